@@ -1,0 +1,4 @@
+//! samestory recognises articles whose text has been seen before.
+
+pub mod model;
+pub mod text;

@@ -1,0 +1,3 @@
+//! An article's text: from what the crawler fetched to what is compared.
+
+pub mod language;
