@@ -1,4 +1,5 @@
 //! samestory recognises articles whose text has been seen before.
 
+pub mod fingerprint;
 pub mod model;
 pub mod text;

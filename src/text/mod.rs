@@ -1,3 +1,7 @@
 //! An article's text: from what the crawler fetched to what is compared.
 
+pub mod canonical;
+mod chars;
 pub mod language;
+pub mod shingle;
+mod words;

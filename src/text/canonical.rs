@@ -1,0 +1,328 @@
+//! Plain text → canonical text: one spelling for what readers take to be the same words.
+//!
+//! Invisible characters go, compatibility forms and case are folded (NFKC, full case folding), digits of every
+//! script become ASCII, quotes and dashes become those of a typewriter, white space collapses to single spaces.
+//! Canonical text is a fixed point: making it canonical again changes nothing.
+//!
+//! [`settle`] is the specification, [`canonical`] the fast way to the same bytes. Text is cut only in front of
+//! ASCII characters: those never combine with what precedes them, so pieces can be treated apart.
+
+use std::fmt::{self, Write};
+
+use super::chars::{CCC, COMPOSITION, Classes, DOT_ABOVE, Fold, NFKC, class, classes, fold};
+
+/// The text grew past the bound that was set for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("text is longer than {limit} bytes")]
+pub struct TooLarge {
+    /// The bound, in bytes.
+    pub limit: usize,
+}
+
+/// Canonical form of `text`, at most `limit` bytes long.
+///
+/// The bound holds while the text is being made, not afterwards: three bytes of U+FDFA become thirty-three.
+///
+/// # Errors
+/// The article is [`TooLarge`]; it cannot be fingerprinted under this limit.
+pub fn canonical(text: &str, limit: usize) -> Result<String, TooLarge> {
+    let mut maker = Maker {
+        classes: classes(),
+        out: Vec::with_capacity(text.len().min(limit) + BLOCK),
+        limit,
+    };
+    maker.run(text)?;
+    while maker.out.last() == Some(&b' ') {
+        maker.out.pop();
+    }
+    if maker.out.len() > limit {
+        return Err(TooLarge { limit });
+    }
+    #[expect(clippy::expect_used, reason = "only whole characters are written")]
+    Ok(String::from_utf8(maker.out).expect("canonical text is written character by character"))
+}
+
+/// Canonical form with look-alikes merged (UTS #39 skeleton): Cyrillic `а` in a Latin word reads as Latin `a`.
+///
+/// # Errors
+/// As [`canonical`].
+pub fn skeleton(text: &str, limit: usize) -> Result<String, TooLarge> {
+    let mut current = canonical(text, limit)?;
+    // A skeleton may need folding again, and what was folded may have a simpler skeleton.
+    for _ in 0..ROUNDS {
+        let merged: String = unicode_security::confusable_detection::skeleton(&current).collect();
+        let next = canonical(&merged, limit)?;
+        if next == current {
+            break;
+        }
+        current = next;
+    }
+    Ok(current)
+}
+
+/// More rounds than any text was seen to need (two); a bound, so that no text can ask for more.
+const ROUNDS: usize = 8;
+
+/// The specification, before white space is collapsed: NFKC and the folding rule, again until nothing changes.
+pub(super) fn settle(text: &str, limit: usize) -> Result<String, TooLarge> {
+    let mut current = fold_round(text, limit)?;
+    for _ in 0..ROUNDS {
+        let next = fold_round(&current, limit)?;
+        if next == current {
+            break;
+        }
+        current = next;
+    }
+    Ok(current)
+}
+
+fn fold_round(text: &str, limit: usize) -> Result<String, TooLarge> {
+    let mut sink = FoldSink { out: String::with_capacity(text.len().min(limit)), limit };
+    NFKC.normalize_to(text, &mut sink).map_err(|fmt::Error| TooLarge { limit })?;
+    Ok(sink.out)
+}
+
+/// Folds what the normaliser writes, and stops it at the limit.
+struct FoldSink {
+    out: String,
+    limit: usize,
+}
+
+impl Write for FoldSink {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|c| self.write_char(c))
+    }
+
+    fn write_char(&mut self, c: char) -> fmt::Result {
+        match fold(c) {
+            Fold::Keep if c == DOT_ABOVE && self.out.ends_with('i') => {}
+            Fold::Keep => self.out.push(c),
+            Fold::Drop => {}
+            Fold::To(text) => self.out.push_str(&text),
+        }
+        if self.out.len() > self.limit { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// Bytes looked at together on the ASCII path.
+const BLOCK: usize = 32;
+/// Once the whole rule is needed, it takes at least this much text at a time.
+const SLOW_PIECE: usize = 512;
+
+/// Text in the making: `out` holds canonical text, but for a trailing space.
+struct Maker {
+    classes: &'static Classes,
+    out: Vec<u8>,
+    limit: usize,
+}
+
+impl Maker {
+    fn run(&mut self, text: &str) -> Result<(), TooLarge> {
+        let mut at = 0;
+        while at < text.len() {
+            at = self.ascii(text.as_bytes(), at);
+            if at < text.len() {
+                at = self.beyond_ascii(text, at)?;
+            }
+            if self.out.len() > self.limit.saturating_add(1) {
+                return Err(TooLarge { limit: self.limit });
+            }
+        }
+        Ok(())
+    }
+
+    fn ends_with_space(&self) -> bool {
+        // Text begins as if after a space: leading white space goes.
+        self.out.last().is_none_or(|&byte| byte == b' ')
+    }
+
+    fn space(&mut self) {
+        if !self.ends_with_space() {
+            self.out.push(b' ');
+        }
+    }
+
+    /// Takes ASCII from `at` on; returns where it ends.
+    fn ascii(&mut self, bytes: &[u8], mut at: usize) -> usize {
+        loop {
+            while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
+                let Some(lower) = plain_block(block, self.ends_with_space()) else { break };
+                self.out.extend_from_slice(&lower);
+                at += BLOCK;
+            }
+            // One block byte by byte: it has a line end, a double space, or something beyond ASCII.
+            let end = (at + BLOCK).min(bytes.len());
+            while at < end {
+                let byte = bytes[at];
+                match byte {
+                    0x21..=0x7e => self.out.push(byte.to_ascii_lowercase()),
+                    0..=0x20 | 0x7f => self.space(),
+                    0x80.. => return at,
+                }
+                at += 1;
+            }
+            if at == bytes.len() {
+                return at;
+            }
+        }
+    }
+
+    /// Takes characters from `at` on until ASCII returns; returns where that is.
+    fn beyond_ascii(&mut self, text: &str, mut at: usize) -> Result<usize, TooLarge> {
+        // A mark may attach to the ASCII character in front: the slow path takes that one back.
+        let mut previous = self.out.last().map(|&byte| char::from(byte));
+        let from_input = at > 0 && previous.is_some_and(|c| c != ' ');
+        let (piece, piece_out) =
+            if from_input { (at - 1, self.out.len() - 1) } else { (at, self.out.len()) };
+        let mut previous_ccc = 0;
+        // After a character that was replaced or dropped, marks are the slow path's business.
+        let mut disturbed = false;
+        for c in text[at..].chars() {
+            if c.is_ascii() {
+                return Ok(at);
+            }
+            match self.classes.of(c) {
+                class::KEEP => {
+                    self.push(c);
+                    (previous, previous_ccc, disturbed) = (Some(c), 0, false);
+                }
+                class::SPACE => {
+                    self.space();
+                    (previous, previous_ccc, disturbed) = (Some(' '), 0, false);
+                }
+                class::DROP => disturbed = true,
+                class::MAP => {
+                    let text = self.classes.replacement(c);
+                    self.out.extend_from_slice(text.as_bytes());
+                    (previous, previous_ccc, disturbed) = (text.chars().next_back(), 0, true);
+                }
+                class::MARK if !disturbed => {
+                    let ccc = CCC.get_u8(c);
+                    let attaches = self.classes.combines_backwards(c)
+                        && if previous_ccc == 0 {
+                            previous.is_some_and(|starter| COMPOSITION.compose(starter, c).is_some())
+                        } else {
+                            ccc != 0
+                        };
+                    if attaches || (ccc != 0 && ccc < previous_ccc) {
+                        return self.slow(text, piece, piece_out);
+                    }
+                    self.push(c);
+                    (previous, previous_ccc) = (Some(c), ccc);
+                }
+                _ => return self.slow(text, piece, piece_out),
+            }
+            at += c.len_utf8();
+        }
+        Ok(at)
+    }
+
+    fn push(&mut self, c: char) {
+        self.out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+
+    /// The whole rule, on a piece that begins at `from` and ends in front of an ASCII character.
+    fn slow(&mut self, text: &str, from: usize, out_len: usize) -> Result<usize, TooLarge> {
+        self.out.truncate(out_len);
+        let bytes = text.as_bytes();
+        let far = (from + SLOW_PIECE).min(bytes.len());
+        let end = bytes[far..].iter().position(u8::is_ascii).map_or(bytes.len(), |ahead| far + ahead);
+        let settled = settle(&text[from..end], self.limit.saturating_sub(out_len).saturating_add(SLOW_PIECE))
+            .map_err(|_| TooLarge { limit: self.limit })?;
+        for word in settled.split_inclusive(' ') {
+            match word.strip_suffix(' ') {
+                Some(word) => {
+                    self.out.extend_from_slice(word.as_bytes());
+                    self.space();
+                }
+                None => self.out.extend_from_slice(word.as_bytes()),
+            }
+        }
+        Ok(end)
+    }
+}
+
+/// The block in lower case with spaces for line ends, if it is printable ASCII and no two spaces meet.
+fn plain_block(block: &[u8; BLOCK], after_space: bool) -> Option<[u8; BLOCK]> {
+    // Separate loops: each becomes a few vector instructions.
+    let spaced = block.map(|byte| if byte.wrapping_sub(b'\t') < 5 { b' ' } else { byte });
+    let mut previous = [0u8; BLOCK];
+    previous[0] = if after_space { b' ' } else { 0 };
+    previous[1..].copy_from_slice(&spaced[..BLOCK - 1]);
+    let mut odd = 0u8;
+    for i in 0..BLOCK {
+        let unprintable = spaced[i].wrapping_sub(b' ') > b'~' - b' ';
+        let double = (spaced[i] == b' ') & (previous[i] == b' ');
+        odd |= u8::from(unprintable | double);
+    }
+    (odd == 0).then(|| spaced.map(|byte| byte | (u8::from(byte.wrapping_sub(b'A') < 26) << 5)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The specification with white space collapsed.
+    fn plain(text: &str) -> String {
+        settle(text, usize::MAX).unwrap().split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn fast(text: &str) -> String {
+        canonical(text, usize::MAX).unwrap()
+    }
+
+    #[test]
+    fn one_spelling_for_what_reads_the_same() {
+        for (written, canonical) in [
+            ("The  Cat\r\n sat", "the cat sat"),
+            ("\u{feff}“Don’t” — he said…", "\"don't\" - he said..."),
+            ("ＦＵＬＬ　ｗｉｄｔｈ １２３", "full width 123"),
+            ("ﬁne ﬂour", "fine flour"),
+            ("ΟΔΥΣΣΕΥΣ Οδυσσεύς", "οδυσσευσ οδυσσεύσ"),
+            ("İstanbul ISPARTA ısı i\u{307}", "istanbul isparta isi i"),
+            ("Straße STRASSE", "strasse strasse"),
+            ("كـــتاب ١٢٣ ۴۵۶", "كتاب 123 456"),
+            ("१२३ अंक", "123 अंक"),
+            ("e\u{301}te\u{301} été", "été été"),
+            ("e\u{200d}\u{301}", "é"),
+            ("ｶﾞｷﾞ", "ガギ"),
+            ("soft\u{ad}hyphen zero\u{200b}width", "softhyphen zerowidth"),
+            ("a\u{a0}\u{2003}b\u{3000}c", "a b c"),
+            ("क\u{93c} ड़ ऩ", "क\u{93c} ड\u{93c} \u{929}"),
+            ("", ""),
+            (" \n\t ", ""),
+            ("\u{301}", "\u{301}"),
+            ("nul\0byte", "nul byte"),
+        ] {
+            assert_eq!(fast(written), canonical, "{written:?}");
+            assert_eq!(plain(written), canonical, "{written:?} by the specification");
+        }
+    }
+
+    #[test]
+    fn every_character_alone_and_in_company_follows_the_specification() {
+        for c in '\0'..=char::MAX {
+            for text in [format!("{c}"), format!("ab {c}\u{301}cd"), format!("и{c}\u{93c}x")] {
+                let result = fast(&text);
+                assert_eq!(result, plain(&text), "{:x} in {text:?}", c as u32);
+                assert_eq!(fast(&result), result, "{:x} in {text:?} is not a fixed point", c as u32);
+            }
+        }
+    }
+
+    #[test]
+    fn the_limit_holds_while_the_text_is_made() {
+        assert_eq!(canonical("abc", 3), Ok("abc".into()));
+        assert_eq!(canonical("abc  ", 3), Ok("abc".into()));
+        assert_eq!(canonical("abcd", 3), Err(TooLarge { limit: 3 }));
+        assert_eq!(canonical(&"\u{fdfa}".repeat(100_000), 1 << 20), Err(TooLarge { limit: 1 << 20 }));
+    }
+
+    #[test]
+    fn a_skeleton_merges_look_alikes_and_is_a_fixed_point() {
+        let latin = skeleton("paypal scope", usize::MAX).unwrap();
+        let mixed = skeleton("pаypаl ѕсоре", usize::MAX).unwrap();
+        assert_eq!(latin, mixed);
+        assert_eq!(skeleton(&mixed, usize::MAX).unwrap(), mixed);
+    }
+}

@@ -1,0 +1,220 @@
+//! What canonical text does with one character, and which neighbours it minds.
+//!
+//! [`fold`] is the rule. [`classes`] is its cache for the Basic Multilingual Plane, so that ordinary text is
+//! answered by one load a character.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+
+use icu_casemap::{CaseMapper, CaseMapperBorrowed};
+use icu_normalizer::properties::{
+    CanonicalCombiningClassMap, CanonicalCombiningClassMapBorrowed, CanonicalComposition,
+    CanonicalCompositionBorrowed, CanonicalDecomposition, Decomposed,
+};
+use icu_normalizer::{ComposingNormalizer, ComposingNormalizerBorrowed};
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory, WhiteSpace};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+pub(super) const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
+pub(super) const CCC: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningClassMap::new();
+pub(super) const COMPOSITION: CanonicalCompositionBorrowed<'static> = CanonicalComposition::new();
+const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
+
+/// A dot that only says "this i came from a Turkish capital"; dropped after an i.
+pub(super) const DOT_ABOVE: char = '\u{307}';
+/// Arabic tatweel (kashida): stretches a word for the eye, means nothing.
+const TATWEEL: char = '\u{640}';
+
+/// What becomes of a character that has already been through NFKC.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fold {
+    Keep,
+    Drop,
+    To(Cow<'static, str>),
+}
+
+/// The rule: what canonical text makes of `c`.
+pub(super) fn fold(c: char) -> Fold {
+    if c == TATWEEL || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) {
+        return Fold::Drop;
+    }
+    if CodePointSetData::new::<WhiteSpace>().contains(c) {
+        return if c == ' ' { Fold::Keep } else { Fold::To(" ".into()) };
+    }
+    match CodePointMapData::<GeneralCategory>::new().get(c) {
+        // Control characters separate what they stand between, as a line end does.
+        GeneralCategory::Control => return Fold::To(" ".into()),
+        GeneralCategory::Format => return Fold::Drop,
+        GeneralCategory::DecimalNumber if !c.is_ascii() => {
+            return decimal_digit(c).map_or(Fold::Keep, |digit| Fold::To(digit.into()));
+        }
+        _ => {}
+    }
+    if let Some(plain) = typewriter(c) {
+        return Fold::To(plain.into());
+    }
+    let mut buffer = [0; 4];
+    let own: &str = c.encode_utf8(&mut buffer);
+    match CASE.fold_string(own) {
+        folded if folded == own => Fold::Keep,
+        folded => Fold::To(folded.into_owned().into()),
+    }
+}
+
+/// What a typewriter would have put: republishing swaps these freely.
+fn typewriter(c: char) -> Option<&'static str> {
+    Some(match c {
+        '‘' | '’' | '‚' | '‛' | '′' | '‹' | '›' | 'ʼ' | '＇' => "'",
+        '“' | '”' | '„' | '‟' | '″' | '«' | '»' | '〝' | '〞' | '〟' => "\"",
+        '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '⁃' => "-",
+        // Turkish: both i fold to i, whatever a lower-casing without a locale made of them.
+        'İ' | 'ı' => "i",
+        _ => return None,
+    })
+}
+
+/// The ASCII digit of a decimal digit of any script. Unicode encodes each script's digits as ten in a row.
+fn decimal_digit(c: char) -> Option<&'static str> {
+    static RANGES: OnceLock<Vec<RangeInclusive<u32>>> = OnceLock::new();
+    let ranges = RANGES.get_or_init(|| {
+        CodePointMapData::<GeneralCategory>::new()
+            .iter_ranges_for_value(GeneralCategory::DecimalNumber)
+            .collect()
+    });
+    let at = ranges.partition_point(|range| *range.end() < c as u32);
+    let range = ranges.get(at).filter(|range| range.contains(&(c as u32)))?;
+    let value = (c as u32 - range.start()) % 10;
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].get(value as usize).copied()
+}
+
+/// How the fast path treats a character; see [`classes`].
+pub(super) mod class {
+    /// Stays, stands alone: nothing before or after changes it.
+    pub(in super::super) const KEEP: u8 = 0;
+    /// White space.
+    pub(in super::super) const SPACE: u8 = 1;
+    /// Goes without a trace.
+    pub(in super::super) const DROP: u8 = 2;
+    /// Becomes a fixed string of keepers.
+    pub(in super::super) const MAP: u8 = 3;
+    /// A mark that may attach to what stands before it: stays if it does not.
+    pub(in super::super) const MARK: u8 = 4;
+    /// Needs the whole rule.
+    pub(in super::super) const SLOW: u8 = 5;
+}
+
+/// The cache of [`fold`] and of the Unicode normalisation quick check for the Basic Multilingual Plane.
+pub(super) struct Classes {
+    of: Box<[u8]>,
+    combines_backwards: Box<[bool]>,
+    map: BTreeMap<u16, Box<str>>,
+}
+
+impl Classes {
+    pub(super) fn of(&self, c: char) -> u8 {
+        self.of.get(c as usize).copied().unwrap_or(class::SLOW)
+    }
+
+    pub(super) fn combines_backwards(&self, c: char) -> bool {
+        self.combines_backwards.get(c as usize).copied().unwrap_or(true)
+    }
+
+    /// The replacement of a character of class `MAP`.
+    pub(super) fn replacement(&self, c: char) -> &str {
+        u16::try_from(c as u32).ok().and_then(|c| self.map.get(&c)).map_or("", |text| text)
+    }
+}
+
+pub(super) fn classes() -> &'static Classes {
+    static CLASSES: OnceLock<Classes> = OnceLock::new();
+    CLASSES.get_or_init(build)
+}
+
+fn build() -> Classes {
+    let mut combines_backwards = vec![false; 0x1_0000].into_boxed_slice();
+    let mut set = |c: char| {
+        if let Some(slot) = combines_backwards.get_mut(c as usize) {
+            *slot = true;
+        }
+    };
+    // Every second half of a pair that NFC composes, and the Hangul vowels and finals, composed by arithmetic.
+    for c in '\0'..=char::MAX {
+        if let Decomposed::Expansion(first, second) = CanonicalDecomposition::new().decompose(c)
+            && COMPOSITION.compose(first, second).is_some()
+        {
+            set(second);
+        }
+    }
+    ('\u{1161}'..='\u{1175}').for_each(&mut set);
+    ('\u{11a8}'..='\u{11c2}').for_each(&mut set);
+
+    let mut of = vec![class::SLOW; 0x1_0000].into_boxed_slice();
+    let mut map = BTreeMap::new();
+    for c in '\0'..='\u{ffff}' {
+        let mut buffer = [0; 4];
+        let own: &str = c.encode_utf8(&mut buffer);
+        let is_mark = CCC.get_u8(c) != 0 || combines_backwards[c as usize];
+        of[c as usize] = match fold(c) {
+            _ if c == DOT_ABOVE => class::SLOW,
+            Fold::Drop if CCC.get_u8(c) == 0 => class::DROP,
+            Fold::Keep if NFKC.is_normalized(own) => {
+                if is_mark {
+                    class::MARK
+                } else {
+                    class::KEEP
+                }
+            }
+            Fold::To(space) if space == " " => class::SPACE,
+            _ if is_mark => class::SLOW,
+            _ => {
+                match super::canonical::settle(own, usize::MAX) {
+                    Ok(text) => {
+                        map.insert(c as u16, text.into_boxed_str());
+                        class::MAP
+                    }
+                    Err(_) => class::SLOW,
+                }
+            }
+        };
+    }
+    // A replacement must itself be made of keepers, or its neighbours would matter; a space has to collapse.
+    map.retain(|&c, text| {
+        let inert = text.chars().all(|c| c != ' ' && of.get(c as usize) == Some(&class::KEEP));
+        if !inert {
+            of[usize::from(c)] = class::SLOW;
+        }
+        inert
+    });
+    Classes { of, combines_backwards, map }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_of_every_script_become_ascii() {
+        for (script, zero) in [("Devanagari", '०'), ("Arabic", '٠'), ("Persian", '۰'), ("Bengali", '০'), ("Thai", '๐')] {
+            for value in 0..10u32 {
+                let digit = char::from_u32(zero as u32 + value).unwrap();
+                assert_eq!(fold(digit), Fold::To(value.to_string().into()), "{script} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_decorates_goes() {
+        for c in ['\u{200b}', '\u{200d}', '\u{202e}', '\u{2066}', '\u{ad}', '\u{feff}', 'ـ', '\u{fe0f}'] {
+            assert_eq!(fold(c), Fold::Drop, "{:?}", c);
+        }
+    }
+
+    #[test]
+    fn curly_quotes_and_dashes_become_typewriter_ones() {
+        assert_eq!(fold('’'), Fold::To("'".into()));
+        assert_eq!(fold('“'), Fold::To("\"".into()));
+        assert_eq!(fold('—'), Fold::To("-".into()));
+    }
+}
