@@ -12,7 +12,12 @@ use std::path::Path;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut rows = Vec::new();
     for set in texts::sets()? {
-        eprintln!("{}: {} articles, {} words each on average", set.language, set.texts.len(), set.mean_words());
+        eprintln!(
+            "{}: {} articles, {} words each on average",
+            set.language,
+            set.texts.len(),
+            set.mean_words()
+        );
         rows.extend(harness::measure(&rows::rows(&set), &set));
     }
     harness::print(&rows);

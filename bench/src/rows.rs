@@ -21,14 +21,17 @@ fn row(name: &str, set: &Set, work: impl Fn(&str) -> u64 + 'static) -> Row {
 
 pub fn rows(set: &Set) -> Vec<Row> {
     let code = set.language.split('-').next().unwrap_or("und");
-    let language: &'static Language = LANGUAGES.iter().find(|row| row.lang.code() == code).unwrap_or(&LANGUAGES[0]);
+    let language: &'static Language =
+        LANGUAGES.iter().find(|row| row.lang.code() == code).unwrap_or(&LANGUAGES[0]);
     let canonical = |text: &str| canonical(text, LIMIT).unwrap_or_default();
     let prepared: Vec<_> = set.texts.iter().map(|text| shingles(&canonical(text), language)).collect();
     let (one, two) = (prepared.clone(), prepared);
     let turn = std::cell::Cell::new(0);
     let other_turn = std::cell::Cell::new(0);
-    let txtfp_minhash =
-        MinHashFingerprinter::<_, 128>::new(Canonicalizer::default(), ShingleTokenizer { k: 3, inner: WordTokenizer });
+    let txtfp_minhash = MinHashFingerprinter::<_, 128>::new(
+        Canonicalizer::default(),
+        ShingleTokenizer { k: 3, inner: WordTokenizer },
+    );
     let txtfp_simhash = SimHashFingerprinter::new(Canonicalizer::default(), WordTokenizer);
     let txtfp_canonical = Canonicalizer::default();
     let gaoya = MinHasher32::new(128);

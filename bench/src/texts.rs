@@ -56,8 +56,10 @@ fn words(texts: Vec<String>, count: usize) -> Vec<String> {
 
 fn load(files: &[&str], language: &str) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let data = std::env::var_os("SAMESTORY_DATA").map_or_else(|| here.join("../../shared/data"), PathBuf::from);
-    let shared: Vec<PathBuf> = files.iter().map(|file| data.join(file)).filter(|file| file.exists()).collect();
+    let data =
+        std::env::var_os("SAMESTORY_DATA").map_or_else(|| here.join("../../shared/data"), PathBuf::from);
+    let shared: Vec<PathBuf> =
+        files.iter().map(|file| data.join(file)).filter(|file| file.exists()).collect();
     let files = if shared.is_empty() { vec![here.join("../demo/articles.ndjson")] } else { shared };
     let mut texts = Vec::new();
     for file in files {

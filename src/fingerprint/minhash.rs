@@ -41,7 +41,8 @@ pub fn plain(shingles: &[u64]) -> Signature {
     let mut least = [u32::MAX; LANES];
     for &shingle in shingles {
         for lane in 0..LANES {
-            let value = FUNCTIONS.multiply[lane].wrapping_mul(shingle as u32).wrapping_add(FUNCTIONS.add[lane]);
+            let value =
+                FUNCTIONS.multiply[lane].wrapping_mul(shingle as u32).wrapping_add(FUNCTIONS.add[lane]);
             least[lane] = least[lane].min(value);
         }
     }
@@ -112,7 +113,9 @@ mod tests {
         // J = 1/2 on 400 shingles: a binomial of 128 lanes has mean 64 and standard deviation 5.66.
         let trials = 2000;
         let agreed: Vec<f64> = (0..trials)
-            .map(|seed| f64::from(equal_lanes(&signature(&set(seed, 0, 300)), &signature(&set(seed, 100, 400)))))
+            .map(|seed| {
+                f64::from(equal_lanes(&signature(&set(seed, 0, 300)), &signature(&set(seed, 100, 400))))
+            })
             .collect();
         let mean = agreed.iter().sum::<f64>() / trials as f64;
         let deviation = (agreed.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / trials as f64).sqrt();

@@ -161,7 +161,8 @@ impl Fingerprint {
             *lane = u32::from_le_bytes(read.array()?);
         }
         let sample = Sample::checked(read.numbers(sampled)?, shingles).ok_or(DecodeError::Order)?;
-        let numerals = Sample::checked(read.numbers(numerals)?, distinct_numerals).ok_or(DecodeError::Order)?;
+        let numerals =
+            Sample::checked(read.numbers(numerals)?, distinct_numerals).ok_or(DecodeError::Order)?;
         if !read.0.is_empty() {
             return Err(DecodeError::Length(bytes.len()));
         }

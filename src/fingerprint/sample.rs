@@ -30,7 +30,8 @@ impl<const K: usize> Sample<K> {
     /// As read from bytes: refused if it could not have been made here.
     pub(super) fn checked(values: Vec<u32>, distinct: u32) -> Option<Sample<K>> {
         let ascending = values.is_sorted_by(|a, b| a < b);
-        (ascending && values.len() <= K && values.len() <= distinct as usize).then_some(Sample { values, distinct })
+        (ascending && values.len() <= K && values.len() <= distinct as usize)
+            .then_some(Sample { values, distinct })
     }
 
     /// The hashes, ascending.

@@ -26,11 +26,8 @@ pub struct TooLarge {
 /// # Errors
 /// The article is [`TooLarge`]; it cannot be fingerprinted under this limit.
 pub fn canonical(text: &str, limit: usize) -> Result<String, TooLarge> {
-    let mut maker = Maker {
-        classes: classes(),
-        out: Vec::with_capacity(text.len().min(limit) + BLOCK),
-        limit,
-    };
+    let mut maker =
+        Maker { classes: classes(), out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit };
     maker.run(text)?;
     while maker.out.last() == Some(&b' ') {
         maker.out.pop();
@@ -172,8 +169,7 @@ impl Maker {
         // A mark may attach to the ASCII character in front: the slow path takes that one back.
         let mut previous = self.out.last().map(|&byte| char::from(byte));
         let from_input = at > 0 && previous.is_some_and(|c| c != ' ');
-        let (piece, piece_out) =
-            if from_input { (at - 1, self.out.len() - 1) } else { (at, self.out.len()) };
+        let (piece, piece_out) = if from_input { (at - 1, self.out.len() - 1) } else { (at, self.out.len()) };
         let mut previous_ccc = 0;
         // After a character that was replaced or dropped, marks are the slow path's business.
         let mut disturbed = false;
@@ -264,7 +260,12 @@ mod tests {
 
     /// The specification with white space collapsed.
     fn plain(text: &str) -> String {
-        settle(text, usize::MAX).unwrap().split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        settle(text, usize::MAX)
+            .unwrap()
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn fast(text: &str) -> String {

@@ -168,15 +168,13 @@ fn build() -> Classes {
             }
             Fold::To(space) if space == " " => class::SPACE,
             _ if is_mark => class::SLOW,
-            _ => {
-                match super::canonical::settle(own, usize::MAX) {
-                    Ok(text) => {
-                        map.insert(c as u16, text.into_boxed_str());
-                        class::MAP
-                    }
-                    Err(_) => class::SLOW,
+            _ => match super::canonical::settle(own, usize::MAX) {
+                Ok(text) => {
+                    map.insert(c as u16, text.into_boxed_str());
+                    class::MAP
                 }
-            }
+                Err(_) => class::SLOW,
+            },
         };
     }
     // A replacement must itself be made of keepers, or its neighbours would matter; a space has to collapse.
@@ -196,7 +194,9 @@ mod tests {
 
     #[test]
     fn digits_of_every_script_become_ascii() {
-        for (script, zero) in [("Devanagari", '०'), ("Arabic", '٠'), ("Persian", '۰'), ("Bengali", '০'), ("Thai", '๐')] {
+        for (script, zero) in
+            [("Devanagari", '०'), ("Arabic", '٠'), ("Persian", '۰'), ("Bengali", '০'), ("Thai", '๐')]
+        {
             for value in 0..10u32 {
                 let digit = char::from_u32(zero as u32 + value).unwrap();
                 assert_eq!(fold(digit), Fold::To(value.to_string().into()), "{script} {value}");

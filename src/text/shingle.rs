@@ -76,9 +76,9 @@ fn character(c: char) -> u64 {
 /// The token hashes are well mixed already, so a multiplication and a rotation for each is as good as hashing
 /// their bytes again, at a third of the time.
 fn mix(tokens: &[u64]) -> u64 {
-    let hash = tokens.iter().fold(SPREAD, |hash, &token| {
-        (hash.rotate_left(25) ^ token).wrapping_mul(0xd6e8_feb8_6659_fd93)
-    });
+    let hash = tokens
+        .iter()
+        .fold(SPREAD, |hash, &token| (hash.rotate_left(25) ^ token).wrapping_mul(0xd6e8_feb8_6659_fd93));
     hash ^ (hash >> 32)
 }
 
@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_order_of_tokens_matters() {
-        let [a, b] = ["one two three", "three two one"].map(|text| shingles(text, &row(Segment::Words, 3)).shingles);
+        let [a, b] =
+            ["one two three", "three two one"].map(|text| shingles(text, &row(Segment::Words, 3)).shingles);
         assert_ne!(a, b);
     }
 

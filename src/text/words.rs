@@ -47,7 +47,8 @@ fn ascii_words<'a>(bytes: &'a [u8], each: &mut impl FnMut(&'a [u8], bool)) {
         let here = class(end);
         if here & (MID_LETTER | MID_DIGIT) != 0 {
             let both = class(end - 1) & class(end + 1);
-            if (here & MID_LETTER != 0 && both & LETTER != 0) || (here & MID_DIGIT != 0 && both & DIGIT != 0) {
+            if (here & MID_LETTER != 0 && both & LETTER != 0) || (here & MID_DIGIT != 0 && both & DIGIT != 0)
+            {
                 word = Some((start, digit));
                 return;
             }
@@ -158,7 +159,8 @@ fn classes() -> &'static [u8] {
 pub(super) fn each_alphanumeric(text: &str, mut each: impl FnMut(usize, char)) {
     let classes = classes();
     for (at, c) in text.char_indices() {
-        let alnum = classes.get(c as usize).map_or_else(|| c.is_alphanumeric(), |class| class & kind::ALNUM != 0);
+        let alnum =
+            classes.get(c as usize).map_or_else(|| c.is_alphanumeric(), |class| class & kind::ALNUM != 0);
         if alnum {
             each(at, c);
         }

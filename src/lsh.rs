@@ -1,0 +1,265 @@
+//! Bands: which fingerprints are looked at together.
+//!
+//! A signature of `bands × rows` lanes is cut into bands; two texts become candidates if all rows of one band are
+//! equal. At similarity s that happens with probability 1 − (1 − sʳ)ᵇ. A shared band is never a proof.
+
+use crate::fingerprint::{LANES, Signature};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// How a signature is cut: `bands × rows` of its lanes are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Banding {
+    bands: u16,
+    rows: u16,
+}
+
+/// A banding that a signature does not have lanes for.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum BandingError {
+    /// Too many bands or rows, or none.
+    #[error(
+        "lsh.bands × lsh.rows = {bands} × {rows} but a fingerprint has {lanes} lanes; both must be at least 1 and their product at most {lanes}"
+    )]
+    Lanes {
+        /// Bands asked for.
+        bands: u16,
+        /// Rows asked for.
+        rows: u16,
+        /// Lanes there are.
+        lanes: usize,
+    },
+    /// No banding of so few lanes finds so many pairs.
+    #[error(
+        "no banding of {lanes} lanes finds {recall} of the pairs at similarity {threshold}; lower the recall or raise the threshold"
+    )]
+    Recall {
+        /// The similarity that must be found.
+        threshold: f64,
+        /// The share of pairs that must be found.
+        recall: f64,
+        /// Lanes there are.
+        lanes: usize,
+    },
+    /// Not a share between 0 and 1.
+    #[error("{name} = {value} is not between 0 and 1, both excluded")]
+    Share {
+        /// Which figure.
+        name: &'static str,
+        /// As given.
+        value: f64,
+    },
+}
+
+/// One band of one signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BandKey {
+    /// Which band.
+    pub band: u16,
+    /// Hash of its rows.
+    pub hash: u64,
+}
+
+impl Banding {
+    /// Checks that a signature of `lanes` lanes can be cut like this.
+    ///
+    /// # Errors
+    /// Names both figures and the number of lanes; lower one of them.
+    pub fn new(bands: u16, rows: u16, lanes: usize) -> Result<Banding, BandingError> {
+        let product = usize::from(bands) * usize::from(rows);
+        if product == 0 || product > lanes {
+            return Err(BandingError::Lanes { bands, rows, lanes });
+        }
+        Ok(Banding { bands, rows })
+    }
+
+    /// The banding that finds at least `recall` of the pairs at similarity `threshold`, with the least load of
+    /// candidates that are not.
+    ///
+    /// For every number of rows the fewest bands that reach the recall are tried: more bands only add load.
+    ///
+    /// # Errors
+    /// No banding of so many lanes reaches that recall; the message says what to change.
+    pub fn for_recall(threshold: f64, recall: f64, lanes: usize) -> Result<Banding, BandingError> {
+        for (name, value) in [("threshold", threshold), ("recall", recall)] {
+            if !(value > 0.0 && value < 1.0) {
+                return Err(BandingError::Share { name, value });
+            }
+        }
+        (1..=lanes)
+            .filter_map(|rows| {
+                let miss = (-threshold.powi(rows as i32)).ln_1p();
+                // A hair is allowed for rounding: 0.99 asked for and 0.9899999 predicted is the same promise.
+                let bands = ((1.0 - recall).ln() / miss - 1e-9).ceil().max(1.0);
+                (bands * rows as f64 <= lanes as f64)
+                    .then_some(Banding { bands: bands as u16, rows: rows as u16 })
+            })
+            .min_by(|a, b| a.load().total_cmp(&b.load()).then(a.bands.cmp(&b.bands)))
+            .ok_or(BandingError::Recall { threshold, recall, lanes })
+    }
+
+    /// How many bands.
+    pub fn bands(self) -> u16 {
+        self.bands
+    }
+
+    /// How many lanes in a band.
+    pub fn rows(self) -> u16 {
+        self.rows
+    }
+
+    /// Probability that two texts of this similarity share a band.
+    pub fn collision(self, similarity: f64) -> f64 {
+        1.0 - (1.0 - similarity.powi(i32::from(self.rows))).powi(i32::from(self.bands))
+    }
+
+    /// Predicted candidates among a million articles of the same language that are not copies.
+    ///
+    /// Unrelated articles have a little in common, and newswire has templates: over random pairs of Reuters
+    /// articles the share above similarity x was 2·10⁻⁶/x², within a third, from x = 0.005 to 0.3.
+    pub fn load(self) -> f64 {
+        const SHARE: f64 = 2e-6;
+        const STEPS: u32 = 2000;
+        // Below this, by that law, lie no pairs.
+        let least = SHARE.sqrt();
+        let ratio = (1.0 / least).powf(1.0 / f64::from(STEPS));
+        (0..STEPS)
+            .map(|n| {
+                let (from, to) = (least * ratio.powf(f64::from(n)), least * ratio.powf(f64::from(n) + 1.0));
+                self.collision((from * to).sqrt()) * SHARE * (from.powi(-2) - to.powi(-2))
+            })
+            .sum::<f64>()
+            * 1e6
+    }
+
+    /// The keys of a signature, band by band.
+    pub fn keys(self, signature: &Signature) -> impl Iterator<Item = BandKey> + '_ {
+        let rows = usize::from(self.rows);
+        signature.chunks_exact(rows).take(usize::from(self.bands)).enumerate().map(move |(band, lanes)| {
+            let mut bytes = [0u8; 4 * LANES];
+            for (bytes, lane) in bytes.chunks_exact_mut(4).zip(lanes) {
+                bytes.copy_from_slice(&lane.to_le_bytes());
+            }
+            // The band number seeds the hash, so that equal rows of different bands have nothing to do with each other.
+            BandKey { band: band as u16, hash: xxh3_64_with_seed(&bytes[..4 * rows], band as u64) }
+        })
+    }
+}
+
+/// Bands of a 128-bit SimHash: 8 of 16 bits.
+///
+/// Eight bands, seven differing bits: one band at least is untouched. So every pair at distance 7 or less meets.
+pub fn simhash128_keys(hash: u128) -> [BandKey; 8] {
+    std::array::from_fn(|band| BandKey { band: band as u16, hash: (hash >> (16 * band)) as u64 & 0xffff })
+}
+
+/// Bands of a 64-bit SimHash: 4 of 16 bits; every pair at distance 3 or less meets.
+pub fn simhash64_keys(hash: u64) -> [BandKey; 4] {
+    std::array::from_fn(|band| BandKey { band: band as u16, hash: hash >> (16 * band) & 0xffff })
+}
+
+/// The (bands, rows) with `bands · rows = lanes` that `txtfp` and `datasketch` choose for a threshold: the least
+/// sum of false positives below it and false negatives above, each a trapezoid sum over 200 steps.
+pub fn for_threshold(threshold: f64, lanes: usize) -> Option<(usize, usize)> {
+    let area = |from: f64, to: f64, error: &dyn Fn(f64) -> f64| {
+        const STEPS: u32 = 200;
+        let step = (to - from) / f64::from(STEPS);
+        let inner: f64 = (1..STEPS).map(|n| error(from + f64::from(n) * step)).sum();
+        (inner + (error(from) + error(to)) / 2.0) * step
+    };
+    factor_pairs(lanes)
+        .map(|(bands, rows)| {
+            let found = |s: f64| 1.0 - (1.0 - s.powi(rows as i32)).powi(bands as i32);
+            let wrong = area(0.0, threshold, &found) + area(threshold, 1.0, &|s| 1.0 - found(s));
+            (wrong, (bands, rows))
+        })
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, pair)| pair)
+}
+
+/// The (bands, rows) with `bands · rows = lanes` whose curve's midpoint `(1/bands)^(1/rows)` lies nearest to the
+/// threshold.
+pub fn optimal_lsh_params(lanes: usize, threshold: f64) -> Option<(usize, usize)> {
+    factor_pairs(lanes)
+        .map(|(bands, rows)| {
+            let midpoint = (1.0 / bands as f64).powf(1.0 / rows as f64);
+            ((midpoint - threshold).abs(), (bands, rows))
+        })
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, pair)| pair)
+}
+
+fn factor_pairs(lanes: usize) -> impl Iterator<Item = (usize, usize)> {
+    (1..=lanes).filter(move |bands| lanes.is_multiple_of(*bands)).map(move |bands| (bands, lanes / bands))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_choices_come_out() {
+        assert_eq!(for_threshold(0.7, 128), Some((16, 8)));
+        assert_eq!(optimal_lsh_params(128, 0.5), Some((32, 4)));
+    }
+
+    #[test]
+    fn the_collision_curve_has_its_known_values() {
+        let at_half = |bands, rows| Banding::new(bands, rows, 128).unwrap().collision(0.5);
+        assert!((at_half(16, 8) - 0.0607).abs() < 5e-5);
+        assert!((at_half(32, 4) - 0.873).abs() < 5e-4);
+        let costly = Banding::new(16, 8, 128).unwrap().collision(0.7);
+        assert!((costly - 0.61).abs() < 0.005, "a midpoint choice finds 61 % at 0.7");
+    }
+
+    #[test]
+    fn the_recall_asked_for_is_predicted_and_no_row_more_would_do() {
+        for (threshold, recall) in [(0.5, 0.95), (0.5, 0.99), (0.6, 0.999), (0.7, 0.99), (0.9, 0.9)] {
+            let banding = Banding::for_recall(threshold, recall, LANES).unwrap();
+            assert!(banding.collision(threshold) >= recall - 1e-9, "{banding:?}");
+            assert!(usize::from(banding.bands * banding.rows) <= LANES);
+            let all = (1..=128u16).flat_map(|bands| (1..=128u16).map(move |rows| (bands, rows)));
+            let least = all
+                .filter_map(|(bands, rows)| Banding::new(bands, rows, LANES).ok())
+                .filter(|other| other.collision(threshold) >= recall)
+                .map(Banding::load)
+                .fold(f64::INFINITY, f64::min);
+            assert!(banding.load() <= least * (1.0 + 1e-6), "{banding:?} {} {least}", banding.load());
+        }
+    }
+
+    #[test]
+    fn impossible_wishes_are_refused_with_the_figures() {
+        let refusal = Banding::new(32, 5, 128).unwrap_err().to_string();
+        assert!(refusal.contains("32 × 5") && refusal.contains("128 lanes"), "{refusal}");
+        assert!(matches!(Banding::for_recall(0.001, 0.9999, 128), Err(BandingError::Recall { .. })));
+        assert!(matches!(Banding::for_recall(1.2, 0.9, 128), Err(BandingError::Share { .. })));
+        assert!(matches!(Banding::for_recall(f64::NAN, 0.9, 128), Err(BandingError::Share { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn a_pair_within_seven_bits_always_shares_a_band(hash in any::<u128>(), bits in proptest::collection::vec(0u32..128, 0..=7)) {
+            let other = bits.iter().fold(hash, |hash, bit| hash ^ (1 << bit));
+            let (ours, theirs) = (simhash128_keys(hash), simhash128_keys(other));
+            prop_assert!(ours.iter().any(|key| theirs.contains(key)));
+        }
+
+        #[test]
+        fn a_pair_within_three_bits_always_shares_a_band(hash in any::<u64>(), bits in proptest::collection::vec(0u32..64, 0..=3)) {
+            let other = bits.iter().fold(hash, |hash, bit| hash ^ (1 << bit));
+            let (ours, theirs) = (simhash64_keys(hash), simhash64_keys(other));
+            prop_assert!(ours.iter().any(|key| theirs.contains(key)));
+        }
+
+        #[test]
+        fn equal_rows_make_equal_keys_and_only_they(lane in 0usize..128, seed in any::<u32>()) {
+            let banding = Banding::new(32, 4, LANES).unwrap();
+            let signature = std::array::from_fn(|n| seed.wrapping_mul(n as u32 + 1));
+            let mut other = signature;
+            other[lane] ^= 1;
+            let differ: Vec<u16> = banding.keys(&signature).zip(banding.keys(&other)).filter(|(a, b)| a != b).map(|(a, _)| a.band).collect();
+            prop_assert_eq!(differ, vec![lane as u16 / 4]);
+        }
+    }
+}
