@@ -3,5 +3,6 @@
 pub mod canonical;
 mod chars;
 pub mod language;
+pub mod passages;
 pub mod shingle;
 mod words;

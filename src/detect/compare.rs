@@ -1,0 +1,159 @@
+//! Two fingerprints → what the newer text is to the older one.
+//!
+//! The rules of the verdict table, for one pair. A plain function of two fingerprints and the [`Rules`]: no state,
+//! no clock.
+
+use crate::fingerprint::{Fingerprint, simhash};
+
+/// When two texts count as the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Estimated Jaccard similarity from which on texts are near-duplicates.
+    pub threshold: f64,
+    /// Share of one text's shingles that must be in the other for it to count as a part of it.
+    pub coverage: f64,
+    /// Texts with fewer tokens are only ever compared word for word.
+    pub min_tokens: u32,
+    /// The numerals guard: speaks where both texts have at least this many distinct numbers…
+    pub numerals: u32,
+    /// …and less than this share of the smaller set is in the other.
+    pub numerals_share: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { threshold: 0.5, coverage: 0.8, min_tokens: 50, numerals: 3, numerals_share: 0.5 }
+    }
+}
+
+/// What the newer text is to the older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// The same canonical text.
+    Exact,
+    /// Mostly the same shingles.
+    Near,
+    /// The newer lies mostly inside the older, or contains it and adds no more than it repeats.
+    Partial,
+    /// The newer contains the older and adds more than it repeats.
+    Extends,
+    /// The same wording around other numbers.
+    SameTemplate,
+    /// Nothing of the above.
+    Different,
+}
+
+impl Relation {
+    /// As written in verdicts.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Relation::Exact => "exact",
+            Relation::Near => "near",
+            Relation::Partial => "partial",
+            Relation::Extends => "extends",
+            Relation::SameTemplate => "same-template",
+            Relation::Different => "different",
+        }
+    }
+
+    /// Whether the newer text is a copy of the older.
+    pub const fn is_duplicate(self) -> bool {
+        matches!(self, Relation::Exact | Relation::Near | Relation::Partial)
+    }
+}
+
+/// All that was measured about a pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// What it comes to.
+    pub relation: Relation,
+    /// Share of lanes that agree: estimated Jaccard similarity.
+    pub similarity: f64,
+    /// Share of the newer text that is in the older.
+    pub new_in_old: f64,
+    /// Share of the older text that is in the newer.
+    pub old_in_new: f64,
+    /// Share of the smaller set of numbers that is in the larger; none where either has no numbers.
+    pub numerals: Option<f64>,
+    /// Bits in which the SimHashes differ, of 128.
+    pub distance: u32,
+}
+
+/// Compares a newer text with an older one.
+pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
+    let similarity = old.similarity(new);
+    let numerals = numerals(old, new);
+    let mut comparison = Comparison {
+        relation: Relation::Different,
+        similarity,
+        new_in_old: share(new, old, similarity),
+        old_in_new: share(old, new, similarity),
+        numerals: numerals.map(|(_, share)| share),
+        distance: simhash::distance(old.simhash, new.simhash),
+    };
+    comparison.relation = relation(old, new, &comparison, numerals, rules);
+    comparison
+}
+
+fn relation(
+    old: &Fingerprint,
+    new: &Fingerprint,
+    pair: &Comparison,
+    numerals: Option<(u32, f64)>,
+    rules: &Rules,
+) -> Relation {
+    if old.tokens == 0 || new.tokens == 0 {
+        return Relation::Different;
+    }
+    if old.content == new.content {
+        return Relation::Exact;
+    }
+    if old.tokens.min(new.tokens) < rules.min_tokens {
+        return Relation::Different;
+    }
+    let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
+    let alike = if pair.similarity >= rules.threshold {
+        Relation::Near
+    } else if pair.new_in_old >= rules.coverage {
+        Relation::Partial
+    } else if pair.old_in_new >= rules.coverage {
+        if all - repeats <= repeats { Relation::Partial } else { Relation::Extends }
+    } else {
+        return Relation::Different;
+    };
+    match numerals {
+        Some((count, share)) if count >= rules.numerals && share < rules.numerals_share => Relation::SameTemplate,
+        _ => alike,
+    }
+}
+
+/// Estimated share of `part`'s shingles that are in `whole`.
+///
+/// Two estimates: the sample, which is sure of subsets but small where one text is much the larger, and the lanes
+/// with the counts of shingles, which are good where the texts are of like size. Each counts as many times as it
+/// has observations.
+fn share(part: &Fingerprint, whole: &Fingerprint, similarity: f64) -> f64 {
+    if part.shingles == 0 {
+        return 0.0;
+    }
+    let (a, b) = (f64::from(part.shingles), f64::from(whole.shingles));
+    let by_lanes = (similarity / (1.0 + similarity) * (a + b) / a).min(1.0);
+    let found = part.sample.found_in(&whole.sample);
+    // A lane tells of the part only as often as the part supplies the least value.
+    let lanes = a / (a + b) * 128.0;
+    match found.share() {
+        Some(sampled) => {
+            let of = f64::from(found.of);
+            (sampled * of + by_lanes * lanes) / (of + lanes)
+        }
+        None => by_lanes,
+    }
+}
+
+/// The smaller number of distinct numerals, and the share of that set found in the other.
+fn numerals(a: &Fingerprint, b: &Fingerprint) -> Option<(u32, f64)> {
+    let (fewer, more) = if a.numerals.distinct() <= b.numerals.distinct() { (a, b) } else { (b, a) };
+    let share = fewer.numerals.found_in(&more.numerals).share()?;
+    Some((fewer.numerals.distinct(), share))
+}

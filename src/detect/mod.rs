@@ -1,0 +1,3 @@
+//! Deciding: what one text is to another.
+
+pub mod compare;
