@@ -1,4 +1,5 @@
 //! samestory recognises articles whose text has been seen before.
 
+pub mod compat;
 pub mod model;
 pub mod text;
