@@ -5,5 +5,9 @@
 
 pub mod fnv;
 pub mod group;
+pub mod index;
 pub mod simhash;
+#[cfg(feature = "tlsh")]
+pub mod tlsh;
+pub mod txtfp;
 mod votes;
