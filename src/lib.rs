@@ -1,5 +1,6 @@
 //! samestory recognises articles whose text has been seen before.
 
+pub mod compat;
 pub mod detect;
 pub mod fingerprint;
 pub mod lsh;

@@ -1,2 +1,7 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+// The compatibility functions beside the crate they must equal.
+mod compat;
+// What several modules need: where the shared articles are.
+mod support;

@@ -1,0 +1,175 @@
+//! Articles grouped by SimHash: newest first, greedily, each group around one centre.
+
+use super::simhash::{InvalidHash, is_near_duplicate_within, parse};
+
+/// What grouping knows of an article.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashedArticle {
+    /// Names the article in the result.
+    pub id: String,
+    /// For the reader; does not take part.
+    pub headline: String,
+    /// Sixteen hex digits, as from [`compute_simhash`](super::simhash::compute_simhash).
+    pub simhash: String,
+    /// Milliseconds since 1970 began.
+    pub published_at: i64,
+    /// For the reader; does not take part.
+    pub source_domain: String,
+}
+
+/// Articles within the distance of their centre.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ArticleGroup {
+    /// `cluster-1`, `cluster-2` and so on, in the order of their centres.
+    pub id: String,
+    /// The newest article of the group.
+    pub center_article_id: String,
+    /// The centre, then the others, newest first.
+    pub member_ids: Vec<String>,
+    /// Mean distance of the others from the centre; 0 when there are none.
+    pub average_distance: f64,
+}
+
+/// Whether two articles' hashes are at most `max_distance` apart.
+///
+/// # Errors
+///
+/// [`InvalidHash`] if either article's hash is not sixteen hex digits; hash its text again.
+pub fn are_articles_similar(
+    a: &HashedArticle,
+    b: &HashedArticle,
+    max_distance: u32,
+) -> Result<bool, InvalidHash> {
+    is_near_duplicate_within(&a.simhash, &b.simhash, max_distance)
+}
+
+/// Puts every article into exactly one group.
+///
+/// The newest article left over becomes a centre and takes all it can reach within `max_distance`
+/// ([`MAX_DISTANCE`](super::simhash::MAX_DISTANCE) is usual); among articles of one instant the earlier in
+/// the input goes first. An article whose hash is invalid cannot be compared and stands alone in a group of
+/// its own: one bad row neither disappears nor spoils the batch. Compares each article with each centre, so
+/// time grows with articles × groups.
+pub fn group_articles_by_similarity(articles: &[HashedArticle], max_distance: u32) -> Vec<ArticleGroup> {
+    let mut left: Vec<_> = articles.iter().map(|article| (article, parse(&article.simhash).ok())).collect();
+    left.sort_by_key(|(article, _)| std::cmp::Reverse(article.published_at));
+
+    let mut groups = Vec::new();
+    while let Some(&(center, center_hash)) = left.first() {
+        let mut member_ids = vec![center.id.clone()];
+        let mut total = 0;
+        let mut later = Vec::with_capacity(left.len());
+        for &(article, hash) in &left[1..] {
+            match distance(center_hash, hash) {
+                Some(distance) if distance <= max_distance => {
+                    member_ids.push(article.id.clone());
+                    total += distance;
+                }
+                _ => later.push((article, hash)),
+            }
+        }
+        left = later;
+
+        let others = member_ids.len() - 1;
+        groups.push(ArticleGroup {
+            id: format!("cluster-{}", groups.len() + 1),
+            center_article_id: center.id.clone(),
+            member_ids,
+            average_distance: if others == 0 { 0.0 } else { f64::from(total) / others as f64 },
+        });
+    }
+    groups
+}
+
+fn distance(a: Option<u64>, b: Option<u64>) -> Option<u32> {
+    Some((a? ^ b?).count_ones())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn article(id: &str, simhash: &str, published_at: i64) -> HashedArticle {
+        HashedArticle {
+            id: id.into(),
+            headline: format!("Article {id}"),
+            simhash: simhash.into(),
+            published_at,
+            source_domain: "example.com".into(),
+        }
+    }
+
+    fn members(groups: &[ArticleGroup]) -> Vec<Vec<&str>> {
+        groups.iter().map(|group| group.member_ids.iter().map(String::as_str).collect()).collect()
+    }
+
+    #[test]
+    fn no_articles_make_no_groups() {
+        assert_eq!(group_articles_by_similarity(&[], 3), []);
+    }
+
+    #[test]
+    fn a_group_gathers_around_its_newest_article() {
+        let articles = [
+            article("a3", "ffffffffffffffff", 10),
+            article("a2", "aaaaaaaaaaaaaaab", 11),
+            article("a1", "aaaaaaaaaaaaaaaa", 12),
+        ];
+        let group = |id: &str, center: &str, members: &[&str], average_distance| ArticleGroup {
+            id: id.into(),
+            center_article_id: center.into(),
+            member_ids: members.iter().map(|id| (*id).into()).collect(),
+            average_distance,
+        };
+        assert_eq!(
+            group_articles_by_similarity(&articles, 3),
+            [group("cluster-1", "a1", &["a1", "a2"], 1.0), group("cluster-2", "a3", &["a3"], 0.0)]
+        );
+    }
+
+    #[test]
+    fn the_average_leaves_the_centre_out() {
+        let articles = [
+            article("c", "0000000000000000", 3),
+            article("d", "0000000000000001", 2),
+            article("e", "0000000000000003", 1),
+        ];
+        assert_eq!(group_articles_by_similarity(&articles, 3)[0].average_distance, 1.5);
+    }
+
+    #[test]
+    fn likeness_does_not_travel_along_a_chain() {
+        let articles = [
+            article("a", "0000000000000000", 3),
+            article("b", "0000000000000007", 2),
+            article("c", "000000000000003f", 1),
+        ];
+        assert_eq!(members(&group_articles_by_similarity(&articles, 3)), [vec!["a", "b"], vec!["c"]]);
+    }
+
+    #[test]
+    fn articles_of_one_instant_keep_the_order_of_the_input() {
+        let articles = ["x", "y", "z"].map(|id| article(id, "0000000000000000", 5));
+        assert_eq!(members(&group_articles_by_similarity(&articles, 0)), [["x", "y", "z"]]);
+    }
+
+    #[test]
+    fn an_article_with_an_invalid_hash_stands_alone() {
+        let articles = [
+            article("ok", "0000000000000000", 4),
+            article("bad", "not a hash", 3),
+            article("worse", "not a hash", 2),
+            article("fine", "0000000000000001", 1),
+        ];
+        let groups = group_articles_by_similarity(&articles, 64);
+        assert_eq!(members(&groups), [vec!["ok", "fine"], vec!["bad"], vec!["worse"]]);
+        assert_eq!(are_articles_similar(&articles[0], &articles[1], 64), Err(InvalidHash));
+        assert_eq!(are_articles_similar(&articles[0], &articles[3], 3), Ok(true));
+    }
+
+    #[test]
+    fn one_id_twice_is_still_two_articles() {
+        let articles = [article("a", "0000000000000000", 2), article("a", "ffffffffffffffff", 1)];
+        assert_eq!(members(&group_articles_by_similarity(&articles, 3)), [["a"], ["a"]]);
+    }
+}

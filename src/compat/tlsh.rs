@@ -1,0 +1,85 @@
+//! TLSH digests (128 buckets, one checksum byte) through `tlsh2`.
+
+use tlsh2::{Tlsh128_1, TlshBuilder128_1};
+
+/// TLSH is not defined below this many bytes.
+pub const MIN_BYTES: usize = 50;
+
+/// Why there is no digest, or no distance.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlshError {
+    /// Compare such short texts word for word instead.
+    #[error("TLSH needs at least {MIN_BYTES} bytes, got {0}")]
+    TooShort(usize),
+    /// The bytes repeat so much that the digest would say nothing; compare them word for word instead.
+    #[error("TLSH needs more variety than these {0} bytes have")]
+    TooUniform(usize),
+    /// Not a digest of ours: `T1` and 70 hex digits.
+    #[error("not a TLSH digest: {0:?}")]
+    NotADigest(String),
+}
+
+/// The digest of some bytes: `T1` and 70 upper-case hex digits.
+///
+/// The bytes are taken as they come. txtfp digests canonical text; give it
+/// [`canonicalize`](super::txtfp::canonicalize)'s output to get the same.
+///
+/// # Errors
+///
+/// [`TlshError::TooShort`] or [`TlshError::TooUniform`]: this input has no digest and never will.
+pub fn digest(bytes: &[u8]) -> Result<String, TlshError> {
+    if bytes.len() < MIN_BYTES {
+        return Err(TlshError::TooShort(bytes.len()));
+    }
+    let tlsh = TlshBuilder128_1::build_from(bytes).ok_or(TlshError::TooUniform(bytes.len()))?;
+    Ok(tlsh.hash().map(char::from).iter().collect())
+}
+
+/// How far two digests are apart, lengths included: 0 for the same, growing without a fixed bound.
+///
+/// # Errors
+///
+/// [`TlshError::NotADigest`] names the one that is none.
+pub fn distance(a: &str, b: &str) -> Result<u32, TlshError> {
+    let parse = |digest: &str| digest.parse::<Tlsh128_1>().map_err(|_| TlshError::NotADigest(digest.into()));
+    Ok(parse(a)?.diff(&parse(b)?, true).unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOREM: &[u8] = b"Lorem ipsum dolor sit amet, consectetur adipiscing elit";
+
+    #[test]
+    fn a_known_text_has_its_known_digest() {
+        let lorem = digest(LOREM).unwrap();
+        assert_eq!(lorem, "T12D900249414E0BD59A46503F3ADA802AE50825242B2590561CF690599112214C051556");
+        let duis = digest(
+            b"Duis aute irure dolor in reprehenderit in voluptate velit esse cillum dolore eu fugiat nulla \
+              pariatur. Excepteur sint occaecat cupidatat non proident, sunt in culpa qui officia",
+        );
+        assert_eq!(distance(&lorem, &lorem), Ok(0));
+        assert_eq!(distance(&lorem, &duis.unwrap()), Ok(280));
+    }
+
+    #[test]
+    fn fifty_bytes_are_enough_and_forty_nine_are_not() {
+        assert!(digest(&LOREM[..50]).is_ok());
+        assert_eq!(digest(&LOREM[..49]), Err(TlshError::TooShort(49)));
+        assert_eq!(TlshError::TooShort(49).to_string(), "TLSH needs at least 50 bytes, got 49");
+    }
+
+    #[test]
+    fn one_letter_repeated_has_no_digest() {
+        assert_eq!(digest(&[b'a'; 500]), Err(TlshError::TooUniform(500)));
+    }
+
+    #[test]
+    fn what_is_not_a_digest_has_no_distance() {
+        let lorem = digest(LOREM).unwrap();
+        for bad in ["", "T1", &lorem[2..], &lorem.replace('9', "é")] {
+            assert_eq!(distance(&lorem, bad), Err(TlshError::NotADigest(bad.into())));
+        }
+    }
+}
