@@ -1,6 +1,7 @@
 //! samestory recognises articles whose text has been seen before.
 
 pub mod compat;
+pub mod config;
 pub mod detect;
 pub mod fingerprint;
 pub mod lsh;

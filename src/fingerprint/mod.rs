@@ -23,10 +23,11 @@ pub mod minhash;
 mod sample;
 pub mod simhash;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::text::language::Language;
+use crate::text::language::{self, LANGUAGES, Language, Segment};
 use crate::text::shingle::{Shingles, shingles};
+use crate::text::{Options, Text};
 
 pub use minhash::{LANES, Signature};
 pub use sample::Sample;
@@ -84,6 +85,25 @@ pub struct Fingerprint {
     pub sample: Sample<SAMPLE>,
     /// The numbers that stand in the text.
     pub numerals: Sample<NUMERALS>,
+}
+
+/// A hash of everything that leads from an article to its fingerprint and can differ between installations or
+/// versions: equal hashes, comparable fingerprints.
+pub fn config_hash(options: &Options) -> u32 {
+    let mut description = format!("scheme {}, skeleton {}", Scheme::CURRENT.number(), options.skeleton);
+    for language in LANGUAGES {
+        let cut = match language.segment {
+            Segment::Words => "words",
+            Segment::Characters => "characters",
+        };
+        description.push_str(&format!(", {} {} {cut}", language.lang, language.shingle));
+    }
+    xxh3_64(description.as_bytes()) as u32
+}
+
+/// Fingerprints a prepared text. `config` is the [`config_hash`] of the options it was prepared with.
+pub fn of_text(text: &Text, config: u32) -> Fingerprint {
+    fingerprint(&text.canonical, language::row(text.language.lang), config)
 }
 
 /// Fingerprints canonical text. `config` is the hash of the settings that led from the article to this text.
