@@ -1,2 +1,7 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+// What must hold for any bytes; shared with the fuzz targets.
+mod fuzz_checks;
+// Markup bombs: defined outcomes, linear work.
+mod hostile_markup;
