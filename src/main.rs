@@ -1,3 +1,23 @@
-//! The binary.
+//! The binary: runs the command line, prints the error chain, chooses the exit code.
 
-fn main() {}
+mod cli;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("samestory: {}", chain(&failure));
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// The error and its causes on one line, outermost first.
+fn chain(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -9,15 +9,8 @@
 
 use std::fmt::{self, Write};
 
+use super::TooLarge;
 use super::chars::{CCC, COMPOSITION, Classes, DOT_ABOVE, Fold, NFKC, class, classes, fold};
-
-/// The text grew past the bound that was set for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("text is longer than {limit} bytes")]
-pub struct TooLarge {
-    /// The bound, in bytes.
-    pub limit: usize,
-}
 
 /// Canonical form of `text`, at most `limit` bytes long.
 ///

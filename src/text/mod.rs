@@ -13,7 +13,6 @@ mod words;
 
 use std::borrow::Cow;
 
-use canonical::TooLarge;
 use language::Chosen;
 use markup::ContentType;
 
@@ -30,6 +29,14 @@ impl Default for Options {
     fn default() -> Options {
         Options { max_bytes: 1 << 20, skeleton: false }
     }
+}
+
+/// The text grew past the bound that was set for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("text is longer than {limit} bytes")]
+pub struct TooLarge {
+    /// The bound, in bytes.
+    pub limit: usize,
 }
 
 /// A text ready to be fingerprinted.

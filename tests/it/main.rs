@@ -5,3 +5,7 @@
 mod compat;
 // What several modules need: where the shared articles are.
 mod support;
+// What must hold for any bytes; shared with the fuzz targets.
+mod fuzz_checks;
+// Markup bombs: defined outcomes, linear work.
+mod hostile_markup;

@@ -1,0 +1,115 @@
+//! The command line: what can be said, and one function per subcommand.
+
+mod bands;
+mod compare;
+mod fingerprint;
+mod input;
+mod languages;
+mod paint;
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use samestory::config::{Config, ConfigError};
+use samestory::text::TooLarge;
+
+const AFTER_HELP: &str = "\
+Examples:
+  samestory compare morning.txt evening.txt      are these the same text?
+  samestory fingerprint article.html             all that is kept of an article
+  curl -s https://example.org/ | samestory fingerprint -
+  samestory bands --threshold 0.7 --recall 0.99  what a threshold costs
+  samestory languages                            every language and how it is cut
+
+Exit codes:
+  0  done
+  1  an input could not be read or is not text
+  2  the command line or the settings are wrong";
+
+/// Recognises articles whose text has been seen before.
+#[derive(Parser)]
+#[command(name = "samestory", version, about, after_help = AFTER_HELP, arg_required_else_help = true)]
+struct Cli {
+    /// Settings file (TOML); the environment variable SAMESTORY_CONFIG names one too
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print all that is kept of a text
+    Fingerprint(fingerprint::Args),
+    /// Compare two texts, the older first
+    Compare(compare::Args),
+    /// Show which bands × rows a threshold needs, and what they cost
+    Bands(bands::Args),
+    /// List the languages and how their text is cut
+    Languages(languages::Args),
+    /// Write a completion script for a shell to standard output
+    ///
+    /// For example: samestory completions bash > /etc/bash_completion.d/samestory
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object, for programs
+    Json,
+    /// Lines for people
+    Table,
+}
+
+/// Why the command ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Input(#[from] input::InputError),
+    #[error("{name}")]
+    TooLarge {
+        name: String,
+        #[source]
+        error: TooLarge,
+    },
+    #[error("cannot write to standard output")]
+    Output(#[from] io::Error),
+}
+
+impl Failure {
+    /// As documented in the help.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Config(_) => 2,
+            Failure::Input(_) | Failure::TooLarge { .. } | Failure::Output(_) => 1,
+        }
+    }
+
+    /// The reader has seen enough (`| head`): not an error.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let cli = Cli::parse();
+    let config = Config::load(cli.config.as_deref())?;
+    match cli.command {
+        Command::Fingerprint(args) => fingerprint::run(&args, &config),
+        Command::Compare(args) => compare::run(&args, &config),
+        Command::Bands(args) => bands::run(&args, &config),
+        Command::Languages(args) => languages::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "samestory", &mut script);
+            Ok(io::Write::write_all(&mut io::stdout(), &script)?)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A little colour on a terminal, none elsewhere.
+
+use std::io::{IsTerminal, stdout};
+
+/// Whether standard output is a terminal whose owner did not ask for plain text (`NO_COLOR`).
+#[derive(Clone, Copy)]
+pub(super) struct Paint(bool);
+
+impl Paint {
+    pub(super) fn for_stdout() -> Paint {
+        Paint(stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+    }
+
+    fn code(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(super) fn bold(self, text: &str) -> String {
+        self.code("1", text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.code("2", text)
+    }
+
+    /// What two texts have in common.
+    pub(super) fn common(self, text: &str) -> String {
+        self.code("30;43", text)
+    }
+}
+
+/// Text that came from outside, safe to show on a terminal: control characters are taken out.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,252 @@
+//! HTML → text: a tokenizer that follows the WHATWG states, and no tree behind it.
+//!
+//! Malformed input has the outcome it has in a browser's tokenizer: a `<script>`, a comment or a quoted attribute
+//! that never ends takes the rest of the page; `a < b` is text; an unknown entity is text; NUL is nothing; CDATA is
+//! a comment.
+
+use html5gum::{Emitter, Error, State, Tokenizer};
+
+use super::TooLarge;
+use super::page::{Hints, Page};
+use super::tag::Landmark;
+
+/// Bytes kept of a tag's name; longer names are nobody's.
+const NAME: usize = 32;
+/// Bytes kept of an attribute's value.
+const VALUE: usize = 512;
+
+/// Roles and classes that say outright that an element is not the article's. Classes are compared whole: a
+/// substring such as `ad` would take `header`, `shadow` and `lead` with it.
+#[rustfmt::skip]
+const CHROME_ROLES: [&str; 13] = [
+    "navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog", "menu",
+    "menubar", "toolbar", "tablist", "tooltip", "button",
+];
+#[rustfmt::skip]
+const CHROME_CLASSES: [&str; 30] = [
+    "ad", "ads", "advert", "advertisement", "sponsored", "share", "sharing", "share-buttons", "share-bar",
+    "social", "social-share", "sharedaddy", "breadcrumb", "breadcrumbs", "related", "related-posts",
+    "related-articles", "related-links", "newsletter", "newsletter-signup", "cookie-banner",
+    "cookie-notice", "cookie-consent", "pagination", "sr-only", "visually-hidden", "screen-reader-text",
+    "skip-link", "noprint", "no-print",
+];
+
+/// Whether reading `raw` as HTML could give anything but `raw`.
+pub(super) fn has_markup(raw: &str) -> bool {
+    raw.bytes().any(|byte| matches!(byte, b'<' | b'&' | b'\r' | b'\0'))
+}
+
+pub(super) fn to_text(raw: &str, limit: usize) -> Result<String, TooLarge> {
+    let mut page = Page::new(limit);
+    read(raw, &mut page, Context::Page);
+    page.finish()
+}
+
+/// Where a piece of HTML stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Context {
+    /// By itself.
+    Page,
+    /// Single tags among text that something else reads, which a raw element must not take for its own.
+    Inline,
+}
+
+/// Reads all of `html` into `page`, or as much as it takes to be certain that it is too large.
+pub(super) fn read(html: &str, page: &mut Page, context: Context) {
+    let reader = TagReader {
+        page,
+        context,
+        name: Bounded::new(NAME),
+        raw: Bounded::new(NAME),
+        attribute: Bounded::new(NAME),
+        value: Bounded::new(VALUE),
+        hints: Hints::default(),
+        is_end: false,
+        self_closing: false,
+    };
+    // The only token is "stop", and a string cannot fail to be read.
+    let _stopped = Tokenizer::new_with_emitter(html, reader).next();
+}
+
+/// A buffer that keeps the first bytes and remembers that there were more.
+struct Bounded {
+    bytes: Vec<u8>,
+    cap: usize,
+    more: bool,
+}
+
+impl Bounded {
+    fn new(cap: usize) -> Self {
+        Bounded { bytes: Vec::new(), cap, more: false }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.more = false;
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let room = self.cap - self.bytes.len();
+        self.more |= bytes.len() > room;
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// The words in it; one that was cut short is not one.
+    fn words(&self) -> impl Iterator<Item = &[u8]> {
+        let whole = match self.more {
+            true => self.bytes.iter().rposition(u8::is_ascii_whitespace).unwrap_or(0),
+            false => self.bytes.len(),
+        };
+        self.bytes[..whole].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+    }
+
+    fn is(&self, value: &str) -> bool {
+        !self.more && self.bytes.trim_ascii().eq_ignore_ascii_case(value.as_bytes())
+    }
+}
+
+/// Puts tags together from the tokenizer's calls and passes them on.
+struct TagReader<'p> {
+    page: &'p mut Page,
+    context: Context,
+    name: Bounded,
+    /// The raw element being read, which only its own end tag ends.
+    raw: Bounded,
+    attribute: Bounded,
+    value: Bounded,
+    hints: Hints,
+    is_end: bool,
+    self_closing: bool,
+}
+
+impl TagReader<'_> {
+    fn begin_tag(&mut self, is_end: bool) {
+        self.is_end = is_end;
+        self.self_closing = false;
+        self.hints = Hints::default();
+        self.name.clear();
+        self.attribute.clear();
+        self.value.clear();
+    }
+
+    fn end_attribute(&mut self) {
+        let (attribute, value) = (&self.attribute, &self.value);
+        let any = |list: &[&str]| {
+            value.words().any(|word| list.iter().any(|item| word.eq_ignore_ascii_case(item.as_bytes())))
+        };
+        match attribute.bytes.as_slice() {
+            b"hidden" => self.hints.chrome |= !value.is("until-found"),
+            b"aria-hidden" | b"aria-modal" => self.hints.chrome |= value.is("true"),
+            b"class" => self.hints.chrome |= any(&CHROME_CLASSES),
+            b"style" => self.hints.chrome |= hides(&value.bytes),
+            b"role" => {
+                self.hints.chrome |= any(&CHROME_ROLES);
+                let place = if any(&["main"]) { Some(Landmark::Main) } else { None };
+                self.hints.landmark = self.hints.landmark.or(place);
+            }
+            b"itemprop" if any(&["articleBody"]) => self.hints.landmark = Some(Landmark::Body),
+            _ => {}
+        }
+        self.attribute.clear();
+        self.value.clear();
+    }
+}
+
+/// Whether a style attribute says `display: none`.
+fn hides(style: &[u8]) -> bool {
+    style.split(|&byte| byte == b';').any(|rule| {
+        let mut sides = rule.splitn(2, |&byte| byte == b':').map(<[u8]>::trim_ascii);
+        let property = sides.next().unwrap_or_default();
+        let value = sides.next().unwrap_or_default();
+        property.eq_ignore_ascii_case(b"display")
+            && value.get(..4).is_some_and(|none| none.eq_ignore_ascii_case(b"none"))
+    })
+}
+
+impl Emitter for TagReader<'_> {
+    type Token = ();
+
+    fn pop_token(&mut self) -> Option<()> {
+        self.page.is_too_large().then_some(())
+    }
+
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
+    fn emit_string(&mut self, piece: &[u8]) {
+        if piece != b"\0" {
+            self.page.text(piece);
+        }
+    }
+
+    fn init_start_tag(&mut self) {
+        self.begin_tag(false);
+    }
+
+    fn init_end_tag(&mut self) {
+        self.begin_tag(true);
+    }
+
+    fn push_tag_name(&mut self, piece: &[u8]) {
+        self.name.push(piece);
+    }
+
+    fn set_self_closing(&mut self) {
+        self.self_closing = true;
+    }
+
+    fn init_attribute(&mut self) {
+        self.end_attribute();
+    }
+
+    fn push_attribute_name(&mut self, piece: &[u8]) {
+        self.attribute.push(piece);
+    }
+
+    fn push_attribute_value(&mut self, piece: &[u8]) {
+        self.value.push(piece);
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        self.end_attribute();
+        let name = self.name.bytes.as_slice();
+        if self.is_end {
+            self.page.end(name);
+            return None;
+        }
+        if !self.page.start(name, self.hints, self.self_closing) || self.context == Context::Inline {
+            return None;
+        }
+        std::mem::swap(&mut self.raw, &mut self.name);
+        match self.raw.bytes.as_slice() {
+            b"script" => Some(State::ScriptData),
+            b"title" | b"textarea" => Some(State::RcData),
+            _ => Some(State::RawText),
+        }
+    }
+
+    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
+        self.is_end && !self.raw.bytes.is_empty() && self.name.bytes == self.raw.bytes
+    }
+
+    // What follows is of no interest: comments, doctypes, errors.
+    fn set_last_start_tag(&mut self, _: Option<&[u8]>) {}
+    fn emit_eof(&mut self) {}
+    fn emit_error(&mut self, _: Error) {}
+    fn init_comment(&mut self) {}
+    fn emit_current_comment(&mut self) {}
+    fn push_comment(&mut self, _: &[u8]) {}
+    fn init_doctype(&mut self) {}
+    fn emit_current_doctype(&mut self) {}
+    fn set_force_quirks(&mut self) {}
+    fn push_doctype_name(&mut self, _: &[u8]) {}
+    fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn set_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_system_identifier(&mut self, _: &[u8]) {}
+}
+
+#[cfg(test)]
+#[path = "html_tests.rs"]
+mod tests;

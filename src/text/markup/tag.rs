@@ -1,0 +1,119 @@
+//! What each element means for text: does it break a line, can it be open, is what it holds part of the article.
+
+/// What stands between two pieces of text. Ordered: the greater wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Gap {
+    /// They touch, as around `<b>`.
+    None,
+    /// A table cell's edge.
+    Cell,
+    /// A block's edge.
+    Line,
+}
+
+/// Why an element's text is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Never text of the article: controls, drawings, fallbacks, ruby glosses.
+    Hard,
+    /// The site's, not the article's. Kept after all if it reads like an article.
+    Chrome,
+}
+
+/// A page's own word for where its text is, the most telling first; and where it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Landmark {
+    /// `itemprop="articleBody"`.
+    Body,
+    /// `<article>`.
+    Article,
+    /// `<main>`.
+    Main,
+    /// `<h1>`: the title, which the event carries in a field of its own.
+    Headline,
+}
+
+/// The facts about one element name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) gap: Gap,
+    /// Has no content and no end tag.
+    pub(super) void: bool,
+    /// Content is not markup: the tokenizer reads on to this element's end tag.
+    pub(super) raw: bool,
+    pub(super) drop: Option<Why>,
+    pub(super) landmark: Option<Landmark>,
+    /// Authors may leave out the end tag; elements of one group end each other. 0 for all others.
+    pub(super) omit: u8,
+    /// End tags of other elements do not reach through it.
+    pub(super) fence: bool,
+    /// What it holds is a link's text.
+    pub(super) link: bool,
+    /// What it holds is written in another language, where `<title/>` is an empty element.
+    pub(super) drawing: bool,
+}
+
+/// The group of `html`, `head` and `body`, which hold everything and so are never left out.
+pub(super) const ROOT: u8 = 1;
+/// The group of `p`, which any block ends.
+pub(super) const PARAGRAPH: u8 = 2;
+
+const INLINE: Kind = Kind {
+    gap: Gap::None,
+    void: false,
+    raw: false,
+    drop: None,
+    landmark: None,
+    omit: 0,
+    fence: false,
+    link: false,
+    drawing: false,
+};
+const BLOCK: Kind = Kind { gap: Gap::Line, ..INLINE };
+const VOID: Kind = Kind { void: true, ..INLINE };
+const RAW: Kind = Kind { raw: true, ..INLINE };
+const HARD: Kind = Kind { drop: Some(Why::Hard), ..INLINE };
+const CHROME: Kind = Kind { drop: Some(Why::Chrome), ..BLOCK };
+
+impl Kind {
+    /// The facts about `name` (lower case). Names nobody defined are inline.
+    pub(super) fn of(name: &[u8]) -> Kind {
+        match name {
+            b"br" | b"hr" => Kind { gap: Gap::Line, ..VOID },
+            b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"embed" | b"frame" | b"img"
+            | b"input" | b"keygen" | b"link" | b"meta" | b"param" | b"source" | b"track" | b"wbr" => VOID,
+
+            b"title" => Kind { gap: Gap::Line, ..RAW },
+            b"script" | b"style" | b"iframe" | b"textarea" | b"noembed" | b"noframes" => RAW,
+
+            b"svg" | b"math" => Kind { drawing: true, ..HARD },
+            b"template" | b"noscript" | b"canvas" | b"object" | b"video" | b"audio" => HARD,
+            b"button" | b"select" | b"datalist" | b"label" => HARD,
+            b"rt" | b"rp" => Kind { omit: 9, ..HARD },
+
+            b"nav" | b"aside" | b"header" | b"footer" | b"dialog" | b"search" => CHROME,
+
+            b"article" => Kind { landmark: Some(Landmark::Article), ..BLOCK },
+            b"main" => Kind { landmark: Some(Landmark::Main), ..BLOCK },
+            b"h1" => Kind { landmark: Some(Landmark::Headline), ..BLOCK },
+            b"table" => Kind { fence: true, ..BLOCK },
+            b"a" => Kind { link: true, ..INLINE },
+
+            b"html" | b"head" | b"body" => Kind { omit: ROOT, ..BLOCK },
+            b"p" => Kind { omit: PARAGRAPH, ..BLOCK },
+            b"li" => Kind { omit: 3, ..BLOCK },
+            b"dt" | b"dd" => Kind { omit: 4, ..BLOCK },
+            b"td" | b"th" => Kind { gap: Gap::Cell, omit: 5, ..INLINE },
+            b"tr" => Kind { omit: 6, ..BLOCK },
+            b"thead" | b"tbody" | b"tfoot" | b"caption" | b"colgroup" => Kind { omit: 7, ..BLOCK },
+            b"option" | b"optgroup" => Kind { omit: 8, ..BLOCK },
+
+            b"address" | b"blockquote" | b"center" | b"details" | b"dir" | b"div" | b"dl" | b"fieldset"
+            | b"figcaption" | b"figure" | b"form" | b"frameset" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6"
+            | b"hgroup" | b"legend" | b"listing" | b"menu" | b"ol" | b"plaintext" | b"pre" | b"section"
+            | b"summary" | b"ul" | b"xmp" => BLOCK,
+
+            _ => INLINE,
+        }
+    }
+}

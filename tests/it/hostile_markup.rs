@@ -1,0 +1,216 @@
+//! Markup made to hurt: every input has an outcome, and work grows with size and nothing worse.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use proptest::prelude::*;
+use samestory::text::markup::ContentType::{Html, Markdown};
+use samestory::text::markup::{ContentType, TooLarge, sniff, to_text};
+
+use crate::fuzz_checks::fuzz_markup;
+
+const ROOM: usize = 16 << 20;
+
+/// What HTML bombs are made of.
+#[rustfmt::skip]
+const HTML: &[&str] = &[
+    "<div>", "<nav>", "</nav>", "<nav></div>", "<nav>x</nav>", "<p hidden>", "<li hidden>x", "<a>x",
+    "<b><i>x</b>", "<article>x</article>", "<article>", "<h1>x</h1>", "<table><td>", "<svg>",
+    "<svg><title/>", "<x y=z ", "<x ", "<", "</", "<!", "<!--", "<?", "&", "&a", "&#1", "&#x10ffff;",
+    "&CounterClockwiseContourIntegral", "\0", "\r", "<![CDATA[", "<script>", "<script><!--<script>",
+    "</script", "<title>", "<textarea></textare>", " \n<br>", "<p>word word word</p>\n",
+    "<span aria-hidden=true>", "<p <p ", "<p>x</p><p>",
+];
+
+/// What Markdown bombs are made of.
+#[rustfmt::skip]
+const MARKDOWN: &[&str] = &[
+    ">", "> ", "- ", "* ", "1. ", "> - ", ">a\n", "-\n", "- a\n\n", "[", "![", "[]", "[a](", "[a](<b",
+    "[a](b 'c", "[a]:\n", "[a]: b 'c\n", "[^", "[^a]", "[^a]: ", "*a_ ", "*a **a ", "_a __a ***a ~~a ",
+    "*", "`a``b```c", "<", "<a ", "a<!--", "a<?", "a<!A ", "a<![CDATA[", "a<a b='\n", "&", "&aaaaaaa",
+    "|a", "a|b\n", "a|b\n-|-\n", "---\n", "a\n-\n", "```\n", "> ```\n", "\\", "# ", "# a\n", "<div>\n\n",
+    "<nav>x\n\n", "a <script>\n\n", "<script>\n", "\t", " ", "\0", "\r",
+];
+
+/// Pieces that markup is made of.
+#[rustfmt::skip]
+const SOUP: &[&str] = &[
+    "<", ">", "</", "/>", "=", "\"", "'", "&", ";", "#", "!", "--", "[", "]", "(", ")", "*", "_", "`",
+    "```", "~~", "|", "-", "\\", "\n", "\n\n", " ", "    ", "\t", "\r", "\0", "> ", "- ", "1. ", "# ",
+    "---\n", "[^a]", "[^a]: ", "|-|-|\n", "![", "](", "<p>", "</p>", "<p hidden>", "<div>", "</div>",
+    "<nav>", "</nav>", "<aside>", "</aside>", "<article>", "</article>", "<main>", "<li>", "<li hidden>",
+    "</ul>", "<ul>", "<table>", "<td>", "</table>", "<h1>", "</h1>", "<br>", "<a href=x>", "</a>",
+    "<script>", "</script>", "<title>", "</title>", "<textarea>", "<svg>", "<title/>", "</svg>", "<!--",
+    "-->", "<![CDATA[", "]]>", "<span aria-hidden=true>", "</span>", "<div itemprop=articleBody>", "<rt>",
+    "</ruby>", "&amp;", "&#x41;", "&ngE;", "&nbsp", "word", "é", "漢", "\u{10ffff}", "\u{feff}",
+    "Enough words in one paragraph to count as a long one, which takes some two hundred bytes, so that it reads like a \
+         part of a story and not like a teaser, a caption or a menu, of which pages have plenty.",
+];
+
+fn text(raw: &str, kind: ContentType) -> String {
+    to_text(raw, kind, ROOM).unwrap().into_owned()
+}
+
+#[test]
+fn bombs_in_html_have_the_outcome_that_was_decided() {
+    let n = 100_000;
+    assert_eq!(text(&("<div>".repeat(n) + "deep"), Html), "deep");
+    assert_eq!(text(&("<div>".repeat(n) + "deep" + &"</div>".repeat(n) + "<nav>a</nav>b"), Html), "deep\nb");
+    assert_eq!(text(&("<nav>".repeat(n) + "story"), Html), "story");
+    assert_eq!(text(&("<nav>x".repeat(3) + "<p>story"), Html), "x\nx\nx\nstory");
+    assert_eq!(text(&format!("story<{}>end", "a".repeat(1 << 20)), Html), "storyend");
+    assert_eq!(text(&format!("story<p {}>end", "a=b ".repeat(1 << 18)), Html), "story\nend");
+    assert_eq!(text(&format!("story<p class='{}'>end", "ad-".repeat(1 << 18)), Html), "story\nend");
+    assert_eq!(text(&("story<script>".to_owned() + &"x<p>".repeat(n)), Html), "story");
+    assert_eq!(text(&"&amp;".repeat(n), Html), "&".repeat(n));
+    assert_eq!(text(&"&ngE;".repeat(n), Html), "≧\u{338}".repeat(n));
+    assert_eq!(text(&("<".repeat(n) + "\0\0"), Html), "<".repeat(n));
+    assert_eq!(text(&"<![CDATA[x]]>".repeat(n), Html), "");
+}
+
+#[test]
+fn bombs_in_markdown_have_the_outcome_that_was_decided() {
+    let n = 100_000;
+    assert!(text(&(">".repeat(n) + " story"), Markdown).ends_with("> story"));
+    assert!(text(&("- ".repeat(n) + "story"), Markdown).ends_with("- story"));
+    assert_eq!(text(&("[".repeat(n) + "story"), Markdown), "[".repeat(n) + "story");
+    assert!(text(&("*a_ ".repeat(n) + "story"), Markdown).ends_with("story"));
+}
+
+#[test]
+fn output_never_exceeds_its_limit() {
+    for kind in [ContentType::Plain, Html, Markdown] {
+        assert_eq!(to_text(&"word ".repeat(1000), kind, 999), Err(TooLarge { limit: 999 }));
+    }
+    assert_eq!(to_text(&"&ngE;".repeat(1000), Html, 4999), Err(TooLarge { limit: 4999 }));
+    assert_eq!(to_text(&"&ngE;".repeat(1000), Html, 5000).unwrap().len(), 5000);
+}
+
+fn time(raw: &str, kind: ContentType) -> f64 {
+    let start = Instant::now();
+    std::hint::black_box((sniff(raw), to_text(raw, kind, ROOM).is_ok()));
+    start.elapsed().as_secs_f64()
+}
+
+/// One growth test at a time: they would measure each other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Eight times the input may take 24 times as long; quadratic work would take 64 times.
+///
+/// What else the machine does only ever adds time, so the least of the runs is what counts, and a busy machine gets
+/// more of them. Quadratic work fails them all.
+fn assert_linear(kind: ContentType, name: &str, input: impl Fn(usize) -> String) {
+    const SIZE: usize = 16_000;
+    // Below this, times are the clock's and the allocator's rather than ours.
+    const NOISE: f64 = 20e-6;
+    let (small, large) = (input(SIZE), input(8 * SIZE));
+    let (mut least_small, mut least_large, mut ratio) = (f64::MAX, f64::MAX, f64::MAX);
+    for run in 0..40 {
+        least_small = least_small.min(time(&small, kind));
+        least_large = least_large.min(time(&large, kind));
+        ratio = (least_large + NOISE) / (least_small + NOISE);
+        if run >= 3 && (ratio < 24.0 || least_large > 0.5) {
+            break;
+        }
+    }
+    if std::env::var_os("SHOW_GROWTH").is_some() {
+        println!(
+            "{ratio:5.1} × for 8 × the size, {:7.2} ms for 128 kB: {kind:?} {name:?}",
+            least_large * 1e3
+        );
+    }
+    assert!(ratio < 24.0, "{kind:?} {name:?}: eight times the input took {ratio:.1} times as long");
+}
+
+/// `head` once, then `body` over and over.
+fn repeated(head: &str, body: &str, size: usize) -> String {
+    head.to_owned() + &body.repeat(size / body.len())
+}
+
+#[test]
+fn work_on_html_grows_linearly() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for &piece in HTML {
+        assert_linear(Html, piece, |size| repeated("", piece, size));
+        // The same below as many open elements as are told apart, none of which it closes.
+        assert_linear(Html, piece, |size| repeated(&"<em><nav>".repeat(600), piece, size));
+        assert_linear(Html, piece, |size| repeated("<script>", piece, size));
+    }
+    assert_linear(Html, "one tag name", |size| format!("<{}>", "a".repeat(size)));
+    assert_linear(Html, "one upper case tag name", |size| format!("<{}>", "A".repeat(size)));
+    assert_linear(Html, "one attribute", |size| format!("<p class='{}'>", "ad ".repeat(size / 3)));
+    assert_linear(Html, "open, then close", |size| "<div>".repeat(size / 11) + &"</div>".repeat(size / 11));
+    assert_linear(Html, "stray ends", |size| "<div>".repeat(511) + &"</x>".repeat(size / 4));
+    assert_linear(Html, "stray ends of blocks", |size| "<div>".repeat(511) + &"</ul>".repeat(size / 5));
+}
+
+#[test]
+fn work_on_markdown_grows_linearly() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for &piece in MARKDOWN {
+        assert_linear(Markdown, piece, |size| repeated("", piece, size));
+    }
+    // Lines that are tried against every block open above them.
+    for nest in [">", "> ", "- ", "+\t", "1. ", "> - ", "1) > * "] {
+        for line in ["b\n", "\n", ">b\n", "> > b\n", "- b\n", "  b\n"] {
+            let name = format!("{nest} then {line}");
+            assert_linear(Markdown, &name, |size| {
+                nest.repeat(size / 2 / nest.len()) + "a\n" + &repeated("", line, size / 2)
+            });
+        }
+    }
+    let root = |size: usize| (size as f64).sqrt() as usize;
+    assert_linear(Markdown, "stairs", |size| (0..root(2 * size)).map(|i| " ".repeat(i) + "- a\n").collect());
+    assert_linear(Markdown, "quoted stairs", |size| {
+        (0..root(2 * size)).map(|i| ">".repeat(i) + "a\n").collect()
+    });
+    assert_linear(Markdown, "stairs of ticks", |size| {
+        (0..root(2 * size)).map(|i| "`".repeat(i) + " ").collect()
+    });
+    assert_linear(Markdown, "brackets", |size| "[".repeat(size / 2) + &"]".repeat(size / 2));
+    assert_linear(Markdown, "definitions", |size| (0..size / 12).map(|i| format!("[a{i}]: /u\n")).collect());
+    assert_linear(Markdown, "uses", |size| {
+        format!("[x]: {}\n\n", "u".repeat(size / 2)) + &"[x]".repeat(size / 6)
+    });
+    assert_linear(Markdown, "notes", |size| (0..size / 14).map(|i| format!("[^{i}]: a\n\n")).collect());
+    assert_linear(Markdown, "wide table", |size| {
+        format!("{}\n{}\n{}", "|a".repeat(size / 6), "|-".repeat(size / 6), "a\n".repeat(size / 6))
+    });
+}
+
+/// The pieces in any order: reaches states that random characters never do.
+fn soup() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(SOUP);
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_soup_of_markup_passes_the_fuzz_check(control: u8, raw in soup()) {
+        fuzz_markup(&[&[control], raw.as_bytes()].concat());
+    }
+
+    #[test]
+    fn any_bytes_pass_the_fuzz_check(data in prop::collection::vec(any::<u8>(), 0..400)) {
+        fuzz_markup(&data);
+    }
+
+    #[test]
+    fn any_characters_pass_the_fuzz_check(control: u8, raw in "\\PC{0,200}") {
+        fuzz_markup(&[&[control], raw.as_bytes()].concat());
+    }
+
+    #[test]
+    fn text_without_markup_characters_is_unchanged(raw in "[^<&\r\0]{0,200}") {
+        prop_assert_eq!(text(&raw, Html), raw);
+    }
+
+    #[test]
+    fn escaped_text_in_paragraphs_comes_back(lines in prop::collection::vec("[a-zé漢<>&\"']{1,20}( [a-z<>&]{1,9}){0,9}", 1..9)) {
+        let escape = |line: &String| line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let page: String = lines.iter().map(|line| format!("<p>{}</p>\n", escape(line))).collect();
+        prop_assert_eq!(text(&page, Html), lines.join("\n"));
+    }
+}
