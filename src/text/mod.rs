@@ -61,12 +61,11 @@ pub fn prepare(
     options: &Options,
 ) -> Result<Text, TooLarge> {
     let plain = plain(body, content_type, options)?;
-    let canonical = if options.skeleton {
-        canonical::skeleton(&plain, options.max_bytes)?
-    } else {
-        canonical::canonical(&plain, options.max_bytes)?
-    };
+    let canonical = canonical::canonical(&plain, options.max_bytes)?;
+    // Before look-alikes are merged: a skeleton mixes scripts.
     let language = language::choose(declared, &canonical);
+    let canonical =
+        if options.skeleton { canonical::skeleton(&canonical, options.max_bytes)? } else { canonical };
     Ok(Text { canonical, language })
 }
 

@@ -9,3 +9,5 @@ mod support;
 mod fuzz_checks;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
+// Languages on real articles, our own paragraphs, and hostile texts.
+mod language;

@@ -185,11 +185,12 @@ impl Evidence {
         if self.row >= LANGUAGES.len() || self.hits == 0 {
             return NOTHING;
         }
-        // The number of different words in a text grows about as the root of its length. Of the languages in the
-        // table nearly all pages of news reach 0.8 of that and all reach 0.5; of a hundred others in Latin
-        // letters four pages in five stay below 0.4. Other scripts have fewer strangers to be wary of.
+        // The number of different words in a text grows about as the root of its length. Of news in the table's
+        // languages 99 pages in 100 reach 0.7 of that; of news in sixty other languages half stay below 0.3 and nine
+        // in ten below 0.6. Other scripts than Latin have fewer strangers to be wary of.
         let enough = if script == Script::Latin { 0.8 } else { 0.4 };
-        let density = self.hits as f32 / (self.words as f32).sqrt();
+        // One word alone may be anyone's, however short the text.
+        let density = self.hits as f32 / (self.words.max(8) as f32).sqrt();
         // Each point of lead halves the doubt that is left; no lead at all is a toss.
         let doubt = 0.5f32.powi(self.lead.clamp(0, 20) + 1);
         Guess { row: self.row, confidence: (density / enough).min(1.0) * (1.0 - doubt) }

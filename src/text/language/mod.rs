@@ -46,19 +46,22 @@ pub struct Language {
     pub sample: &'static str,
 }
 
-/// A declared language is honoured where at least this part of the letters is in one of its scripts. A Hindi
+/// A declared language is honoured where at least this part of the letters is in one of its scripts (a Latin letter
+/// counts half, see `Script::weight`). A Hindi
 /// article full of English names stays Hindi; an article in Hindi that calls itself English, with one product
 /// name in it, does not become English.
 const HONOUR_SHARE: f32 = 0.2;
 
-/// Below this a guess is not used.
+/// Below this a guess is not used. Two languages that explain a page equally well leave just this much: then the
+/// earlier row, which more people write, is the better guess.
 const CONFIDENCE_FLOOR: f32 = 0.5;
 
-/// Looked at to check a declared language, three times: a few lines show the script.
-const CHECK_WINDOW: usize = 256;
+/// Looked at to check a declared language, three times: a line shows the script. Where the half of it is in
+/// another one, as much is looked at as for recognising.
+const GLANCE_WINDOW: usize = 64;
 
 /// Looked at to recognise a language, three times: together some hundred words.
-const DETECT_WINDOW: usize = 1024;
+const DETECT_WINDOW: usize = 768;
 
 /// Longer tags are nobody's language (RFC 5646 asks for room for 35).
 const LONGEST_TAG: usize = 64;
@@ -122,8 +125,8 @@ pub fn choose(declared: Option<&str>, canonical_text: &str) -> Chosen {
         Some((_, None)) => Tag::Unknown,
         Some((_, Some(language))) if language.lang == Lang::UND => Tag::Absent,
         Some((_, Some(language))) => {
-            let census = Census::of(&Sample::of(canonical_text, CHECK_WINDOW));
-            if census.share(language.scripts) >= HONOUR_SHARE {
+            let share = |window| Census::of(&Sample::of(canonical_text, window)).share(language.scripts);
+            if share(GLANCE_WINDOW) >= 0.5 || share(DETECT_WINDOW) >= HONOUR_SHARE {
                 return Chosen {
                     lang: language.lang,
                     source: LanguageSource::Declared,

@@ -20,7 +20,6 @@ pub(super) struct Neighbour {
 
 /// Every neighbour.
 pub(super) const NEIGHBOURS: &[Neighbour] = &[
-    // ROWS
     Neighbour {
         name: "Galician",
         script: Script::Latin,

@@ -85,27 +85,25 @@ impl Script {
     /// The script of a letter, or of a mark that is written inside words; `None` for everything else.
     #[inline]
     pub(super) fn of(c: char) -> Option<Script> {
-        if c.is_ascii() {
-            return c.is_ascii_alphabetic().then_some(Script::Latin);
+        match LOW.get(c as usize) {
+            Some(&script) => script,
+            None => Script::of_code(c as u32),
         }
-        Script::of_wide(c)
     }
 
-    fn of_wide(c: char) -> Option<Script> {
-        let script = match u32::from(c) {
-            0xD7 | 0xF7 => return None,
-            0xC0..=0x2AF | 0x1E00..=0x1EFF => Script::Latin,
-            0x2B0..=0x2FF => return None,
-            0x370..=0x3FF | 0x1F00..=0x1FFF => Script::Greek,
-            0x400..=0x52F => Script::Cyrillic,
-            0x591..=0x5F2 => Script::Hebrew,
-            0x660..=0x66D | 0x6F0..=0x6F9 | 0x60C | 0x61B | 0x61F | 0x6D4 => return None,
-            0x610..=0x6FF | 0x750..=0x77F | 0x8A0..=0x8FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFC => {
-                Script::Arabic
+    /// The same by code point, without a table.
+    const fn of_code(code: u32) -> Option<Script> {
+        Some(match code {
+            0x41..=0x5A | 0x61..=0x7A | 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..=0x2AF | 0x1E00..=0x1EFF => {
+                Script::Latin
             }
-            // The danda ends sentences in every script of India.
-            0x964..=0x970 => return None,
-            0x900..=0x97F => Script::Devanagari,
+            0x370..=0x37D | 0x37F..=0x3FF | 0x1F00..=0x1FFF => Script::Greek,
+            0x400..=0x52F => Script::Cyrillic,
+            0x591..=0x5BD | 0x5BF..=0x5C7 | 0x5D0..=0x5F2 => Script::Hebrew,
+            0x610..=0x61A | 0x620..=0x65F | 0x66E..=0x6D3 | 0x6D5..=0x6EF | 0x6FA..=0x6FF => Script::Arabic,
+            0x750..=0x77F | 0x8A0..=0x8FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFC => Script::Arabic,
+            // The danda between them ends sentences in every script of India.
+            0x900..=0x963 | 0x971..=0x97F => Script::Devanagari,
             0x980..=0x9E5 | 0x9F0..=0x9F1 => Script::Bengali,
             0xA00..=0xA65 | 0xA70..=0xA75 => Script::Gurmukhi,
             0xA80..=0xAE5 => Script::Gujarati,
@@ -117,19 +115,40 @@ impl Script {
             0xE01..=0xE3A | 0xE40..=0xE4E => Script::Thai,
             0xE81..=0xECF | 0xEDC..=0xEDF => Script::Lao,
             0x1000..=0x103F | 0x1050..=0x109F | 0xAA60..=0xAA7F => Script::Myanmar,
+            0x1200..=0x135F | 0x1380..=0x138F | 0x2D80..=0x2DDF => Script::Ethiopic,
             0x1780..=0x17D3 | 0x17D7 => Script::Khmer,
-            0x1200..=0x1360 | 0x1380..=0x139F | 0x2D80..=0x2DDF => Script::Ethiopic,
             0x3041..=0x3096 | 0x30A1..=0x30FA | 0x30FC..=0x30FF | 0x31F0..=0x31FF => Script::Kana,
             0x3005 | 0x3007 | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF => {
                 Script::Han
             }
             0x1100..=0x11FF | 0x3131..=0x318E | 0xAC00..=0xD7FB => Script::Hangul,
-            _ if c.is_alphabetic() => Script::Other,
+            // Armenian, Syriac to Samaritan, Sinhala, Tibetan, Georgian; Cherokee to Mongolian, and the small
+            // scripts of South-East Asia; the historic ones.
+            0x531..=0x587
+            | 0x700..=0x74F
+            | 0x780..=0x89F
+            | 0xD80..=0xDDF
+            | 0xF40..=0xFBC
+            | 0x10A0..=0x10FF => Script::Other,
+            0x13A0..=0x177F | 0x1820..=0x1CFF | 0xA000..=0xA4FF | 0xA980..=0xAA5F | 0xABC0..=0xABEF => {
+                Script::Other
+            }
+            0x10000..=0x1CFFF | 0x1E800..=0x1E95F => Script::Other,
             _ => return None,
-        };
-        Some(script)
+        })
     }
 }
+
+/// [`Script::of_code`] of the alphabets, looked up: it is asked twice for every letter of a sample.
+static LOW: [Option<Script>; 0x1200] = {
+    let mut low = [None; 0x1200];
+    let mut code = 0;
+    while code < low.len() {
+        low[code] = Script::of_code(code as u32);
+        code += 1;
+    }
+    low
+};
 
 /// How much of each script a text holds, weighted.
 #[derive(Clone, Copy, Debug)]
@@ -143,15 +162,14 @@ impl Census {
     pub(super) fn of(sample: &Sample<'_>) -> Census {
         let mut letters = [0u32; Script::COUNT];
         for window in sample.windows() {
-            let mut latin = 0;
             for c in window.chars() {
-                if c.is_ascii() {
-                    latin += u32::from(c.is_ascii_alphabetic());
-                } else if let Some(script) = Script::of_wide(c) {
-                    letters[script as usize] += script.weight();
+                if let Some(script) = Script::of(c) {
+                    letters[script as usize] += 1;
                 }
             }
-            letters[Script::Latin as usize] += latin;
+        }
+        for (count, script) in letters.iter_mut().zip(ALL) {
+            *count *= script.weight();
         }
         Census { letters, total: letters.iter().sum() }
     }

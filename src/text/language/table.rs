@@ -25,7 +25,6 @@ const SPACED: Language = Language {
 /// Every language samestory tells apart. The first row is `und`, where everything else goes.
 pub const LANGUAGES: &[Language] = &[
     SPACED,
-    // ROWS
     Language {
         lang: Lang::from_table("en"),
         name: "English",
@@ -229,12 +228,15 @@ pub const LANGUAGES: &[Language] = &[
         scripts: &[Script::Latin],
         words: "yang dan di itu dengan untuk tidak ini dari dalam akan pada juga saya ke karena tersebut bisa ada \
          mereka lebih kata telah oleh sebagai menjadi kami bahwa atau saat seorang adalah dia tahun sudah \
-         para antara hanya banyak namun harus ia masih pemerintah polisi perusahaan kantor mobil uang \
-         olahraga mantan tapi universitas pengacara agustus maret juni juli rupiah jabatan tim tiap soal \
-         belum cuma usai sejumlah mulai pukul rabu senin selasa hari beberapa mengatakan orang setelah \
-         satu dapat sangat sebuah hal secara selama seperti sedang kepada melakukan bagi terjadi apa \
-         tetapi jika dua lalu baru waktu lainnya tentang hingga sebelum menurut mungkin ketika berada baik \
-         sekarang merupakan seluruh terhadap pertama memiliki kali sehingga ujar agar serta maupun pun",
+         para antara hanya banyak namun harus ia masih bahkan yakni terkait adanya pria kota kondisi kasus \
+         informasi eropa inggris prancis serikat miliar persen klub pelatih sekretaris departemen komite \
+         pengadilan suara pemilihan pertandingan sakit anggota warga situs kemudian dilakukan sejak bukan \
+         pemerintah polisi perusahaan kantor mobil uang olahraga mantan tapi universitas pengacara agustus \
+         maret juni juli rupiah jabatan tim tiap soal belum cuma usai sejumlah mulai pukul rabu senin \
+         selasa hari beberapa mengatakan orang setelah satu dapat sangat sebuah hal secara selama seperti \
+         sedang kepada melakukan bagi terjadi apa tetapi jika dua lalu baru waktu lainnya tentang hingga \
+         sebelum menurut mungkin ketika berada baik sekarang merupakan seluruh terhadap pertama memiliki \
+         kali sehingga ujar agar serta maupun pun",
         letters: "é",
         sample: "Pemerintah kota mengatakan pada hari Senin bahwa jembatan tua itu akan ditutup karena perbaikan \
          dan bus akan melewati jalan lain sampai pekerjaan selesai.",
@@ -273,9 +275,11 @@ pub const LANGUAGES: &[Language] = &[
         name: "Hebrew",
         aliases: &["iw", "heb"],
         scripts: &[Script::Hebrew],
-        words: "של את על לא הוא עם זה כי היא גם או אם אל בין כל אך היה יותר הם אבל לאחר אחרי כדי אין יש אמר ביום \
-         שהוא במהלך מה עד שלו ביותר אחד לפני לפי להיות כך עבור ידי שהם אנחנו אני רק שלא אנשים זו הייתה כמו \
-         היו אמרה בכל הרבה לי שבו מאוד להם שהיא אלא אותו לו כבר וכי",
+        words: "של את על לא הוא עם זה כי היא גם או אם אל בין כל אך היה יותר הם אבל לאחר אחרי כדי אין יש אותה אותם \
+         בו בה כן ולא שאין שיש שלה שלהם שלנו לה לנו אחר אחרים כאשר מי למה איך פעם יום שנה שנים הזה הזאת \
+         אלה עדיין מאז תחת ללא בשל עכשיו אמר ביום שהוא במהלך מה עד שלו ביותר אחד לפני לפי להיות כך עבור \
+         ידי שהם אנחנו אני רק שלא אנשים זו הייתה כמו היו אמרה בכל הרבה לי שבו מאוד להם שהיא אלא אותו לו \
+         כבר וכי",
         sample: "עיריית העיר הודיעה ביום שני כי הגשר הישן ייסגר לצורך תיקונים וכי האוטובוסים ייסעו בדרך אחרת עד \
          לסיום העבודות.",
         ..SPACED
@@ -489,10 +493,11 @@ pub const LANGUAGES: &[Language] = &[
         aliases: &["hun"],
         scripts: &[Script::Latin],
         words: "a az és hogy nem is egy van volt meg ez de azt csak már még mint el ki ha vagy lesz kell lehet \
-         ezt szerint után pedig ami aki mert között minden nagy ahol voltak amely egyik több arra mondta \
-         azonban be amikor majd így azzal úgy miatt első éves olyan előtt akik most két során fel le mivel \
-         sem én ő ilyen volna arról nincs ahogy akkor ezek három illetve legyen annak való új róla sok \
-         évben szerinte közölte",
+         ezt szerint után pedig ami aki mert között minden nagy ahol voltak amely egyik több arra hanem \
+         ezért egyre kérdés három ember emberek sőt tehát vele neki saját teljes lett lenne alatt által \
+         helyett nélkül senki semmi itt ott mely amelyek ezzel ne nekik őket mondta azonban be amikor majd \
+         így azzal úgy miatt első éves olyan előtt akik most két során fel le mivel sem én ő ilyen volna \
+         arról nincs ahogy akkor ezek illetve legyen annak való új róla sok évben szerinte közölte",
         letters: "áéíóöőúüű",
         sample: "A város hétfőn közölte, hogy a régi hidat felújítás miatt lezárják, és a buszok más úton járnak, \
          amíg a munka be nem fejeződik.",
@@ -505,9 +510,11 @@ pub const LANGUAGES: &[Language] = &[
         scripts: &[Script::Latin],
         words: "ve bir bu için da de ile olarak çok daha en ne gibi olan kadar sonra var ancak ama ya o her değil \
          göre ise iki olduğu yeni büyük tarafından oldu kendi dedi şekilde olduğunu mi ki diye hem ilk \
-         söyledi günü fazla son önce etti devam yıl iyi ilgili şu bazı karşı nasıl ediyor birçok diğer \
-         hakkında konusunda yüzde nin ın nın in olması üzere biri arasında eden tüm yapılan göz böyle \
-         şöyle bunun onun ben biz veya olacak ifade eğer hiç zaman içinde nedeniyle edildi ettiği kişi bin",
+         sadece ayrıca artık çünkü fakat bile henüz üç dört bugün saat kez sahip önemli belirtti kaydetti \
+         açıklama bulunan etmek olmak yer aldı alan tek yapıldı üzerine ait başkanı söyledi günü fazla son \
+         önce etti devam yıl iyi ilgili şu bazı karşı nasıl ediyor birçok diğer hakkında konusunda yüzde \
+         nin ın nın in olması üzere biri arasında eden tüm yapılan göz böyle şöyle bunun onun ben biz veya \
+         olacak ifade eğer hiç zaman içinde nedeniyle edildi ettiği kişi bin",
         letters: "çğıöşüâî",
         sample: "Belediye pazartesi günü eski köprünün onarım için kapatılacağını ve iş bitene kadar otobüslerin \
          başka bir yoldan gideceğini duyurdu.",
@@ -532,7 +539,8 @@ pub const LANGUAGES: &[Language] = &[
         name: "Amharic",
         aliases: &["amh"],
         scripts: &[Script::Ethiopic],
-        words: "ነው እና ላይ ውስጥ ግን ነበር ወደ እንደ ይህ ጋር በኋላ አዲስ አቶ ሲሆን መሆኑን ያለው ብቻ ሁሉ አንድ በዚህ ነገር ምክንያት ጊዜ በጣም በፊት ሰዎች \
+        words: "ነው እና ላይ ውስጥ ግን ነበር ወደ እንደ ይህ ጋር በኋላ አዲስ አቶ ሲሆን መሆኑን ያለው ብቻ ሁሉ አንድ በዚህ ነገር ምክንያት ይሁን ሁለት ሦስት ሌሎች \
+         ሁሉም እነዚህ ይህንን እንዲሁም ወቅት አካባቢ መካከል ዙሪያ ጉዳይ ማንኛውም ምንም በተለይ ይገኛል ነኝ ናት ዛሬ ትናንት ትንሽ ጊዜ በጣም በፊት ሰዎች \
          አሁን ደግሞ በላይ ወይም ብዙ ናቸው እስከ ባለፈው ሆኖ ስለ እናም ዓመት አለ የሆነ ሰው ሲል ድረስ ዕለት ሌላ በሌላ ለ እንደሆነ ነበሩ ይሆናል ያሉ ከዚህ \
          የነበረው አልነበረም ተብሏል ገልጸዋል ተናግረዋል",
         sample: "የከተማው አስተዳደር ሰኞ ዕለት እንደገለጸው አሮጌው ድልድይ ለጥገና ይዘጋል፤ ሥራው እስኪያልቅ ድረስ አውቶቡሶች በሌላ መንገድ ይሄዳሉ።",
@@ -622,10 +630,12 @@ pub const LANGUAGES: &[Language] = &[
         aliases: &["fin"],
         scripts: &[Script::Latin],
         words: "ja on ei se että oli hän mutta ovat joka myös niin kun kuin mukaan ole voi sen mitä jo vain ollut \
-         olla sitä tai jos nyt hänen sekä vuoden eivät jotka kanssa siitä tämä he me sanoi jälkeen vuonna \
-         kuitenkin sanoo jossa ennen mikä kertoi yksi olevan kuten aikana jonka tämän kertoo viime jotta \
-         koska enemmän vielä muun muassa siis kautta tänä noin olisi hänellä sillä välillä asti kaikki \
-         vuotta",
+         olla sitä tai jos nyt hänen sekä vuoden eivät jotka kanssa siitä tämä he me siihen siinä tässä \
+         tätä niitä joita joiden josta koko kaksi kolme vuosi päivä aina aivan esimerkiksi kertaa mukana \
+         muut myöhemmin paljon saa saada tehdä tulee tuli uusi uuden yhden yli voivat pitää olleet hänelle \
+         häntä minä meidän ihmiset itse ihan eli eikä ettei joko sanoi jälkeen vuonna kuitenkin sanoo \
+         jossa ennen mikä kertoi yksi olevan kuten aikana jonka tämän kertoo viime jotta koska enemmän \
+         vielä muun muassa siis kautta tänä noin olisi hänellä sillä välillä asti kaikki vuotta",
         letters: "äöå",
         sample: "Kaupunki kertoi maanantaina, että vanha silta suljetaan korjauksen vuoksi ja että bussit ajavat \
          toista tietä, kunnes työ on valmis.",
@@ -721,13 +731,16 @@ pub const LANGUAGES: &[Language] = &[
         scripts: &[Script::Latin],
         words: "yang dan di itu dengan untuk tidak ini dari dalam akan pada juga saya ke kerana tersebut boleh \
          ada mereka lebih kata telah oleh sebagai menjadi kami bahawa atau apabila seorang adalah beliau \
-         tahun sudah para antara hanya ramai daripada kepada namun turut polis syarikat pejabat kereta \
-         wang sukan berumur sebarang mahu bagaimanapun bekas cuba universiti kebangsaan peguam ogos mac \
-         jun julai ringgit jawatan pasukan anda tiada sahaja masih hari satu tetapi berkata orang dia \
-         selepas seperti dua beberapa lagi bagi masa sama ia mungkin sebelum perlu sedang mana dapat \
-         tempat banyak lain memberi berlaku bukan ketika semasa semula tentang baru mempunyai apa sekarang \
-         kali jika pertama kita lalu ialah melalui setelah secara sehingga hendaklah kerajaan susulan \
-         pihak iaitu katanya supaya berusia sekiranya",
+         tahun sudah para antara hanya ramai daripada kepada namun turut kes maklumat eropah england \
+         perancis bandar lelaki kanak ahli malah berkenaan pelbagai pegawai akhbar laman menerusi bermula \
+         kelab jurulatih setiausaha bilion peratus mahkamah undi pilihan perlawanan manakala jabatan \
+         jawatankuasa kemudian dilakukan sejak bukan polis syarikat pejabat kereta wang sukan berumur \
+         sebarang mahu bagaimanapun bekas cuba universiti kebangsaan peguam ogos mac jun julai ringgit \
+         jawatan pasukan anda tiada sahaja masih hari satu tetapi berkata orang dia selepas seperti dua \
+         beberapa lagi bagi masa sama ia mungkin sebelum perlu sedang mana dapat tempat banyak lain \
+         memberi berlaku ketika semasa semula tentang baru mempunyai apa sekarang kali jika pertama kita \
+         lalu ialah melalui setelah secara sehingga hendaklah kerajaan susulan pihak iaitu katanya supaya \
+         berusia sekiranya",
         letters: "é",
         sample: "Majlis bandar raya berkata pada hari Isnin bahawa jambatan lama itu akan ditutup kerana kerja \
          pembaikan dan bas akan melalui jalan lain sehingga kerja siap.",
