@@ -1,0 +1,41 @@
+# Two commands to know: `make demo` and `make test`. `make help` lists the rest.
+
+# Outside the clone, so that a fresh clone does not compile RocksDB again.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/target
+
+CORE := --release --no-default-features
+BIN  := $(CARGO_TARGET_DIR)/release/samestory
+
+.PHONY: help demo test check bench fuzz tools-demo tools-test clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
+
+demo: tools-demo ## build without C++ and show what samestory makes of demo/
+	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
+	@demo/run $(CARGO_TARGET_DIR)/core/release/samestory
+
+test: tools-test check ## install what is missing and run all tests
+	cargo test --release --features tlsh
+	@echo "core without C++:"
+	cargo check $(CORE)
+
+check: tools-test ## format, lints, licences and advisories
+	cargo fmt --all --check
+	cargo clippy --release --all-targets --features tlsh -- -D warnings
+	dev/licences
+
+bench: tools-demo ## one table from one run, beside peers and limits
+	cargo run --release -p samestory-bench --target-dir $(CARGO_TARGET_DIR)/core
+
+fuzz: ## fuzz TARGET=markup|canonical|fingerprint_decode for SECONDS (needs nightly and cargo-fuzz)
+	cd fuzz && cargo +nightly fuzz run $(or $(TARGET),markup) -- -max_total_time=$(or $(SECONDS),60)
+
+tools-demo:
+	@dev/tools demo
+
+tools-test:
+	@dev/tools test
+
+clean: ## remove what was built, in the shared cache too
+	rm -rf $(CARGO_TARGET_DIR)
