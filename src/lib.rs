@@ -3,4 +3,5 @@
 pub mod fingerprint;
 pub mod lsh;
 pub mod model;
+pub mod store;
 pub mod text;
