@@ -6,4 +6,5 @@ pub mod detect;
 pub mod fingerprint;
 pub mod lsh;
 pub mod model;
+pub mod store;
 pub mod text;

@@ -64,3 +64,268 @@ impl LanguageSource {
         }
     }
 }
+
+/// A text kept for display, cut to at most `MAX` bytes at a character's edge.
+///
+/// Whatever an article brings along is bounded before it is kept: `MAX` fits in the two bytes of a length.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cut<const MAX: u16>(Box<str>);
+
+impl<const MAX: u16> Cut<MAX> {
+    /// As much of the text as may be kept.
+    pub fn new(text: &str) -> Cut<MAX> {
+        let mut end = text.len().min(usize::from(MAX));
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        Cut(text[..end].into())
+    }
+
+    /// What was kept.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MAX: u16> fmt::Debug for Cut<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl<const MAX: u16> fmt::Display for Cut<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A headline, for display.
+pub type Title = Cut<512>;
+/// The site an article was found on.
+pub type Host = Cut<255>;
+/// Where an article was found.
+pub type Url = Cut<2048>;
+
+/// The name its crawler gave an article. Within a language there is one document of each id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArticleId(Box<str>);
+
+/// An id that cannot name an article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id of {bytes} bytes; it must have 1 to {max}", max = ArticleId::MAX)]
+pub struct IdError {
+    /// How long it is.
+    pub bytes: usize,
+}
+
+impl ArticleId {
+    /// The longest id, in bytes.
+    pub const MAX: usize = 512;
+
+    /// Checks the length; anything may stand in it.
+    ///
+    /// # Errors
+    /// Empty or too long: the article is a dead letter.
+    pub fn new(id: &str) -> Result<ArticleId, IdError> {
+        if (1..=ArticleId::MAX).contains(&id.len()) {
+            Ok(ArticleId(id.into()))
+        } else {
+            Err(IdError { bytes: id.len() })
+        }
+    }
+
+    /// The id as it came.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ArticleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for ArticleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl serde::Serialize for ArticleId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// A time that an article or its record brought along, in milliseconds since 1970 began (UTC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventTime(i64);
+
+impl EventTime {
+    /// From milliseconds since 1970.
+    pub const fn from_millis(millis: i64) -> EventTime {
+        EventTime(millis)
+    }
+
+    /// Milliseconds since 1970.
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+}
+
+/// A document's place in the order of its language: a counter, so a larger number is a newer document.
+///
+/// A number belongs to one article for ever and is never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocumentNumber(pub u64);
+
+impl fmt::Display for DocumentNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A cluster's name: its founder's language, id and number at the time. Never reused, since no number is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterId {
+    /// The founder's language, which is that of all members.
+    pub language: Lang,
+    /// The founder's id.
+    pub founder: ArticleId,
+    /// The founder's document number.
+    pub number: DocumentNumber,
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.language, self.founder, self.number)
+    }
+}
+
+/// Where an article was read, so that its text can be read there again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Position {
+    /// On the bus.
+    Topic {
+        /// Kafka allows names of 249 bytes.
+        topic: Cut<249>,
+        /// The partition.
+        partition: i32,
+        /// The record.
+        offset: i64,
+    },
+    /// In a file.
+    File {
+        /// Its path as it was given.
+        file: Cut<1024>,
+        /// Counted from 1.
+        line: u64,
+    },
+}
+
+/// What is said of an article.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Its text has not been seen before.
+    Unique,
+    /// Its text resembles an earlier one.
+    NearDuplicate,
+    /// Its text is that of an earlier one.
+    ExactDuplicate,
+}
+
+impl Verdict {
+    /// As written in headers and tagged articles.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Unique => "unique",
+            Verdict::NearDuplicate => "near-duplicate",
+            Verdict::ExactDuplicate => "exact-duplicate",
+        }
+    }
+}
+
+/// How a duplicate was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MatchType {
+    /// The same article again, unchanged.
+    SameArticle,
+    /// Another article with the same content.
+    Exact,
+    /// Similar as a whole.
+    Near,
+    /// One lies mostly inside the other.
+    Partial,
+}
+
+impl MatchType {
+    /// As written in headers and tagged articles.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MatchType::SameArticle => "same-article",
+            MatchType::Exact => "exact",
+            MatchType::Near => "near",
+            MatchType::Partial => "partial",
+        }
+    }
+}
+
+/// A share between 0 and 1 in steps of a ten-thousandth, so that two are equal or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share(u16);
+
+impl Share {
+    /// All of it, in steps.
+    pub const WHOLE: u16 = 10_000;
+
+    /// The nearest step; what is not a number counts as nothing.
+    pub fn new(share: f64) -> Share {
+        Share((share.clamp(0.0, 1.0) * f64::from(Share::WHOLE)).round() as u16)
+    }
+
+    /// From steps, of which there are at most [`Share::WHOLE`].
+    pub const fn from_steps(steps: u16) -> Option<Share> {
+        if steps <= Share::WHOLE { Some(Share(steps)) } else { None }
+    }
+
+    /// In steps.
+    pub const fn steps(self) -> u16 {
+        self.0
+    }
+
+    /// Between 0 and 1.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / f64::from(Share::WHOLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_a_characters_edge() {
+        assert_eq!(Cut::<4>::new("नम").as_str(), "न");
+        assert_eq!(Cut::<4>::new("news").as_str(), "news");
+    }
+
+    #[test]
+    fn an_id_has_between_one_and_so_many_bytes() {
+        assert_eq!(ArticleId::new(""), Err(IdError { bytes: 0 }));
+        assert!(ArticleId::new(&"x".repeat(ArticleId::MAX)).is_ok());
+        assert_eq!(
+            ArticleId::new(&"x".repeat(513)).unwrap_err().to_string(),
+            "an id of 513 bytes; it must have 1 to 512"
+        );
+    }
+
+    #[test]
+    fn a_share_is_a_share_whatever_it_is_made_from() {
+        assert_eq!(Share::new(0.83).get(), 0.83);
+        assert_eq!(
+            [Share::new(f64::NAN), Share::new(-1.0), Share::new(7.0)].map(Share::steps),
+            [0, 0, Share::WHOLE]
+        );
+    }
+}

@@ -3,11 +3,13 @@
 
 // The compatibility functions beside the crate they must equal.
 mod compat;
-// What several modules need: where the shared articles are.
-mod support;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
+// State: applying, laying over, restoring and its bytes, over random histories.
+mod laws_store;
+// What several modules need: where the shared articles are.
+mod support;

@@ -1,0 +1,79 @@
+//! Why a store cannot go on. Each variant is a reaction.
+
+use super::bytes::DecodeError;
+
+/// Why a store cannot go on. `place` is its directory, or `memory`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// What is stored cannot be trusted: set the directory aside and build it anew from the log.
+    #[error("state {place} is damaged: {detail}; set it aside and run `samestory state rebuild`")]
+    Corrupt {
+        /// Which store.
+        place: String,
+        /// What was found.
+        detail: String,
+    },
+    /// Made with other settings or by another version: refuse to start, nothing was touched.
+    #[error("state {place} was made with {what} {found}, but {expected} is asked for; {remedy}")]
+    Foreign {
+        /// Which store.
+        place: String,
+        /// What differs.
+        what: &'static str,
+        /// As stored.
+        found: String,
+        /// As asked for.
+        expected: String,
+        /// What resolves it.
+        remedy: &'static str,
+    },
+    /// Made with other bands: re-band it, or refuse to start. Nothing was touched.
+    #[error(
+        "state {place} was made with bands ({found}), but ({expected}) are asked for; `samestory state rebuild` makes them anew from the stored fingerprints"
+    )]
+    OtherBands {
+        /// Which store.
+        place: String,
+        /// As stored.
+        found: String,
+        /// As asked for.
+        expected: String,
+    },
+    /// Another process works on it: wait for that one, or choose another directory.
+    #[error("state {place} is in use by another process; stop that one or choose another directory")]
+    InUse {
+        /// Which store.
+        place: String,
+    },
+    /// The disk is full: stop, and open it again once there is space. Nothing that was applied is lost.
+    #[error("no space left for state {place}: {detail}; free some and start again, nothing applied is lost")]
+    Full {
+        /// Which store.
+        place: String,
+        /// As reported.
+        detail: String,
+    },
+    /// The directory cannot be used: tell the operator. What it holds is as it was.
+    #[error("state {place} cannot be used: {detail}")]
+    Unusable {
+        /// Which store.
+        place: String,
+        /// As reported.
+        detail: String,
+    },
+    /// A change was to be applied that the log does not hold yet: a mistake in the program. Stop.
+    #[error("state {place}: the commit says nothing about {log}, so nothing can be applied")]
+    Unproven {
+        /// Which store.
+        place: String,
+        /// The log that should have been committed to.
+        log: String,
+    },
+}
+
+impl StoreError {
+    /// Bytes in the store that are not what the key says.
+    pub(super) fn damaged(place: &str, row: &str, error: &DecodeError) -> StoreError {
+        StoreError::Corrupt { place: place.into(), detail: format!("{row}: {error}") }
+    }
+}

@@ -1,0 +1,174 @@
+//! What is kept: documents, clusters, and how far the partition has come. Plain values; their bytes are in
+//! [`super::value`].
+
+use std::collections::BTreeMap;
+
+use crate::fingerprint::Fingerprint;
+use crate::model::{
+    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Host, Lang, MatchType, Position, Share, Title, Url,
+    Verdict,
+};
+
+/// All that is remembered of an article. It has no body: the text is read from its position when asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Its place in the order of its language.
+    pub number: DocumentNumber,
+    /// Its name; one document per language and id.
+    pub id: ArticleId,
+    /// Its language.
+    pub language: Lang,
+    /// Its text's fingerprint; the postings follow from it.
+    pub fingerprint: Fingerprint,
+    /// For display.
+    pub title: Option<Title>,
+    /// For display.
+    pub host: Option<Host>,
+    /// For display.
+    pub url: Option<Url>,
+    /// Ranks canonicals, nothing else.
+    pub published_at: Option<EventTime>,
+    /// When it happened, as stream time sees it.
+    pub event_time: EventTime,
+    /// It expires at this time plus the retention of its language, whatever that is when it is read.
+    pub last_seen: EventTime,
+    /// Where it was read.
+    pub position: Position,
+    /// The number of the founder of its cluster: its own, where it founded one.
+    pub cluster: DocumentNumber,
+    /// How often its content has changed.
+    pub revision: u32,
+    /// Which output topic it stands on, so that a null can be written there when it moves.
+    pub outlet: Outlet,
+    /// What was said of it.
+    pub judgement: Judgement,
+    /// The engine's flags; nothing here reads them.
+    pub flags: u32,
+}
+
+/// What was said of a document when it was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// How a duplicate was told.
+    pub match_type: Option<MatchType>,
+    /// The best match at that time. It may be gone by now.
+    pub duplicate_of: Option<DocumentNumber>,
+    /// How similar that was.
+    pub similarity: Share,
+    /// How sure the verdict was.
+    pub confidence: Share,
+}
+
+/// Where a document was published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outlet {
+    /// Nowhere: backfill.
+    None,
+    /// The topic of unique articles.
+    Unique,
+    /// The topic of near and exact duplicates.
+    NearDuplicate,
+}
+
+/// A cluster, without its members: those are found by the cluster their documents name, however many there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its name, which holds its founder's number, which is its key.
+    pub id: ClusterId,
+    /// The member that stands for it now.
+    pub canonical: DocumentNumber,
+    /// How many members it has.
+    pub size: u64,
+    /// The earliest event time of a member.
+    pub first_seen: EventTime,
+    /// The latest event time of a member.
+    pub last_seen: EventTime,
+    /// The cluster of the member that its founder resembled.
+    pub split_from: Option<ClusterId>,
+    /// Who stood for it before.
+    pub canonical_changed_from: Option<ArticleId>,
+    /// Where members were found.
+    pub hosts: Hosts,
+}
+
+/// Distinct hosts in the order they came, as many as are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(Vec<Host>);
+
+impl Hosts {
+    /// More are not kept: a cluster record must stay small.
+    pub const MAX: usize = 32;
+
+    /// Adds a host that is not there yet, if there is room.
+    pub fn insert(&mut self, host: Host) {
+        if self.0.len() < Hosts::MAX && !self.0.contains(&host) {
+            self.0.push(host);
+        }
+    }
+
+    /// In the order they came.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Host> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<Host> for Hosts {
+    fn from_iter<I: IntoIterator<Item = Host>>(hosts: I) -> Hosts {
+        let mut all = Hosts::default();
+        hosts.into_iter().for_each(|host| all.insert(host));
+        all
+    }
+}
+
+/// How far a partition has come: the position record. Every batch carries the whole of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What to read next, by the input's name: a topic and partition, or a file's identity.
+    pub inputs: BTreeMap<InputName, Input>,
+    /// The counters of each language that has arrived.
+    pub languages: BTreeMap<Lang, Counters>,
+}
+
+/// What an input is called.
+pub type InputName = Cut<4096>;
+
+/// How far one input has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Input {
+    /// The next offset, or line.
+    pub next: u64,
+    /// What else the reader wants to find again, for example how long its output is.
+    pub note: Option<Cut<4096>>,
+}
+
+/// The counters of one language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The number that the next document gets.
+    pub next_number: u64,
+    /// The largest event time seen.
+    pub stream_time: Option<EventTime>,
+}
+
+/// How long a document is remembered after it was last seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    /// Until it is deleted.
+    Forever,
+    /// So many milliseconds of stream time.
+    Millis(u64),
+}
+
+impl Retention {
+    /// Documents last seen at this time or before are expired. None are while there is no such time.
+    pub fn horizon(self, stream_time: EventTime) -> Option<EventTime> {
+        match self {
+            Retention::Forever => None,
+            Retention::Millis(millis) => {
+                stream_time.millis().checked_sub_unsigned(millis).map(EventTime::from_millis)
+            }
+        }
+    }
+}

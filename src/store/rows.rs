@@ -1,0 +1,189 @@
+//! Ordered rows of bytes in families: all that a home for state has to offer. Meaning is added in [`super::view`].
+
+use std::ops::ControlFlow;
+
+use crate::lsh::BandKey;
+use crate::model::{DocumentNumber, Lang};
+
+use super::StoreError;
+use super::key::{self, Family};
+use super::postings::Postings;
+
+/// Keys from `from` on, up to but not including `to`; to the family's end where there is no `to`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first key.
+    pub from: Vec<u8>,
+    /// The first key after it.
+    pub to: Option<Vec<u8>>,
+}
+
+impl Span {
+    /// Every key.
+    pub fn all() -> Span {
+        Span { from: Vec::new(), to: None }
+    }
+
+    /// Every key that begins like this.
+    pub fn prefix(prefix: &[u8]) -> Span {
+        let mut to = prefix.to_vec();
+        while to.pop_if(|last| *last == u8::MAX).is_some() {}
+        let to = to.split_last().map(|(&last, head)| [head, &[last + 1]].concat());
+        Span { from: prefix.to_vec(), to }
+    }
+}
+
+/// Which end to begin at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// With the least.
+    Ascending,
+    /// With the greatest.
+    Descending,
+}
+
+/// Some document numbers, and whether more would have followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// In the order asked for.
+    pub numbers: Vec<DocumentNumber>,
+    /// Whether the cap cut something off.
+    pub more: bool,
+}
+
+/// What a scan calls with each key and value; it says whether to go on.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
+/// Ordered rows of bytes.
+pub trait Rows {
+    /// Its directory, or `memory`: for messages.
+    fn place(&self) -> &str;
+
+    /// How its documents are posted.
+    fn postings(&self) -> &Postings;
+
+    /// The languages that have families, ascending.
+    fn languages(&self) -> Vec<Lang>;
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The store could not be read. That is never the same as "not there".
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Visits the rows of a span until told to stop.
+    ///
+    /// # Errors
+    /// The store could not be read; what was visited so far may not be all.
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// The values of several keys.
+    ///
+    /// # Errors
+    /// As [`Rows::get`].
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        keys.iter().map(|key| self.get(family, key)).collect()
+    }
+
+    /// The newest `cap` documents of each bucket, in the order of the keys.
+    ///
+    /// # Errors
+    /// As [`Rows::scan`].
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+        keys.iter().map(|&key| scan_bucket(self, language, key, None, cap)).collect()
+    }
+}
+
+/// Reads one bucket row by row, newest first; only documents older than `below`, if that is given.
+pub(super) fn scan_bucket<R: Rows + ?Sized>(
+    rows: &R,
+    language: Lang,
+    key: BandKey,
+    below: Option<DocumentNumber>,
+    cap: usize,
+) -> Result<Page, StoreError> {
+    let mut span = Span::prefix(&key::bucket(key));
+    match below {
+        None => {}
+        Some(DocumentNumber(0)) => return Ok(Page::default()),
+        // Newest first: what is older than a document comes after it.
+        Some(DocumentNumber(below)) => span.from = key::posting(key, DocumentNumber(below - 1)).to_vec(),
+    }
+    page(rows, Family::Bands(language), &span, Order::Ascending, cap, |key| {
+        key::decode_posting(key).map(|(_, number)| number)
+    })
+}
+
+/// Reads document numbers out of keys, up to a cap.
+pub(super) fn page<R: Rows + ?Sized>(
+    rows: &R,
+    family: Family,
+    span: &Span,
+    order: Order,
+    cap: usize,
+    number: impl Fn(&[u8]) -> Result<DocumentNumber, super::DecodeError>,
+) -> Result<Page, StoreError> {
+    let mut found = Page::default();
+    let mut damage = None;
+    rows.scan(family, span, order, &mut |key, _| {
+        if found.numbers.len() == cap {
+            found.more = true;
+            return ControlFlow::Break(());
+        }
+        match number(key) {
+            Ok(number) => found.numbers.push(number),
+            Err(error) => damage = Some(StoreError::damaged(rows.place(), &family.name(), &error)),
+        }
+        if damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    damage.map_or(Ok(found), Err)
+}
+
+impl<R: Rows + ?Sized> Rows for &R {
+    fn place(&self) -> &str {
+        (**self).place()
+    }
+    fn postings(&self) -> &Postings {
+        (**self).postings()
+    }
+    fn languages(&self) -> Vec<Lang> {
+        (**self).languages()
+    }
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).get(family, key)
+    }
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        (**self).scan(family, span, order, visit)
+    }
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        (**self).get_many(family, keys)
+    }
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+        (**self).buckets(language, keys, cap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_the_next_begins() {
+        assert_eq!(Span::prefix(b"a\xff\xff").to, Some(b"b".to_vec()));
+        assert_eq!(Span::prefix(b"ab").to, Some(b"ac".to_vec()));
+        assert_eq!(Span::prefix(b"\xff\xff").to, None);
+        assert_eq!(Span::prefix(b""), Span::all());
+    }
+}

@@ -1,0 +1,182 @@
+//! Reading state: what the rows mean. Everything comes in a stated order, so that no answer depends on where the
+//! rows live.
+
+use crate::lsh::BandKey;
+use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
+
+use super::bytes::DecodeError;
+use super::key::{self, Family};
+use super::record::{Cluster, Counters, Document, Progress};
+use super::rows::{Order, Page, Rows, Span, page, scan_bucket};
+use super::{StoreError, value};
+
+/// A row as it stands in the store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// Its family's name.
+    pub family: String,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// State as a reader sees it: a store, or an overlay on one.
+///
+/// # Errors
+/// Every method fails if the store cannot be read or holds what nobody writes; then nothing can be said, least of
+/// all "not there".
+#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+pub trait View: Rows {
+    /// A document by its number.
+    fn document(&self, language: Lang, number: DocumentNumber) -> Result<Option<Document>, StoreError> {
+        Ok(self.documents(language, &[number])?.pop().flatten())
+    }
+
+    /// Documents by their numbers, in that order.
+    fn documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Document>>, StoreError> {
+        let family = Family::Documents(language);
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key::number(number).to_vec()).collect();
+        let values = self.get_many(family, &keys)?;
+        values
+            .into_iter()
+            .zip(numbers)
+            .map(|(value, &number)| {
+                let Some(value) = value else { return Ok(None) };
+                let document = value::decode_document(language, &value);
+                let own = document.and_then(|document| match document.number == number {
+                    true => Ok(document),
+                    false => Err(DecodeError::Value("a number that is not its key")),
+                });
+                own.map(Some).map_err(|error| self.damage(family, &format!("document {number}"), &error))
+            })
+            .collect()
+    }
+
+    /// The number of an article's document.
+    fn number_of(&self, language: Lang, id: &ArticleId) -> Result<Option<DocumentNumber>, StoreError> {
+        let value = self.get(Family::Ids, &key::id(id, language))?;
+        let number = value.map(|value| key::decode_number(&value)).transpose();
+        number.map_err(|error| self.damage(Family::Ids, &format!("{id:?}"), &error))
+    }
+
+    /// The languages that hold an article of this id, ascending. A delete knows only the id.
+    fn languages_of(&self, id: &ArticleId) -> Result<Vec<Lang>, StoreError> {
+        let mut keys = Vec::new();
+        self.scan(Family::Ids, &Span::prefix(&key::id_prefix(id)), Order::Ascending, &mut |key, _| {
+            keys.push(key.to_vec());
+            std::ops::ControlFlow::Continue(())
+        })?;
+        let languages = keys.iter().map(|key| key::decode_id(key).map(|(_, language)| language));
+        let languages: Result<Vec<Lang>, _> = languages.collect();
+        let mut languages =
+            languages.map_err(|error| self.damage(Family::Ids, &format!("{id:?}"), &error))?;
+        languages.sort_unstable();
+        Ok(languages)
+    }
+
+    /// The newest `cap` documents of a bucket that are older than `below`. Turns pages where some are expired.
+    fn bucket(
+        &self,
+        language: Lang,
+        key: BandKey,
+        below: Option<DocumentNumber>,
+        cap: usize,
+    ) -> Result<Page, StoreError> {
+        scan_bucket(self, language, key, below, cap)
+    }
+
+    /// A cluster by its founder's number.
+    fn cluster(&self, language: Lang, founder: DocumentNumber) -> Result<Option<Cluster>, StoreError> {
+        let value = self.get(Family::Clusters, &key::cluster(language, founder))?;
+        let cluster = value.map(|value| value::decode_cluster(language, founder, &value)).transpose();
+        cluster.map_err(|error| self.damage(Family::Clusters, &format!("{language} {founder}"), &error))
+    }
+
+    /// The first `cap` members of a cluster in that order of their numbers, beyond `after` if that is given.
+    fn members(
+        &self,
+        language: Lang,
+        founder: DocumentNumber,
+        order: Order,
+        after: Option<DocumentNumber>,
+        cap: usize,
+    ) -> Result<Page, StoreError> {
+        let prefix = key::members(language, founder);
+        let mut span = Span::prefix(&prefix);
+        if let Some(after) = after {
+            let edge = key::member(language, founder, after);
+            match order {
+                // The least key that is greater than this one.
+                Order::Ascending => span.from = [&edge[..], &[0]].concat(),
+                Order::Descending => span.to = Some(edge),
+            }
+        }
+        page(self, Family::Clusters, &span, order, cap, |key| {
+            key::decode_number(key.get(prefix.len()..).unwrap_or_default())
+        })
+    }
+
+    /// The `cap` documents of a language that were last seen longest ago, at `horizon` or before.
+    fn overdue(&self, language: Lang, horizon: EventTime, cap: usize) -> Result<Page, StoreError> {
+        let from = key::language_prefix(language);
+        let span = Span { from, to: Some(key::expiry_end(language, horizon)) };
+        page(self, Family::Expiry, &span, Order::Ascending, cap, |key| {
+            key::decode_expiry(key).map(|(_, _, number)| number)
+        })
+    }
+
+    /// How far the partition has come.
+    fn progress(&self) -> Result<Progress, StoreError> {
+        let value = self.get(Family::Meta, key::POSITION)?;
+        let progress = value.map_or(Ok(Progress::default()), |value| value::decode_progress(&value));
+        progress.map_err(|error| self.damage(Family::Meta, "position", &error))
+    }
+
+    /// The counters of a language.
+    fn counters(&self, language: Lang) -> Result<Counters, StoreError> {
+        Ok(self.progress()?.languages.get(&language).copied().unwrap_or_default())
+    }
+
+    /// Where the changelog is to be read from; nothing where there is no changelog, or nothing was read of it.
+    fn changelog_next(&self) -> Result<Option<u64>, StoreError> {
+        let value = self.get(Family::Meta, key::CHANGELOG)?;
+        let next = value.map(|value| key::decode_number(&value)).transpose();
+        let next = next.map_err(|error| self.damage(Family::Meta, "changelog", &error))?;
+        Ok(next.map(|DocumentNumber(next)| next))
+    }
+
+    /// What the store was made with, as bytes of a [`super::Format`]; nothing in memory.
+    fn format(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(Family::Meta, key::FORMAT)
+    }
+
+    /// Every row that the log determines, sorted: two stores with equal dumps hold the same state.
+    ///
+    /// What belongs to one copy alone (its format, its place in the changelog) is left out.
+    fn dump(&self) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        let languages = self.languages();
+        for family in languages.into_iter().flat_map(Family::of).chain(Family::COMMON) {
+            self.scan(family, &Span::all(), Order::Ascending, &mut |key, value| {
+                if family != Family::Meta || key == key::POSITION {
+                    rows.push(Row { family: family.name(), key: key.to_vec(), value: value.to_vec() });
+                }
+                std::ops::ControlFlow::Continue(())
+            })?;
+        }
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    #[doc(hidden)]
+    fn damage(&self, family: Family, row: &str, error: &DecodeError) -> StoreError {
+        StoreError::damaged(self.place(), &format!("{} {row}", family.name()), error)
+    }
+}
+
+impl<R: Rows + ?Sized> View for R {}
