@@ -3,6 +3,7 @@
 pub mod compat;
 pub mod config;
 pub mod detect;
+pub mod event;
 pub mod fingerprint;
 pub mod lsh;
 pub mod model;

@@ -1,0 +1,232 @@
+//! What comes in and what goes out, apart from how it is written in bytes.
+
+use crate::model::{
+    ArticleId, ClusterId, EventTime, Lang, LanguageSource, MatchType, Position, Share, Verdict,
+};
+
+/// An article as its crawler sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Article {
+    /// Its name.
+    pub id: ArticleId,
+    /// Its text, with whatever markup it has.
+    pub body: String,
+    /// For display.
+    pub title: Option<String>,
+    /// Where it was found.
+    pub url: Option<String>,
+    /// The site it was found on; told from the URL where it is not given.
+    pub host: Option<String>,
+    /// The language it claims, unchecked.
+    pub language: Option<String>,
+    /// The content type it claims, unchecked.
+    pub content_type: Option<String>,
+    /// Ranks canonicals.
+    pub published_at: Option<EventTime>,
+    /// Its event time.
+    pub fetched_at: Option<EventTime>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An article was fetched, for the first time or again.
+    Article(Box<Article>),
+    /// An article is to be forgotten, in whatever language it is held.
+    Delete(ArticleId),
+}
+
+/// An input that cannot be judged. Its bytes go out again untouched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Where it was read.
+    pub position: Position,
+    /// Why: one word from a closed list, for metrics and filters.
+    pub reason: Reason,
+    /// Why: a sentence for people, with the value that was wrong, cut short.
+    pub message: String,
+}
+
+/// Why an input is a dead letter. A closed list: it labels metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The bytes are not what the format says.
+    Undecodable,
+    /// There is no id, or one that cannot be used.
+    NoId,
+    /// There is no body.
+    NoBody,
+    /// A field has a type it cannot have.
+    WrongType,
+    /// The article is over the limit.
+    TooLarge,
+}
+
+impl Reason {
+    /// As written in headers and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Undecodable => "undecodable",
+            Reason::NoId => "no-id",
+            Reason::NoBody => "no-body",
+            Reason::WrongType => "wrong-type",
+            Reason::TooLarge => "too-large",
+        }
+    }
+}
+
+/// An article with its verdict: all that is said, without the article itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tagged {
+    /// The article.
+    pub id: ArticleId,
+    /// What it is.
+    pub verdict: Verdict,
+    /// How a duplicate was told.
+    pub match_type: Option<MatchType>,
+    /// The best match.
+    pub duplicate_of: Option<ArticleId>,
+    /// Similarity to the best match, or to the best candidate that did not match.
+    pub similarity: Share,
+    /// Share of the article that lies in the best match.
+    pub containment: Share,
+    /// Probability that a person would agree.
+    pub confidence: Share,
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// The article that stands for the cluster now.
+    pub canonical_id: ArticleId,
+    /// How often its content has changed.
+    pub revision: u32,
+    /// Its language.
+    pub language: Lang,
+    /// How that became known.
+    pub language_source: LanguageSource,
+    /// Articles it has to do with that it is no copy of.
+    pub related: Vec<Related>,
+    /// What else is to be known.
+    pub flags: Vec<Flag>,
+    /// Hash of the settings it was judged under.
+    pub config: u32,
+    /// Where it was read.
+    pub input: Position,
+}
+
+/// An article that another has to do with without being a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// The earlier article.
+    pub id: ArticleId,
+    /// What the later one is to it.
+    pub relation: RelationKind,
+    /// How similar they are.
+    pub similarity: Share,
+}
+
+/// What a unique article is to one it has to do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RelationKind {
+    /// It contains the earlier one and adds more than it repeats.
+    Extends,
+    /// The same wording around other numbers.
+    SameTemplate,
+}
+
+impl RelationKind {
+    /// As written in tagged articles.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RelationKind::Extends => "extends",
+            RelationKind::SameTemplate => "same-template",
+        }
+    }
+}
+
+/// What else is to be known of a verdict. A closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flag {
+    /// Too short to be compared other than word for word.
+    ShortText,
+    /// There is no text: never matched with anything.
+    NoText,
+    /// The language it claims is not known here.
+    UnknownLanguage,
+    /// The language it claims is not that of its script.
+    WrongLanguage,
+    /// A time lay too far ahead or before 1970 and was clamped.
+    ClampedTime,
+    /// A bucket held more documents than are examined: a match may have been missed.
+    Capped,
+    /// It came when its retention was already over: judged, not stored.
+    Expired,
+    /// The confidence lies in the band that people review.
+    Review,
+}
+
+impl Flag {
+    /// All of them; a flag's place in this list is its bit.
+    pub const ALL: [Flag; 8] = [
+        Flag::ShortText,
+        Flag::NoText,
+        Flag::UnknownLanguage,
+        Flag::WrongLanguage,
+        Flag::ClampedTime,
+        Flag::Capped,
+        Flag::Expired,
+        Flag::Review,
+    ];
+
+    /// As written in tagged articles and headers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Flag::ShortText => "short-text",
+            Flag::NoText => "no-text",
+            Flag::UnknownLanguage => "unknown-language",
+            Flag::WrongLanguage => "wrong-language",
+            Flag::ClampedTime => "clamped-time",
+            Flag::Capped => "capped",
+            Flag::Expired => "expired",
+            Flag::Review => "review",
+        }
+    }
+}
+
+/// A cluster as its readers see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterRecord {
+    /// Its name.
+    pub id: ClusterId,
+    /// The article that stands for it.
+    pub canonical: ArticleId,
+    /// How many members it has.
+    pub size: u64,
+    /// Earliest event time of a member.
+    pub first_seen: EventTime,
+    /// Latest event time of a member.
+    pub last_seen: EventTime,
+    /// Where members were found.
+    pub hosts: Vec<String>,
+    /// The newest members.
+    pub members: Vec<Member>,
+    /// Who stood for it before.
+    pub canonical_changed_from: Option<ArticleId>,
+    /// The cluster of the member its founder resembled.
+    pub split_from: Option<ClusterId>,
+}
+
+/// A member as a reader shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The article.
+    pub id: ArticleId,
+    /// For display.
+    pub title: Option<String>,
+    /// For display.
+    pub host: Option<String>,
+    /// For display.
+    pub url: Option<String>,
+    /// When it was published.
+    pub published_at: Option<EventTime>,
+    /// How it was matched; none for a founder.
+    pub match_type: Option<MatchType>,
+}
