@@ -123,7 +123,9 @@ fn relation(
         return Relation::Different;
     };
     match numerals {
-        Some((count, share)) if count >= rules.numerals && share < rules.numerals_share => Relation::SameTemplate,
+        Some((count, share)) if count >= rules.numerals && share < rules.numerals_share => {
+            Relation::SameTemplate
+        }
         _ => alike,
     }
 }
