@@ -12,7 +12,7 @@ pub(super) fn count_and_least(hashes: &[u64], k: usize) -> (usize, Vec<u32>) {
     count_and_least_by_table(hashes, k).unwrap_or_else(|| count_and_least_by_sorting(hashes, k))
 }
 
-/// The list with zeros in place of all but one of each hash.
+/// Each hash once.
 pub(super) fn one_of_each(hashes: &[u64]) -> Vec<u64> {
     one_of_each_by_table(hashes).unwrap_or_else(|| sorted(hashes))
 }
@@ -59,12 +59,15 @@ fn count_and_least_by_table(hashes: &[u64], k: usize) -> Option<(usize, Vec<u32>
 
 fn one_of_each_by_table(hashes: &[u64]) -> Option<Vec<u64>> {
     let mut table = Table::for_hashes(hashes.len());
-    let mut result = Vec::with_capacity(hashes.len());
+    let mut result = vec![0; hashes.len()];
+    let mut count = 0usize;
     for &hash in hashes {
         let hash = taken(hash);
-        // No branch on what cannot be foreseen: a word is as likely to be new as not.
-        result.push(hash * u64::from(table.insert(hash)?));
+        // Written every time, kept if new: a word is as likely to be new as not, so a branch would be guessed wrong.
+        result[count] = hash;
+        count = count.wrapping_add(usize::from(table.insert(hash)?));
     }
+    result.truncate(count);
     Some(result)
 }
 
@@ -138,7 +141,6 @@ mod tests {
                 prop_assert_eq!(found, count_and_least_by_sorting(&hashes, k));
             }
             if let Some(mut found) = one_of_each_by_table(&hashes) {
-                found.retain(|&hash| hash != 0);
                 found.sort_unstable();
                 prop_assert_eq!(found, sorted(&hashes));
             }
