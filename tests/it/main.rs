@@ -1,6 +1,8 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+// Who may import whom, read off the source files.
+mod architecture;
 // The compatibility functions beside the crate they must equal.
 mod compat;
 // What must hold for any bytes; shared with the fuzz targets.
