@@ -5,6 +5,10 @@
 mod architecture;
 // The compatibility functions beside the crate they must equal.
 mod compat;
+// What several modules need: where the shared articles are.
+mod support;
+// Random texts of every script, and the demo's articles.
+mod texts;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
 // Markup bombs: defined outcomes, linear work.
@@ -13,5 +17,5 @@ mod hostile_markup;
 mod language;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
-// What several modules need: where the shared articles are.
-mod support;
+// What holds for every text: random ones, and the demo's.
+mod laws;
