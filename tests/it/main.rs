@@ -19,3 +19,5 @@ mod language;
 mod laws_store;
 // What holds for every text: random ones, and the demo's.
 mod laws;
+// Fixed articles, fixed bytes; and what the demo promises.
+mod golden;

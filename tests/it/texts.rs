@@ -8,7 +8,7 @@ use samestory::text::markup::ContentType;
 use samestory::text::{Options, Text, prepare};
 use serde::Deserialize;
 
-/// An article of `demo/articles.ndjson`.
+/// An article as it comes, as far as its text goes.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Article {
     pub(crate) id: String,
@@ -27,7 +27,11 @@ impl Article {
 
 /// The demo's articles, in the order they arrive.
 pub(crate) fn demo() -> Vec<Article> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/articles.ndjson");
+    read_articles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/articles.ndjson"))
+}
+
+/// The articles of a file, one a line.
+pub(crate) fn read_articles(path: &Path) -> Vec<Article> {
     let lines = fs::read_to_string(path).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
