@@ -11,6 +11,10 @@ mod support;
 mod texts;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
+// How work grows with its input.
+mod growth;
+// Articles made to hurt: defined outcomes, linear work.
+mod hostile;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
