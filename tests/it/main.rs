@@ -25,3 +25,5 @@ mod laws_store;
 mod laws;
 // Fixed articles, fixed bytes; and what the demo promises.
 mod golden;
+// The program as it is run.
+mod cli;
