@@ -14,7 +14,8 @@ const MODULES: &[(&str, Imports)] = &[
     ("text", Only(&["model"])),
     ("fingerprint", Only(&["text", "model"])),
     ("lsh", Only(&["fingerprint"])),
-    ("store", Only(&["model", "fingerprint", "lsh"])),
+    // A language is read back by its code, from the table in `text`.
+    ("store", Only(&["model", "text", "fingerprint", "lsh"])),
     ("detect", Only(&["model", "event", "text", "fingerprint", "lsh", "store"])),
     ("compat", Only(&["text", "lsh"])),
     ("metrics", Only(&[])),
