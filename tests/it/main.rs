@@ -1,15 +1,29 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+// Who may import whom, read off the source files.
+mod architecture;
 // The compatibility functions beside the crate they must equal.
 mod compat;
+// What several modules need: where the shared articles are.
+mod support;
+// Random texts of every script, and the demo's articles.
+mod texts;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
+// How work grows with its input.
+mod growth;
+// Articles made to hurt: defined outcomes, linear work.
+mod hostile;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
-// What several modules need: where the shared articles are.
-mod support;
+// What holds for every text: random ones, and the demo's.
+mod laws;
+// Fixed articles, fixed bytes; and what the demo promises.
+mod golden;
+// The program as it is run.
+mod cli;
