@@ -287,14 +287,12 @@ impl Fields {
             Found::Nothing => return Err(self.missing(record, Field::Body, Reason::NoBody)),
             Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a list of texts")),
         };
-        let url = self.text(record, Field::Url)?;
-        let host = self.text(record, Field::Host)?;
         Ok(Event::Article(Box::new(Article {
             id,
             body,
             title: self.text(record, Field::Title)?,
-            host: host.or_else(|| url.as_deref().and_then(host_of).map(str::to_owned)),
-            url,
+            url: self.text(record, Field::Url)?,
+            host: self.text(record, Field::Host)?,
             language: self.text(record, Field::Language)?,
             content_type: self.text(record, Field::ContentType)?,
             published_at: self.time(record, Field::PublishedAt)?,
@@ -448,19 +446,4 @@ pub fn spelled_alike(a: &str, b: &str) -> bool {
         name.bytes().filter(|byte| !b"_- ".contains(byte)).map(|byte| byte.to_ascii_lowercase())
     }
     letters(a).eq(letters(b))
-}
-
-/// The host of an address: `example.org` of `https://www@example.org:8080/path`.
-fn host_of(url: &str) -> Option<&str> {
-    let (scheme, rest) = url.split_once("://")?;
-    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) {
-        return None;
-    }
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit_once('@').map_or(authority, |(_user, host)| host);
-    let host = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next()?,
-        None => host.split(':').next()?,
-    };
-    (!host.is_empty() && !host.contains(char::is_whitespace)).then_some(host)
 }
