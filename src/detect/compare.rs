@@ -78,10 +78,22 @@ pub struct Comparison {
     pub numerals: Option<f64>,
     /// Bits in which the SimHashes differ, of 128.
     pub distance: u32,
+    /// Bits in which their low halves differ, of 64.
+    pub distance64: u32,
 }
 
 /// Compares a newer text with an older one.
 pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
+    compare_by(old, new, rules, |pair| pair.similarity >= rules.threshold)
+}
+
+/// Compares a newer text with an older one, where `near` says which pairs are similar as a whole.
+pub fn compare_by(
+    old: &Fingerprint,
+    new: &Fingerprint,
+    rules: &Rules,
+    near: impl FnOnce(&Comparison) -> bool,
+) -> Comparison {
     let similarity = old.similarity(new);
     let numerals = numerals(old, new);
     let mut comparison = Comparison {
@@ -91,8 +103,9 @@ pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Compariso
         old_in_new: share(old, new, similarity),
         numerals: numerals.map(|(_, share)| share),
         distance: simhash::distance(old.simhash, new.simhash),
+        distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
     };
-    comparison.relation = relation(old, new, &comparison, numerals, rules);
+    comparison.relation = relation(old, new, &comparison, numerals, rules, near);
     comparison
 }
 
@@ -102,6 +115,7 @@ fn relation(
     pair: &Comparison,
     numerals: Option<(u32, f64)>,
     rules: &Rules,
+    near: impl FnOnce(&Comparison) -> bool,
 ) -> Relation {
     if old.tokens == 0 || new.tokens == 0 {
         return Relation::Different;
@@ -113,7 +127,7 @@ fn relation(
         return Relation::Different;
     }
     let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
-    let alike = if pair.similarity >= rules.threshold {
+    let alike = if near(pair) {
         Relation::Near
     } else if pair.new_in_old >= rules.coverage {
         Relation::Partial
@@ -123,7 +137,9 @@ fn relation(
         return Relation::Different;
     };
     match numerals {
-        Some((count, share)) if count >= rules.numerals && share < rules.numerals_share => Relation::SameTemplate,
+        Some((count, share)) if count >= rules.numerals && share < rules.numerals_share => {
+            Relation::SameTemplate
+        }
         _ => alike,
     }
 }

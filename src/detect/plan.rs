@@ -7,6 +7,7 @@ use crate::model::{ArticleId, ClusterId, EventTime, Position};
 use crate::store::{Change, Input, InputName, Outlet, StoreError, View};
 
 use super::Engine;
+use super::planner::Planner;
 use super::prepare::Prepared;
 
 /// Inputs in the order they were read, and where to read on.
@@ -106,7 +107,7 @@ pub struct Stats {
     pub deleted: u64,
     /// Deletes of ids that are not known here.
     pub unknown_deletes: u64,
-    /// Clusters that got another canonical.
+    /// Clusters that another member stands for now.
     pub elections: u64,
     /// Clusters founded by a member that did not resemble the canonical.
     pub splits: u64,
@@ -124,17 +125,13 @@ impl Engine {
     /// # Errors
     /// The state could not be read; nothing was decided. Stop the partition before anything is committed.
     pub fn plan(&self, state: &impl View, batch: Batch) -> Result<Plan, StoreError> {
-        let mut plan = Plan::default();
-        let mut progress = state.progress()?;
-        progress.inputs.extend(batch.inputs);
-        plan.changes.push(Change::Progress(progress));
+        let mut planner = Planner::new(self, state)?;
+        let mut decided = Vec::with_capacity(batch.items.len());
         for item in batch.items {
-            let outputs = match item.incoming {
-                Incoming::DeadLetter(letter) => vec![Output::DeadLetter(letter)],
-                _ => Vec::new(),
-            };
-            plan.decided.push(Decided { position: item.position, outputs });
+            let outputs = planner.decide(&item.position, item.time, item.incoming)?;
+            decided.push(Decided { position: item.position, outputs });
         }
-        Ok(plan)
+        let (changes, stats) = planner.finish(batch.inputs);
+        Ok(Plan { decided, changes, stats })
     }
 }
