@@ -253,6 +253,13 @@ impl Fields {
         Ok(self)
     }
 
+    /// Looks for a field under its usual names again.
+    #[must_use]
+    pub fn without(mut self, field: Field) -> Fields {
+        self.own.remove(&field);
+        self
+    }
+
     /// The names that a field is looked for under, for messages.
     pub fn names(&self, field: Field) -> Vec<&str> {
         match self.own.get(&field) {

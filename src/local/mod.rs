@@ -7,6 +7,7 @@
 mod array;
 mod lines;
 mod records;
+pub mod report;
 mod resume;
 mod sink;
 mod source;
@@ -28,6 +29,7 @@ use crate::event::{DeadLetter, Flag, Tagged, json};
 use crate::model::{Position, Verdict};
 use crate::store::{Change, Committed, Input, InputName, Progress, Store, StoreError};
 
+use report::Report;
 use resume::Identity;
 use sink::Sink;
 use stage::{Ready, ReadyItem, Stage, Start};

@@ -59,7 +59,7 @@ impl Records {
             _ => delimiter(&start[mark..]),
         };
         let mut start = Cursor::new(start);
-        start.set_position(mark);
+        start.set_position(mark as u64);
         let bytes = Bytes::with_capacity(rest.capacity(), Box::new(start.chain(rest)));
         Ok(match format {
             Format::Ndjson => Records::Lines(Lines::new(bytes, limit)),
