@@ -34,7 +34,8 @@ pub enum Relation {
     Exact,
     /// Mostly the same shingles.
     Near,
-    /// The newer lies mostly inside the older, or contains it and adds no more than it repeats.
+    /// The newer lies mostly inside the older, or contains it and adds no more than it repeats; and it is not nearly
+    /// as long.
     Partial,
     /// The newer contains the older and adds more than it repeats.
     Extends,
@@ -128,7 +129,7 @@ fn relation(
     }
     let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
     let alike = if near(pair) {
-        Relation::Near
+        if is_part(old, new, pair, rules) { Relation::Partial } else { Relation::Near }
     } else if pair.new_in_old >= rules.coverage {
         Relation::Partial
     } else if pair.old_in_new >= rules.coverage {
@@ -143,6 +144,17 @@ fn relation(
         _ => alike,
     }
 }
+
+/// Whether the shorter of two similar texts is a part of the longer rather than another version of it: half an article
+/// is similar to the whole, but what a reader wants to be told is that half of it is missing.
+fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
+    let (part, whole, covered) =
+        if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) };
+    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && covered >= rules.coverage
+}
+
+/// A part has at most this share of the whole's shingles. An article without its last paragraph is a version.
+const PART: f64 = 0.7;
 
 /// Estimated share of `part`'s shingles that are in `whole`.
 ///

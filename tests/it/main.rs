@@ -3,6 +3,10 @@
 
 // The compatibility functions beside the crate they must equal.
 mod compat;
+// The demo articles get the verdicts that the demo promises.
+mod demo;
+// An engine with its state, for the tests of verdicts.
+mod desk;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
 // Markup bombs: defined outcomes, linear work.
