@@ -13,8 +13,11 @@ mod memory;
 mod overlay;
 mod postings;
 mod record;
+#[cfg(feature = "rocksdb")]
+mod rocks;
 mod rows;
 mod value;
+mod verify;
 mod view;
 
 use std::collections::BTreeMap;
@@ -33,7 +36,10 @@ pub use postings::{Posting, PostingKind, Postings, SimHashBands};
 pub use record::{
     Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress, Retention,
 };
+#[cfg(feature = "rocksdb")]
+pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader};
 pub use rows::{Order, Page, Rows, Span, Visit};
+pub use verify::{Verification, verify};
 pub use view::{Row, View};
 
 /// State that can be changed.
