@@ -3,20 +3,22 @@
 //! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
 //! position is a row like any other. Opening never wipes.
 
+mod filter;
 mod open;
+mod sieve;
 mod upkeep;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, ReadOptions, WriteBatch, WriteOptions};
 
 use crate::lsh::BandKey;
 use crate::model::Lang;
 
-use super::change::Change;
 use super::key::{self, BUCKET, Family};
-use super::overlay::{Overlay, Pending};
+use super::overlay::{Laid, Pending};
 use super::postings::Postings;
 use super::rows::{Order, Page, Rows, Span, Visit};
 use super::{Ahead, Committed, Store, StoreError};
@@ -26,6 +28,8 @@ pub use upkeep::{Inspection, LanguageInspection, Rebanded};
 
 /// State in a directory.
 pub struct Rocks {
+    // Dropped first: the scan reads the store.
+    scan: sieve::Scan,
     reader: RocksReader,
     options: RocksOptions,
 }
@@ -39,6 +43,8 @@ struct Opened {
     db: DB,
     place: String,
     postings: Postings,
+    sieve: sieve::Sieve,
+    version: AtomicU64,
 }
 
 impl Rocks {
@@ -48,8 +54,14 @@ impl Rocks {
     /// Nothing is ever wiped: see [`StoreError`] for what to do about each. In particular
     /// [`StoreError::OtherBands`] can be resolved by [`Rocks::reband`].
     pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
-        let opened = open::open(directory, options)?;
-        Ok(Rocks { reader: RocksReader(Arc::new(opened)), options: options.clone() })
+        let reader = RocksReader(Arc::new(open::open(directory, options)?));
+        Ok(Rocks { scan: sieve::Scan::start(reader.clone()), reader, options: options.clone() })
+    }
+
+    /// Waits until the filter of buckets is complete. Nothing needs this but measurements: until then look-ups are
+    /// slower, and say the same.
+    pub fn wait_for_filter(&mut self) {
+        self.scan.wait();
     }
 
     /// A view for other threads. The directory stays in use until the last of them is gone.
@@ -70,7 +82,7 @@ impl Rocks {
 
     fn batch(&self, pending: &Pending, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {
         let opened = self.opened();
-        let mut batch = WriteBatch::default();
+        let mut batch = WriteBatch::with_capacity_bytes(pending.bytes);
         for (&language, bands) in &pending.bands {
             let family = opened.existing(Family::Bands(language))?;
             for (key, there) in bands {
@@ -101,17 +113,22 @@ impl Store for Rocks {
         Ok(())
     }
 
-    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
         let next = proof.covers(self.options.ahead, self.place())?;
-        let mut overlay = Overlay::new(&*self);
-        changes.iter().try_for_each(|change| overlay.lay(change))?;
-        let pending = overlay.into_pending();
+        let pending = laid.pending(self)?;
         // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
         for &language in pending.bands.keys() {
             self.ensure_language(language)?;
         }
         let batch = self.batch(&pending, next)?;
-        self.write(batch)
+        // Before it is written: a bucket must never be there without the filter knowing.
+        self.opened().sieve.insert(pending.buckets());
+        self.write(batch)?;
+        self.opened().version.fetch_add(1, Ordering::Relaxed);
+        if self.opened().sieve.is_stale(self.opened()) {
+            self.scan = sieve::Scan::start(self.reader());
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -187,6 +204,10 @@ impl Rows for RocksReader {
         &self.0.place
     }
 
+    fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
     fn postings(&self) -> &Postings {
         &self.0.postings
     }
@@ -255,8 +276,11 @@ impl Rows for RocksReader {
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
         let mut pages = vec![Page::default(); keys.len()];
         let Some(family) = self.0.family(Family::Bands(language)) else { return Ok(pages) };
+        let mut order = self.0.sieve.perhaps(language, keys);
+        if order.is_empty() {
+            return Ok(pages);
+        }
         // In key order one iterator meets each block once.
-        let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by_key(|&at| keys[at]);
         let mut options = ReadOptions::default();
         options.set_prefix_same_as_start(true);
@@ -289,6 +313,9 @@ fn in_one_bucket(family: Family, span: &Span) -> bool {
 impl Rows for Rocks {
     fn place(&self) -> &str {
         self.reader.place()
+    }
+    fn version(&self) -> u64 {
+        self.reader.version()
     }
     fn postings(&self) -> &Postings {
         self.reader.postings()

@@ -108,7 +108,13 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         .map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(family, options)));
     let db = DB::open_cf_descriptors(&settings, directory, descriptors)
         .map_err(|error| failure(&place, &error))?;
-    Ok(Opened { db, place, postings: options.postings.clone() })
+    Ok(Opened {
+        db,
+        place,
+        postings: options.postings.clone(),
+        sieve: super::sieve::Sieve::default(),
+        version: 0.into(),
+    })
 }
 
 /// Makes the directory, and tells whether a store is in it. Anything that might be one and is not is refused.
