@@ -58,27 +58,68 @@ impl Field {
     /// An address names an article as well as anything, where there is nothing better.
     const fn names(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Field::Id => ("id", &["id", "_id", "article_id", "doc_id", "document_id", "uuid", "guid", "key", "url", "link"]),
+            Field::Id => (
+                "id",
+                &["id", "_id", "article_id", "doc_id", "document_id", "uuid", "guid", "key", "url", "link"],
+            ),
             Field::Body => (
                 "body",
                 &[
-                    "body", "text", "content", "article_body", "body_text", "article_text", "full_text", "main_text",
-                    "article", "story", "html", "body_html", "paragraphs", "content.text", "content.body", "article.body",
-                    "article.text", "content.html",
+                    "body",
+                    "text",
+                    "content",
+                    "article_body",
+                    "body_text",
+                    "article_text",
+                    "full_text",
+                    "main_text",
+                    "article",
+                    "story",
+                    "html",
+                    "body_html",
+                    "paragraphs",
+                    "content.text",
+                    "content.body",
+                    "article.body",
+                    "article.text",
+                    "content.html",
                 ],
             ),
-            Field::Title => ("title", &["title", "headline", "head_line", "name", "subject", "article.title"]),
+            Field::Title => {
+                ("title", &["title", "headline", "head_line", "name", "subject", "article.title"])
+            }
             Field::Url => ("url", &["url", "link", "canonical_url", "article_url", "permalink", "uri"]),
-            Field::Host => ("host", &["host", "hostname", "domain", "site", "source", "publisher", "source.name"]),
-            Field::Language => ("language", &["language", "lang", "locale", "language_code", "lang_code", "in_language"]),
+            Field::Host => {
+                ("host", &["host", "hostname", "domain", "site", "source", "publisher", "source.name"])
+            }
+            Field::Language => {
+                ("language", &["language", "lang", "locale", "language_code", "lang_code", "in_language"])
+            }
             Field::ContentType => ("content_type", &["content_type", "mime_type", "mime", "media_type"]),
             Field::PublishedAt => (
                 "published_at",
-                &["published_at", "published", "pub_date", "date_published", "publish_date", "published_date", "date"],
+                &[
+                    "published_at",
+                    "published",
+                    "pub_date",
+                    "date_published",
+                    "publish_date",
+                    "published_date",
+                    "date",
+                ],
             ),
             Field::FetchedAt => (
                 "fetched_at",
-                &["fetched_at", "crawled_at", "fetched", "crawled", "crawl_date", "fetch_time", "crawl_time", "retrieved_at"],
+                &[
+                    "fetched_at",
+                    "crawled_at",
+                    "fetched",
+                    "crawled",
+                    "crawl_date",
+                    "fetch_time",
+                    "crawl_time",
+                    "retrieved_at",
+                ],
             ),
             Field::Deleted => ("deleted", &["deleted", "_deleted", "is_deleted"]),
         }
@@ -272,7 +313,9 @@ impl Fields {
     pub fn any_is(&self, field: Field, columns: &[String]) -> bool {
         match self.own.get(&field) {
             Some(paths) => paths.iter().any(|path| columns.contains(&path.whole)),
-            None => field.names().1.iter().any(|name| columns.iter().any(|column| spelled_alike(name, column))),
+            None => {
+                field.names().1.iter().any(|name| columns.iter().any(|column| spelled_alike(name, column)))
+            }
         }
     }
 
@@ -283,7 +326,10 @@ impl Fields {
     pub fn event<V: Value>(&self, record: &V, name: impl Fn() -> Option<String>) -> Result<Event, Refusal> {
         if !matches!(record.read(), Shape::Record) {
             let shape = record.read().name();
-            return Err(Refusal::new(Reason::WrongType, format!("an article is an object with fields, not {shape}")));
+            return Err(Refusal::new(
+                Reason::WrongType,
+                format!("an article is an object with fields, not {shape}"),
+            ));
         }
         let id = self.id(record, name)?;
         if let Found::It(true) = self.find(record, Field::Deleted, truth) {
@@ -353,7 +399,9 @@ impl Fields {
             None => field.names().1.iter().find_map(|name| {
                 let value = match name.split_once('.') {
                     None => record.member(name, true),
-                    Some((outer, inner)) => record.member(outer, true).and_then(|outer| outer.member(inner, true)),
+                    Some((outer, inner)) => {
+                        record.member(outer, true).and_then(|outer| outer.member(inner, true))
+                    }
                 };
                 see(name, value.map(|value| value.read()))
             }),
@@ -440,7 +488,11 @@ fn wrong(name: &str, shape: &str, wanted: &str) -> Refusal {
 /// A name or value from outside, fit to stand in a message.
 pub(super) fn short(text: &str) -> String {
     const LONGEST: usize = 40;
-    let mut shown: String = text.chars().take(LONGEST).flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
+    let mut shown: String = text
+        .chars()
+        .take(LONGEST)
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect();
     if text.chars().nth(LONGEST).is_some() {
         shown.push('…');
     }

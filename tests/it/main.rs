@@ -7,13 +7,21 @@ mod compat;
 mod demo;
 // An engine with its state, for the tests of verdicts.
 mod desk;
+// `samestory file`: formats, broken input, options, the page, whatever the number of threads.
+mod file;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
+// State in RocksDB: the same as in memory, through crashes, damage and other settings.
+#[cfg(feature = "rocksdb")]
+mod laws_rocks;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
+// A file run killed at any moment and run again: as if it had not been.
+#[cfg(feature = "rocksdb")]
+mod resume;
 // What several modules need: where the shared articles are.
 mod support;

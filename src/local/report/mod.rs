@@ -198,11 +198,18 @@ impl Report {
     ///
     /// # Errors
     /// It cannot be written there. An input that cannot be read again is no error: its texts are missing.
-    pub fn write(self, path: &Path, summary: &Summary, reading: &Reading, options: &Options) -> io::Result<()> {
+    pub fn write(
+        self,
+        path: &Path,
+        summary: &Summary,
+        reading: &Reading,
+        options: &Options,
+    ) -> io::Result<()> {
         let near = self.near.heap.into_sorted_vec();
         let related = self.related.heap.into_sorted_vec();
         let cards = cards(&near, &self.copies);
-        let wanted = cards.iter().flat_map(Card::sides).chain(related.iter().flat_map(|pair| [&pair.old, &pair.new]));
+        let wanted =
+            cards.iter().flat_map(Card::sides).chain(related.iter().flat_map(|pair| [&pair.old, &pair.new]));
         let texts = self.kept.load(wanted, reading, options);
         let page = page::Page {
             summary,
@@ -241,7 +248,11 @@ fn cards<'a>(near: &'a [Pair], copies: &'a [Pair]) -> Vec<Card<'a>> {
     // By doubt; where there is none, the largest first, and then as they came.
     cards.sort_by_key(|card| {
         let first = card.pairs.first().or(card.copies.first()).map(|pair| pair.order);
-        (card.pairs.first().map_or(Share::WHOLE + 1, |pair| pair.confidence.steps()), Reverse(card.copies.len()), first)
+        (
+            card.pairs.first().map_or(Share::WHOLE + 1, |pair| pair.confidence.steps()),
+            Reverse(card.copies.len()),
+            first,
+        )
     });
     cards.truncate(CLUSTERS);
     cards

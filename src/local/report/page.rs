@@ -10,7 +10,7 @@ use crate::text::language;
 
 use super::pair::{Cut, side_by_side};
 use super::texts::Shown;
-use super::{Card, COPIES_IN_CLUSTER, Kind, PAIRS_IN_CLUSTER, Pair, Side};
+use super::{COPIES_IN_CLUSTER, Card, Kind, PAIRS_IN_CLUSTER, Pair, Side};
 
 const STYLE: &str = include_str!("style.css");
 /// No script, no picture, no font, no frame, nothing from anywhere: only the style that stands here.
@@ -142,10 +142,16 @@ impl Page<'_> {
         };
         if languages.len() > 1 {
             let all = std::iter::once(("all".to_owned(), "all".to_owned()));
-            let each = languages.iter().map(|&language| (language.code().to_owned(), name(language).to_owned()));
+            let each =
+                languages.iter().map(|&language| (language.code().to_owned(), name(language).to_owned()));
             group("Language", "l", &all.chain(each).collect::<Vec<_>>())?;
         }
-        let kinds = [("all", "everything"), ("near", "near"), ("exact", "word for word"), ("related", "not the same")];
+        let kinds = [
+            ("all", "everything"),
+            ("near", "near"),
+            ("exact", "word for word"),
+            ("related", "not the same"),
+        ];
         group("Show", "k", &kinds.map(|(value, label)| (value.to_owned(), label.to_owned())))?;
         out.push_str("</div>\n");
         Ok(())
@@ -212,8 +218,15 @@ impl Page<'_> {
 
     fn copies(&self, out: &mut String, card: &Card<'_>) -> fmt::Result {
         let count = card.copies.len();
-        let what = if count == 1 { "The same, word for word:".to_owned() } else { format!("{count} times the same, word for word:") };
-        writeln!(out, "<p class=\"facts\"><span class=\"badge exact\">exact</span> {what}</p><ul class=\"copies\">")?;
+        let what = if count == 1 {
+            "The same, word for word:".to_owned()
+        } else {
+            format!("{count} times the same, word for word:")
+        };
+        writeln!(
+            out,
+            "<p class=\"facts\"><span class=\"badge exact\">exact</span> {what}</p><ul class=\"copies\">"
+        )?;
         for pair in card.copies.iter().take(COPIES_IN_CLUSTER) {
             write!(out, "<li>{}", self.line(&pair.new))?;
             if card.pairs.is_empty() || card.pairs[0].old.id != pair.old.id {
@@ -250,14 +263,19 @@ impl Page<'_> {
             sure(pair.confidence),
             percent(pair.similarity),
             match pair.kind {
-                Kind::Near | Kind::Partial => format!("<span>{} of the later text stands in the earlier one</span>", percent(pair.containment)),
+                Kind::Near | Kind::Partial => format!(
+                    "<span>{} of the later text stands in the earlier one</span>",
+                    percent(pair.containment)
+                ),
                 Kind::Exact | Kind::SameTemplate | Kind::Extends => String::new(),
             },
         )?;
         let (old, new) = (self.texts.get(&pair.old), self.texts.get(&pair.new));
         let texts = match (old, new) {
             (Some(old), Some(new)) => side_by_side(&old.text, &new.text, language::row(pair.language)),
-            (old, new) => [old, new].map(|shown| shown.map_or(GONE.to_owned(), |shown| escaped(&shown.text, Cut::Text))),
+            (old, new) => {
+                [old, new].map(|shown| shown.map_or(GONE.to_owned(), |shown| escaped(&shown.text, Cut::Text)))
+            }
         };
         out.push_str("<div class=\"pair\">\n");
         for ((side, text), when) in [&pair.old, &pair.new].into_iter().zip(texts).zip(["earlier", "later"]) {
@@ -280,7 +298,8 @@ impl Page<'_> {
 
     fn heading(&self, side: &Side, when: &str) -> String {
         let shown = self.texts.get(side);
-        let mut parts = vec![when.to_owned(), format!("<bdi>{}</bdi>", escaped(side.id.as_str(), Cut::Title))];
+        let mut parts =
+            vec![when.to_owned(), format!("<bdi>{}</bdi>", escaped(side.id.as_str(), Cut::Title))];
         if let Some(host) = shown.and_then(|shown| shown.host.as_deref()) {
             parts.push(format!("<bdi>{}</bdi>", escaped(host, Cut::Title)));
         }
@@ -292,15 +311,24 @@ impl Page<'_> {
 
     fn line(&self, side: &Side) -> String {
         let host = self.texts.get(side).and_then(|shown| shown.host.as_deref()).unwrap_or(side.id.as_str());
-        format!("<bdi>{}</bdi> <span class=\"more\"><bdi>{}</bdi></span>", self.linked(side), escaped(host, Cut::Title))
+        format!(
+            "<bdi>{}</bdi> <span class=\"more\"><bdi>{}</bdi></span>",
+            self.linked(side),
+            escaped(host, Cut::Title)
+        )
     }
 
     /// The headline, as a link where the address is one that a browser may be sent to.
     fn linked(&self, side: &Side) -> String {
         let title = escaped(&self.title(side), Cut::Title);
         let url = self.texts.get(side).and_then(|shown| shown.url.as_deref());
-        match url.filter(|url| url.len() < 2048 && (url.starts_with("https://") || url.starts_with("http://"))) {
-            Some(url) => format!("<a rel=\"noopener noreferrer nofollow\" href=\"{}\">{title}</a>", escaped(url, Cut::Text)),
+        match url
+            .filter(|url| url.len() < 2048 && (url.starts_with("https://") || url.starts_with("http://")))
+        {
+            Some(url) => format!(
+                "<a rel=\"noopener noreferrer nofollow\" href=\"{}\">{title}</a>",
+                escaped(url, Cut::Text)
+            ),
             None => title,
         }
     }
