@@ -94,7 +94,7 @@ impl Source {
             return Err(SourceError::Directory { name: self.name() });
         }
         let data = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?;
-        Ok(data.is_file().then(|| data.len()))
+        Ok(data.is_file().then_some(data.len()))
     }
 
     /// Opens it, adding to `read` what is read of it before it is unpacked.

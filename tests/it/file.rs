@@ -147,9 +147,9 @@ fn the_same_articles_in_every_format() {
         gz(lines.split_once('\n').unwrap().1.as_bytes()),
     ];
     let frames = [
-        zst(lines[..10].as_bytes()),
+        zst(&lines.as_bytes()[..10]),
         vec![0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3],
-        zst(lines[10..].as_bytes()),
+        zst(&lines.as_bytes()[10..]),
     ];
     let files: [(&str, Vec<u8>); 14] = [
         ("a.ndjson", lines.clone().into_bytes()),

@@ -90,7 +90,6 @@ pub struct Report {
     near: Doubtful,
     related: Doubtful,
     copies: Vec<Pair>,
-    copies_seen: u64,
     order: u64,
     kept: Texts,
 }
@@ -109,7 +108,6 @@ impl Report {
             near: Doubtful::default(),
             related: Doubtful::default(),
             copies: Vec::new(),
-            copies_seen: 0,
             order: 0,
             kept: Texts::new(reading),
         }
@@ -144,17 +142,13 @@ impl Report {
             // The same article again is nothing to look at.
             Some(MatchType::SameArticle) | None => None,
         };
-        if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of) {
-            if let Some(pair) = self.pair(tagged, kind, old, tagged.similarity, state)? {
-                match kind {
-                    Kind::Exact => {
-                        self.copies_seen += 1;
-                        if self.copies.len() < COPIES {
-                            self.copies.push(pair);
-                        }
-                    }
-                    _ => self.near.add(pair, PAIRS),
-                }
+        if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of)
+            && let Some(pair) = self.pair(tagged, kind, old, tagged.similarity, state)?
+        {
+            match kind {
+                Kind::Exact if self.copies.len() < COPIES => self.copies.push(pair),
+                Kind::Exact => {}
+                _ => self.near.add(pair, PAIRS),
             }
         }
         for related in &tagged.related {

@@ -16,6 +16,9 @@ const STYLE: &str = include_str!("style.css");
 /// No script, no picture, no font, no frame, nothing from anywhere: only the style that stands here.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+const LEDE: &str = "What two texts have in common is marked. The most doubtful decisions come first: they are \
+    the ones worth a look.";
+
 pub(super) struct Page<'a> {
     pub(super) summary: &'a Summary,
     pub(super) cards: &'a [Card<'a>],
@@ -44,12 +47,11 @@ impl Page<'_> {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>samestory: {} articles, {} told before</title>\n<style>\n{STYLE}{}</style>\n</head>\n\
              <body>\n<div class=\"wrap\">\n<header>\n<h1>{}</h1>\n\
-             <p class=\"lede\">{}</p>\n</header>\n",
+             <p class=\"lede\">{LEDE}</p>\n</header>\n",
             total.articles(),
             total.near + total.exact,
             self.filter_rules(),
             headline(total.articles(), total.near + total.exact),
-            "What two texts have in common is marked. The most doubtful decisions come first: they are the ones worth a look.",
         )?;
         self.tiles(out)?;
         self.filters(out)?;
@@ -195,9 +197,9 @@ impl Page<'_> {
             self.pair(out, pair)?;
         }
         for pair in pairs.by_ref().take(PAIRS_IN_CLUSTER - 1) {
-            write!(
+            writeln!(
                 out,
-                "<details class=\"further\"><summary>{}, {}: <bdi>{}</bdi></summary>\n",
+                "<details class=\"further\"><summary>{}, {}: <bdi>{}</bdi></summary>",
                 label(pair.kind).1,
                 sure(pair.confidence),
                 escaped(&self.title(&pair.new), Cut::Title)
