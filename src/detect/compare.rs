@@ -34,7 +34,8 @@ pub enum Relation {
     Exact,
     /// Mostly the same shingles.
     Near,
-    /// The newer lies mostly inside the older, or contains it and adds no more than it repeats.
+    /// The newer lies mostly inside the older, or contains it and adds no more than it repeats; and it is not nearly
+    /// as long.
     Partial,
     /// The newer contains the older and adds more than it repeats.
     Extends,
@@ -78,10 +79,22 @@ pub struct Comparison {
     pub numerals: Option<f64>,
     /// Bits in which the SimHashes differ, of 128.
     pub distance: u32,
+    /// Bits in which their low halves differ, of 64.
+    pub distance64: u32,
 }
 
 /// Compares a newer text with an older one.
 pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
+    compare_by(old, new, rules, |pair| pair.similarity >= rules.threshold)
+}
+
+/// Compares a newer text with an older one, where `near` says which pairs are similar as a whole.
+pub fn compare_by(
+    old: &Fingerprint,
+    new: &Fingerprint,
+    rules: &Rules,
+    near: impl FnOnce(&Comparison) -> bool,
+) -> Comparison {
     let similarity = old.similarity(new);
     let numerals = numerals(old, new);
     let mut comparison = Comparison {
@@ -91,8 +104,9 @@ pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Compariso
         old_in_new: share(old, new, similarity),
         numerals: numerals.map(|(_, share)| share),
         distance: simhash::distance(old.simhash, new.simhash),
+        distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
     };
-    comparison.relation = relation(old, new, &comparison, numerals, rules);
+    comparison.relation = relation(old, new, &comparison, numerals, rules, near);
     comparison
 }
 
@@ -102,6 +116,7 @@ fn relation(
     pair: &Comparison,
     numerals: Option<(u32, f64)>,
     rules: &Rules,
+    near: impl FnOnce(&Comparison) -> bool,
 ) -> Relation {
     if old.tokens == 0 || new.tokens == 0 {
         return Relation::Different;
@@ -113,8 +128,8 @@ fn relation(
         return Relation::Different;
     }
     let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
-    let alike = if pair.similarity >= rules.threshold {
-        Relation::Near
+    let alike = if near(pair) {
+        if is_part(old, new, pair, rules) { Relation::Partial } else { Relation::Near }
     } else if pair.new_in_old >= rules.coverage {
         Relation::Partial
     } else if pair.old_in_new >= rules.coverage {
@@ -129,6 +144,17 @@ fn relation(
         _ => alike,
     }
 }
+
+/// Whether the shorter of two similar texts is a part of the longer rather than another version of it: half an article
+/// is similar to the whole, but what a reader wants to be told is that half of it is missing.
+fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
+    let (part, whole, covered) =
+        if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) };
+    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && covered >= rules.coverage
+}
+
+/// A part has at most this share of the whole's shingles. An article without its last paragraph is a version.
+const PART: f64 = 0.7;
 
 /// Estimated share of `part`'s shingles that are in `whole`.
 ///

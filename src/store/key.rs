@@ -194,9 +194,14 @@ pub(super) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, DocumentNu
     Ok((language, time, decode_number(read.0)?))
 }
 
-pub(super) fn cluster(language: Lang, founder: DocumentNumber) -> Vec<u8> {
+pub(super) fn clusters(language: Lang) -> Vec<u8> {
     let mut bytes = vec![CLUSTER];
     bytes.language(language);
+    bytes
+}
+
+pub(super) fn cluster(language: Lang, founder: DocumentNumber) -> Vec<u8> {
+    let mut bytes = clusters(language);
     bytes.extend(number(founder));
     bytes
 }
@@ -211,6 +216,24 @@ pub(super) fn member(language: Lang, founder: DocumentNumber, member: DocumentNu
     let mut bytes = members(language, founder);
     bytes.extend(number(member));
     bytes
+}
+
+/// What a row of `clusters` is.
+pub(super) enum ClusterRow {
+    Cluster(Lang, DocumentNumber),
+    Member,
+}
+
+pub(super) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
+    let mut read = Read(bytes);
+    let kind = read.byte()?;
+    let language = read.language()?;
+    let founder = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
+    match kind {
+        CLUSTER => read.end().map(|()| ClusterRow::Cluster(language, founder)),
+        MEMBER => decode_number(read.0).map(|_| ClusterRow::Member),
+        _ => Err(DecodeError::Value("a kind of cluster row")),
+    }
 }
 
 /// A key of the changelog.

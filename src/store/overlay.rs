@@ -25,7 +25,24 @@ pub(super) struct Pending {
     pub(super) bands: BTreeMap<Lang, BTreeMap<[u8; POSTING], bool>>,
     /// All other rows; nothing where they are gone.
     pub(super) rows: BTreeMap<Family, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
-    bytes: usize,
+    pub(super) bytes: usize,
+}
+
+/// Changes that were laid over a store, worked out: applying them is writing them down.
+#[derive(Debug)]
+pub struct Laid {
+    version: u64,
+    pending: Pending,
+}
+
+impl Laid {
+    /// What to write, if the store is still the one it was worked out for.
+    pub(super) fn pending(self, store: &impl Rows) -> Result<Pending, StoreError> {
+        if self.version == store.version() {
+            return Ok(self.pending);
+        }
+        Err(StoreError::Outdated { place: store.place().into() })
+    }
 }
 
 /// Pending rows in order; nothing where they are gone.
@@ -74,8 +91,9 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         Ok(())
     }
 
-    pub(super) fn into_pending(self) -> Pending {
-        self.pending
+    /// What was laid over, to be applied as it is.
+    pub fn into_laid(self) -> Laid {
+        Laid { version: self.base.version(), pending: self.pending }
     }
 
     fn lay_document(
@@ -134,6 +152,15 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
 }
 
 impl Pending {
+    /// The buckets that postings are put in.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn buckets(&self) -> impl Iterator<Item = (Lang, BandKey)> {
+        let put =
+            self.bands.iter().flat_map(|(&language, bands)| bands.iter().map(move |row| (language, row)));
+        put.filter(|(_, (_, there))| **there)
+            .filter_map(|(language, (key, _))| Some((language, key::decode_posting(key).ok()?.0)))
+    }
+
     fn row(&mut self, family: Family, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.bytes += key.len() + value.as_ref().map_or(0, Vec::len) + 64;
         self.rows.entry(family).or_default().insert(key, value);
@@ -182,6 +209,10 @@ pub(super) fn posting_bounds(span: &Span) -> (Bound<[u8; POSTING]>, Bound<[u8; P
 impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
     fn place(&self) -> &str {
         self.base.place()
+    }
+
+    fn version(&self) -> u64 {
+        self.base.version()
     }
 
     fn postings(&self) -> &Postings {

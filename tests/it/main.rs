@@ -3,14 +3,20 @@
 
 // Who may import whom, read off the source files.
 mod architecture;
+// The program as it is run.
+mod cli;
 // The compatibility functions beside the crate they must equal.
 mod compat;
-// What several modules need: where the shared articles are.
-mod support;
-// Random texts of every script, and the demo's articles.
-mod texts;
+// The demo articles get the verdicts that the demo promises.
+mod demo;
+// An engine with its state, for the tests of verdicts.
+mod desk;
+// `samestory file`: formats, broken input, options, the page, whatever the number of threads.
+mod file;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
+// Fixed articles, fixed bytes; and what the demo promises.
+mod golden;
 // How work grows with its input.
 mod growth;
 // Articles made to hurt: defined outcomes, linear work.
@@ -19,11 +25,17 @@ mod hostile;
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
-// State: applying, laying over, restoring and its bytes, over random histories.
-mod laws_store;
 // What holds for every text: random ones, and the demo's.
 mod laws;
-// Fixed articles, fixed bytes; and what the demo promises.
-mod golden;
-// The program as it is run.
-mod cli;
+// State in RocksDB: the same as in memory, through crashes, damage and other settings.
+#[cfg(feature = "rocksdb")]
+mod laws_rocks;
+// State: applying, laying over, restoring and its bytes, over random histories.
+mod laws_store;
+// A file run killed at any moment and run again: as if it had not been.
+#[cfg(feature = "rocksdb")]
+mod resume;
+// What several modules need: where the shared articles are.
+mod support;
+// Random texts of every script, and the demo's articles.
+mod texts;

@@ -1,0 +1,242 @@
+//! Which earlier documents a text is compared with. A shared bucket is never a proof, only a reason to look.
+//!
+//! Three ways lead to a document: the same content, a shared band of the signature, and shared sampled shingles.
+//! The last is for parts and wholes, whose signatures have little in common. A document posts its least few sampled
+//! shingles (`samples` of [`crate::store::Posting`]); a text looks for all that it keeps, and both directions meet:
+//!
+//! - The old one is the whole. Its least shingles stand anywhere in it, so a part of a quarter has each of them with
+//!   probability ¼, and keeps it: it has fewer shingles, so its sample reaches further. Of 16 posted one at least is
+//!   in the part with 99 %, two with 94 %; bands find half of the rest.
+//! - The new one is the whole. Every shingle that the part has posted is in it, and in its sample as long as the whole
+//!   is at most 64 / 16 = 4 times as long; of a whole n times as long, 64 / n of its sample are the part's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::fingerprint::Fingerprint;
+use crate::lsh::BandKey;
+use crate::model::{DocumentNumber, EventTime, Lang};
+use crate::store::{Document, Page, Posting, PostingKind, StoreError, View};
+
+use super::compare::Comparison;
+use super::settings::LanguageSettings;
+use super::{Engine, Prepared};
+
+/// One shared sampled shingle is enough where at most so many documents posted it: it is no common phrase, and the
+/// work stays small.
+const RARE: usize = 8;
+/// Of a common one, so many must be shared.
+const COMMON: u32 = 2;
+/// A text is compared with at most so many times what a bucket may hold.
+const EXAMINED_BUCKETS: usize = 4;
+/// A bucket is paged through at most so often for documents that are not expired.
+const PAGES: usize = 4;
+
+/// An earlier document, and what the newer text is to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The document.
+    pub document: Document,
+    /// What was measured.
+    pub comparison: Comparison,
+}
+
+/// What a text is compared with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidates {
+    /// By number, ascending. None is expired.
+    pub all: Vec<Candidate>,
+    /// Whether a match may have been missed because a bucket held more than is examined.
+    pub capped: bool,
+    /// How many buckets held more than is examined; those of sampled shingles are not counted, where a common phrase
+    /// is enough.
+    pub capped_buckets: u64,
+}
+
+/// What speaks for looking at a document. The order is that of promise.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Reason {
+    content: bool,
+    bands: u32,
+    samples: u32,
+    rare: bool,
+}
+
+impl Reason {
+    fn is_enough(self) -> bool {
+        self.content || self.bands > 0 || self.samples >= COMMON || self.rare
+    }
+}
+
+impl Engine {
+    /// The earlier documents that a text is compared with. Those last seen at `horizon` or before are expired.
+    ///
+    /// # Errors
+    /// The state could not be read.
+    pub fn candidates(
+        &self,
+        state: &impl View,
+        article: &Prepared,
+        horizon: Option<EventTime>,
+    ) -> Result<Candidates, StoreError> {
+        let (language, fingerprint) = (article.language, &article.fingerprint);
+        let settings = self.of(language);
+        let mut search = Search {
+            state,
+            language,
+            horizon,
+            cap: self.settings().max_bucket.max(1),
+            read: BTreeMap::new(),
+        };
+        search.run(&keys(state, language, fingerprint, settings), fingerprint, settings)
+    }
+}
+
+/// The buckets to look into.
+fn keys(
+    state: &impl View,
+    language: Lang,
+    fingerprint: &Fingerprint,
+    settings: &LanguageSettings,
+) -> Vec<BandKey> {
+    let posting = state.postings().of(language);
+    match fingerprint.tokens {
+        0 => Vec::new(),
+        tokens if tokens < settings.rules.min_tokens.max(posting.shortest) => {
+            vec![Posting::content(fingerprint)]
+        }
+        _ => {
+            let mut keys = posting.keys(fingerprint);
+            if posting.samples > 0 {
+                let others = fingerprint.sample.values().iter().skip(usize::from(posting.samples));
+                keys.extend(others.map(|&value| Posting::sample(value)));
+            }
+            keys
+        }
+    }
+}
+
+struct Search<'a, V> {
+    state: &'a V,
+    language: Lang,
+    horizon: Option<EventTime>,
+    cap: usize,
+    /// Every document read so far that is not expired; nothing for one that is.
+    read: BTreeMap<DocumentNumber, Option<Document>>,
+}
+
+impl<V: View> Search<'_, V> {
+    fn run(
+        &mut self,
+        keys: &[BandKey],
+        fingerprint: &Fingerprint,
+        settings: &LanguageSettings,
+    ) -> Result<Candidates, StoreError> {
+        // One more than the cap, so that a full bucket is told from an overfull one.
+        let pages = self.state.buckets(self.language, keys, self.cap + 1)?;
+        let mut reasons: BTreeMap<DocumentNumber, Reason> = BTreeMap::new();
+        let (mut capped_buckets, mut overfull) = (0, false);
+        for (&key, page) in keys.iter().zip(pages) {
+            let kind = Posting::kind(key);
+            let numbers = if page.numbers.len() <= self.cap {
+                page.numbers
+            } else if kind == PostingKind::Sample {
+                overfull = true;
+                page.numbers[..self.cap].to_vec()
+            } else {
+                overfull = true;
+                let (live, capped) = self.newest_live(key, page)?;
+                capped_buckets += u64::from(capped);
+                live
+            };
+            let rare = numbers.len() <= RARE;
+            for number in numbers {
+                let reason = reasons.entry(number).or_default();
+                match kind {
+                    PostingKind::Content => reason.content = true,
+                    PostingKind::MinHash | PostingKind::SimHash => reason.bands += 1,
+                    PostingKind::Sample => {
+                        reason.samples += 1;
+                        reason.rare |= rare;
+                    }
+                }
+            }
+        }
+        let mut chosen: Vec<(Reason, DocumentNumber)> = reasons
+            .into_iter()
+            .filter(|(_, reason)| reason.is_enough())
+            .map(|(number, reason)| (reason, number))
+            .collect();
+        chosen.sort_unstable_by(|a, b| b.cmp(a));
+        let most = self.cap * EXAMINED_BUCKETS;
+        let capped = capped_buckets > 0 || chosen.len() > most;
+        chosen.truncate(most);
+        let mut numbers: BTreeSet<DocumentNumber> = chosen.into_iter().map(|(_, number)| number).collect();
+        self.load(&numbers)?;
+        if overfull || capped {
+            let canonicals = self.canonicals(&numbers)?;
+            self.load(&canonicals)?;
+            numbers.extend(canonicals);
+        }
+        let mut found = Candidates { all: Vec::with_capacity(numbers.len()), capped, capped_buckets };
+        for number in numbers {
+            if let Some(document) = self.read.remove(&number).flatten() {
+                let comparison = settings.compare(&document.fingerprint, fingerprint);
+                found.all.push(Candidate { document, comparison });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The newest documents of an overfull bucket that are not expired, and whether there are more.
+    fn newest_live(&mut self, key: BandKey, first: Page) -> Result<(Vec<DocumentNumber>, bool), StoreError> {
+        let (mut live, mut page) = (Vec::new(), first);
+        for turn in 0.. {
+            self.load(&page.numbers.iter().copied().collect())?;
+            live.extend(page.numbers.iter().filter(|number| matches!(self.read.get(number), Some(Some(_)))));
+            if live.len() > self.cap {
+                live.truncate(self.cap);
+                return Ok((live, true));
+            }
+            let Some(&last) = page.numbers.last().filter(|_| page.more) else { break };
+            if turn + 1 == PAGES {
+                return Ok((live, true));
+            }
+            page = self.state.bucket(self.language, key, Some(last), self.cap + 1)?;
+        }
+        Ok((live, false))
+    }
+
+    /// Who stands for the clusters of these documents.
+    fn canonicals(&self, numbers: &BTreeSet<DocumentNumber>) -> Result<BTreeSet<DocumentNumber>, StoreError> {
+        let live = numbers.iter().filter_map(|number| self.read.get(number)?.as_ref());
+        let founders: BTreeSet<DocumentNumber> = live.map(|document| document.cluster).collect();
+        let mut canonicals = BTreeSet::new();
+        for founder in founders {
+            if let Some(cluster) = self.state.cluster(self.language, founder)? {
+                canonicals.insert(cluster.canonical);
+            }
+        }
+        Ok(canonicals)
+    }
+
+    fn load(&mut self, numbers: &BTreeSet<DocumentNumber>) -> Result<(), StoreError> {
+        let missing: Vec<DocumentNumber> =
+            numbers.iter().copied().filter(|number| !self.read.contains_key(number)).collect();
+        let documents = self.state.documents(self.language, &missing)?;
+        for (number, document) in missing.into_iter().zip(documents) {
+            let Some(document) = document else {
+                // Skipping it would be a wrong verdict that nobody notices.
+                return Err(StoreError::Corrupt {
+                    place: self.state.place().into(),
+                    detail: format!(
+                        "docs:{} document {number} is missing, but a posting names it",
+                        self.language
+                    ),
+                });
+            };
+            let expired = self.horizon.is_some_and(|horizon| document.last_seen <= horizon);
+            self.read.insert(number, (!expired).then_some(document));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,341 @@
+//! Clusters: who is in, who stands for it, and what readers see of it.
+//!
+//! A document alone is a cluster without a row of its own: all there is to say follows from the document. A row is
+//! written when a second member comes, or when the founder split off, and stays until the last member is gone.
+
+use crate::event::{ClusterRecord, Member};
+use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang};
+use crate::store::{Change, Cluster, Document, Hosts, Order, StoreError, View};
+
+use super::candidates::Candidate;
+use super::plan::Output;
+use super::planner::{Planner, founded_by};
+use super::settings::{CanonicalPolicy, LanguageSettings};
+
+/// Members that a cluster record names.
+const SHOWN: usize = 50;
+/// Members that an election looks at, from either end. In a cluster of a million copies the rest are not asked.
+const ELECTORATE: usize = 256;
+
+/// A cluster while an item is being decided.
+pub(super) struct Touched {
+    /// As it was before the item; what its readers saw last.
+    before: Cluster,
+    /// Whether the store has a row for it.
+    stored: bool,
+    /// Who stood for it before the item.
+    stood: ArticleId,
+    /// As it is now; nothing once its last member is gone.
+    now: Option<Cluster>,
+    /// Whether there is something new to tell.
+    changed: bool,
+}
+
+/// The cluster that an article belongs to.
+pub(super) struct Home {
+    pub(super) cluster: ClusterId,
+    pub(super) canonical: ArticleId,
+}
+
+impl<V: View> Planner<'_, V> {
+    /// Takes a cluster up and gives it as it was before the item. Comes before any change of its members.
+    pub(super) fn touch(&mut self, language: Lang, founder: DocumentNumber) -> Result<&Cluster, StoreError> {
+        let key = (language, founder);
+        if !self.touched.contains_key(&key) {
+            let row = self.state.cluster(language, founder)?;
+            let stored = row.is_some();
+            let canonical = row.as_ref().map_or(founder, |cluster| cluster.canonical);
+            let canonical = self.state.document(language, canonical)?;
+            let (Some(before), Some(canonical)) = (row.or_else(|| canonical.as_ref().map(alone)), canonical)
+            else {
+                return Err(StoreError::Corrupt {
+                    place: self.place(),
+                    detail: format!("clusters {language} {founder}: nobody stands for it"),
+                });
+            };
+            let now = Some(before.clone());
+            self.touched.insert(key, Touched { before, stored, stood: canonical.id, now, changed: false });
+        }
+        match self.touched.get(&key) {
+            Some(touched) => Ok(&touched.before),
+            None => unreachable!("it has just been put there"),
+        }
+    }
+
+    fn place(&self) -> String {
+        use crate::store::Rows;
+        self.state.place().into()
+    }
+
+    fn now(&mut self, language: Lang, founder: DocumentNumber) -> Option<&mut Touched> {
+        self.touched.get_mut(&(language, founder))
+    }
+
+    /// Finds a new document its cluster and stores it there.
+    pub(super) fn settle(
+        &mut self,
+        document: &mut Document,
+        best: Option<&Candidate>,
+        settings: &LanguageSettings,
+    ) -> Result<Home, StoreError> {
+        let language = document.language;
+        let (home, split_from) = self.choose(document, best, settings)?;
+        let Some((founder, canonical)) = home else {
+            self.change(Change::Document(Box::new(document.clone())))?;
+            self.stats.splits += u64::from(split_from.is_some());
+            let founded = Cluster { split_from, ..alone(document) };
+            let home = Home { cluster: founded.id.clone(), canonical: document.id.clone() };
+            if founded.split_from.is_some() {
+                self.change(Change::Cluster(Box::new(founded)))?;
+            }
+            return Ok(home);
+        };
+        document.cluster = founder;
+        self.change(Change::Document(Box::new(document.clone())))?;
+        let prefers = prefers(self.engine.settings().canonical, document, &canonical);
+        let stands = if prefers { &*document } else { &canonical };
+        let Some(touched) = self.now(language, founder) else { unreachable!("choosing touches it") };
+        touched.changed = true;
+        let Some(cluster) = &mut touched.now else { unreachable!("its canonical is a member") };
+        cluster.size += 1;
+        cluster.first_seen = cluster.first_seen.min(document.event_time);
+        cluster.last_seen = cluster.last_seen.max(document.event_time);
+        cluster.hosts = cluster.hosts.iter().cloned().chain(document.host.clone()).collect();
+        cluster.canonical = stands.number;
+        Ok(Home { cluster: cluster.id.clone(), canonical: stands.id.clone() })
+    }
+
+    /// The cluster that a document would be in, were it stored.
+    pub(super) fn guest(
+        &mut self,
+        document: &Document,
+        best: Option<&Candidate>,
+        settings: &LanguageSettings,
+    ) -> Result<Home, StoreError> {
+        let (home, _) = self.choose(document, best, settings)?;
+        Ok(match home {
+            None => Home { cluster: founded_by(document), canonical: document.id.clone() },
+            Some((founder, canonical)) => {
+                let cluster = self.touch(document.language, founder)?.id.clone();
+                Home { cluster, canonical: canonical.id }
+            }
+        })
+    }
+
+    /// The founder and the canonical of the cluster a document belongs to; or none, and what it split from.
+    ///
+    /// It belongs to its best match's cluster if it resembles who stands for that: members who resemble only each
+    /// other would carry a cluster away.
+    #[expect(clippy::type_complexity, reason = "two answers, told apart at once")]
+    fn choose(
+        &mut self,
+        document: &Document,
+        best: Option<&Candidate>,
+        settings: &LanguageSettings,
+    ) -> Result<(Option<(DocumentNumber, Document)>, Option<ClusterId>), StoreError> {
+        let Some(best) = best else { return Ok((None, None)) };
+        let (language, founder) = (document.language, best.document.cluster);
+        let id = self.touch(language, founder)?.id.clone();
+        let canonical = self.standing(language, founder)?.unwrap_or_else(|| best.document.clone());
+        let belongs = canonical.number == best.document.number
+            || settings.resembles(&settings.compare(&canonical.fingerprint, &document.fingerprint));
+        Ok(if belongs { (Some((founder, canonical)), None) } else { (None, Some(id)) })
+    }
+
+    /// Who stands for a touched cluster at this instant: its canonical, or the next if that is expired or gone.
+    pub(super) fn standing(
+        &self,
+        language: Lang,
+        founder: DocumentNumber,
+    ) -> Result<Option<Document>, StoreError> {
+        let now = self.touched.get(&(language, founder)).and_then(|touched| touched.now.as_ref());
+        let Some(canonical) = now.map(|cluster| cluster.canonical) else { return Ok(None) };
+        match self.state.document(language, canonical)? {
+            Some(document) if document.cluster == founder && self.is_live(&document) => Ok(Some(document)),
+            _ => self.elect(language, founder),
+        }
+    }
+
+    /// Who should stand for a cluster. If all are expired, the oldest, until they are removed.
+    fn elect(&self, language: Lang, founder: DocumentNumber) -> Result<Option<Document>, StoreError> {
+        let policy = self.engine.settings().canonical;
+        // These two need not ask everybody.
+        let end = match policy {
+            CanonicalPolicy::FirstSeen => Some(Order::Ascending),
+            CanonicalPolicy::Newest => Some(Order::Descending),
+            CanonicalPolicy::FirstPublished | CanonicalPolicy::Longest => None,
+        };
+        if let Some(order) = end {
+            for number in self.state.members(language, founder, order, None, ELECTORATE)?.numbers {
+                let member = self.state.document(language, number)?;
+                if let Some(member) = member.filter(|member| self.is_live(member)) {
+                    return Ok(Some(member));
+                }
+            }
+        }
+        for order in [Order::Ascending, Order::Descending] {
+            let live = self.members(language, founder, order, ELECTORATE)?;
+            let live = live.into_iter().filter(|member| self.is_live(member));
+            let elected =
+                live.reduce(|stands, other| if prefers(policy, &other, &stands) { other } else { stands });
+            if elected.is_some() {
+                return Ok(elected);
+            }
+        }
+        Ok(self.members(language, founder, Order::Ascending, 1)?.pop())
+    }
+
+    fn members(
+        &self,
+        language: Lang,
+        founder: DocumentNumber,
+        order: Order,
+        cap: usize,
+    ) -> Result<Vec<Document>, StoreError> {
+        let numbers = self.state.members(language, founder, order, None, cap)?.numbers;
+        Ok(self.state.documents(language, &numbers)?.into_iter().flatten().collect())
+    }
+
+    /// Takes a document out of its cluster, after it has been removed.
+    pub(super) fn leave(&mut self, document: &Document) -> Result<(), StoreError> {
+        let (language, founder) = (document.language, document.cluster);
+        let Some(left) = self.now(language, founder).and_then(|touched| {
+            touched.changed = true;
+            let cluster = touched.now.as_mut()?;
+            cluster.size -= 1;
+            Some(cluster.size)
+        }) else {
+            return Ok(());
+        };
+        let stands = self.standing(language, founder)?;
+        // In a large cluster the times and hosts of those who left stay: nobody would notice one.
+        let members = if left <= SHOWN as u64 {
+            Some(self.members(language, founder, Order::Ascending, SHOWN)?)
+        } else {
+            None
+        };
+        let Some(touched) = self.now(language, founder) else { return Ok(()) };
+        match (&mut touched.now, stands) {
+            (Some(cluster), Some(stands)) => {
+                cluster.canonical = stands.number;
+                if let Some(members) = members {
+                    let times = || members.iter().map(|member| member.event_time);
+                    cluster.first_seen = times().min().unwrap_or(cluster.first_seen);
+                    cluster.last_seen = times().max().unwrap_or(cluster.last_seen);
+                    cluster.hosts = members.iter().filter_map(|member| member.host.clone()).collect();
+                }
+            }
+            (now, _) => *now = None,
+        }
+        Ok(())
+    }
+
+    /// Lays the changes of all clusters that the item touched, and tells their readers.
+    pub(super) fn settle_clusters(&mut self, outputs: &mut Vec<Output>) -> Result<(), StoreError> {
+        for ((language, founder), touched) in std::mem::take(&mut self.touched) {
+            let Touched { before, stored, stood, now, changed } = touched;
+            if !changed {
+                continue;
+            }
+            let record = match now {
+                None if stored => {
+                    self.change(Change::NoCluster(language, founder))?;
+                    None
+                }
+                None => None,
+                Some(cluster) => self.settle_cluster(cluster, &before, stood)?,
+            };
+            if self.publishes_clusters(language) {
+                match record {
+                    Some(record) => outputs.push(Output::Cluster(Box::new(record))),
+                    None if before.size > 1 => outputs.push(Output::NoCluster(before.id)),
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_cluster(
+        &mut self,
+        mut cluster: Cluster,
+        before: &Cluster,
+        stood: ArticleId,
+    ) -> Result<Option<ClusterRecord>, StoreError> {
+        let (language, founder) = (cluster.id.language, cluster.id.number);
+        let shown = self.members(language, founder, Order::Descending, SHOWN)?;
+        let stands = match shown.iter().find(|member| member.number == cluster.canonical) {
+            Some(member) => Some(member.id.clone()),
+            None => self.state.document(language, cluster.canonical)?.map(|document| document.id),
+        };
+        let stands = stands.unwrap_or_else(|| stood.clone());
+        if stands != stood {
+            self.stats.elections += 1;
+            cluster.canonical_changed_from = Some(stood);
+        } else {
+            cluster.canonical_changed_from.clone_from(&before.canonical_changed_from);
+        }
+        let live: Vec<&Document> = shown.iter().filter(|member| self.is_live(member)).collect();
+        // A large cluster is not counted through; those few that are expired are about to be removed.
+        let size = if cluster.size <= SHOWN as u64 { live.len() as u64 } else { cluster.size };
+        let record = (live.len() > 1).then(|| record(&cluster, stands, size, &live));
+        self.change(Change::Cluster(Box::new(cluster)))?;
+        Ok(record)
+    }
+}
+
+/// The cluster of a document that nobody has joined.
+pub(super) fn alone(document: &Document) -> Cluster {
+    Cluster {
+        id: founded_by(document),
+        canonical: document.number,
+        size: 1,
+        first_seen: document.event_time,
+        last_seen: document.event_time,
+        split_from: None,
+        canonical_changed_from: None,
+        hosts: document.host.clone().into_iter().collect::<Hosts>(),
+    }
+}
+
+/// Whether the policy wants `other` in the place of `stands`. Between equals the lower number stands.
+fn prefers(policy: CanonicalPolicy, other: &Document, stands: &Document) -> bool {
+    let older = other.number < stands.number;
+    match policy {
+        CanonicalPolicy::FirstSeen => older,
+        CanonicalPolicy::Newest => !older,
+        CanonicalPolicy::FirstPublished => {
+            let rank = |document: &Document| {
+                (document.published_at.is_none(), document.published_at, document.number)
+            };
+            rank(other) < rank(stands)
+        }
+        CanonicalPolicy::Longest => {
+            let (words, most) = (other.fingerprint.tokens, stands.fingerprint.tokens);
+            words > most || words == most && older
+        }
+    }
+}
+
+fn record(cluster: &Cluster, canonical: ArticleId, size: u64, members: &[&Document]) -> ClusterRecord {
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    let member = |document: &&Document| Member {
+        id: document.id.clone(),
+        title: text(document.title.as_ref().map(|title| title.as_str())),
+        host: text(document.host.as_ref().map(|host| host.as_str())),
+        url: text(document.url.as_ref().map(|url| url.as_str())),
+        published_at: document.published_at,
+        match_type: document.judgement.match_type.filter(|_| document.number != cluster.id.number),
+    };
+    ClusterRecord {
+        id: cluster.id.clone(),
+        canonical,
+        size,
+        first_seen: cluster.first_seen,
+        last_seen: cluster.last_seen,
+        hosts: cluster.hosts.iter().map(|host| host.as_str().to_owned()).collect(),
+        members: members.iter().map(member).collect(),
+        canonical_changed_from: cluster.canonical_changed_from.clone(),
+        split_from: cluster.split_from.clone(),
+    }
+}

@@ -1,0 +1,144 @@
+//! One article → its verdict: the rows of the verdict table, over all candidates.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use crate::event::{Related, RelationKind};
+use crate::model::{EventTime, MatchType, Share, Verdict};
+use crate::store::{Outlet, StoreError, View};
+
+use super::candidates::{Candidate, Candidates};
+use super::compare::Relation;
+use super::confidence;
+use super::settings::LanguageSettings;
+use super::{Engine, Prepared};
+
+/// Related articles that are named, at most.
+const RELATED: usize = 5;
+
+/// What an article is to those seen before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What it is.
+    pub verdict: Verdict,
+    /// How a duplicate was told.
+    pub match_type: Option<MatchType>,
+    /// What it is a duplicate of.
+    pub best: Option<Candidate>,
+    /// Similarity to the best match, or to the closest candidate that did not match.
+    pub similarity: Share,
+    /// Share of the article that lies in that one.
+    pub containment: Share,
+    /// Probability that a person would agree.
+    pub confidence: Share,
+    /// What it has to do with without being a copy.
+    pub related: Vec<Related>,
+    /// Whether a match may have been missed.
+    pub capped: bool,
+    /// How many documents it was compared with.
+    pub candidates: u64,
+    /// How many buckets held more than is examined.
+    pub capped_buckets: u64,
+}
+
+impl Judged {
+    /// Where the verdict is published.
+    pub fn outlet(&self) -> Outlet {
+        match self.verdict {
+            Verdict::Unique => Outlet::Unique,
+            Verdict::NearDuplicate | Verdict::ExactDuplicate => Outlet::NearDuplicate,
+        }
+    }
+}
+
+impl Engine {
+    /// Judges one article against the state, as if its id had never been seen. Nothing is stored.
+    ///
+    /// # Errors
+    /// The state could not be read.
+    pub fn judge(
+        &self,
+        state: &impl View,
+        article: &Prepared,
+        horizon: Option<EventTime>,
+    ) -> Result<Judged, StoreError> {
+        let settings = self.of(article.language);
+        let Candidates { all, capped, capped_buckets } = self.candidates(state, article, horizon)?;
+        let candidates = all.len() as u64;
+        let best = all
+            .iter()
+            .filter_map(|candidate| {
+                let (class, score) = match candidate.comparison.relation {
+                    Relation::Exact => (3, Share::new(1.0)),
+                    Relation::Near => (2, Share::new(settings.similarity(&candidate.comparison))),
+                    Relation::Partial => (1, covered(candidate)),
+                    Relation::Extends | Relation::SameTemplate | Relation::Different => return None,
+                };
+                Some(((class, score, Reverse(candidate.document.number)), candidate))
+            })
+            .max_by_key(|(rank, _)| *rank)
+            .map(|(_, candidate)| candidate);
+        let closest = best.or_else(|| {
+            all.iter().max_by_key(|candidate| {
+                (Share::new(settings.similarity(&candidate.comparison)), Reverse(candidate.document.number))
+            })
+        });
+        let pair = closest.map(|candidate| candidate.comparison);
+        let compared = article.fingerprint.tokens >= settings.rules.min_tokens;
+        let (verdict, match_type) = match best.map(|candidate| candidate.comparison.relation) {
+            Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
+            Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),
+            Some(_) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
+            None => (Verdict::Unique, None),
+        };
+        Ok(Judged {
+            verdict,
+            match_type,
+            similarity: Share::new(pair.map_or(0.0, |pair| settings.similarity(&pair))),
+            containment: Share::new(pair.map_or(0.0, |pair| pair.new_in_old)),
+            confidence: match best {
+                Some(best) => confidence::of_copy(&best.comparison, settings),
+                None => confidence::of_unique(&all, compared, settings),
+            },
+            related: related(&all, best, settings),
+            best: best.cloned(),
+            capped,
+            candidates,
+            capped_buckets,
+        })
+    }
+}
+
+/// How much of the one lies in the other, whichever is the part.
+fn covered(candidate: &Candidate) -> Share {
+    Share::new(candidate.comparison.new_in_old.max(candidate.comparison.old_in_new))
+}
+
+/// What the article extends, the most complete first, then whose template it shares, the most similar first. Of a
+/// cluster one is named, and none of the article's own: they are known from there.
+fn related(all: &[Candidate], best: Option<&Candidate>, settings: &LanguageSettings) -> Vec<Related> {
+    let mut ranked: Vec<_> = all
+        .iter()
+        .filter_map(|candidate| {
+            let similarity = Share::new(settings.similarity(&candidate.comparison));
+            let (relation, score) = match candidate.comparison.relation {
+                Relation::Extends => (RelationKind::Extends, Share::new(candidate.comparison.old_in_new)),
+                Relation::SameTemplate => (RelationKind::SameTemplate, similarity),
+                _ => return None,
+            };
+            Some(((relation, Reverse(score), candidate.document.number), candidate, similarity))
+        })
+        .collect();
+    ranked.sort_unstable_by_key(|(rank, ..)| *rank);
+    let mut clusters: BTreeSet<_> = best.iter().map(|best| best.document.cluster).collect();
+    ranked
+        .into_iter()
+        .filter(|(_, candidate, _)| clusters.insert(candidate.document.cluster))
+        .take(RELATED)
+        .map(|((relation, ..), candidate, similarity)| Related {
+            id: candidate.document.id.clone(),
+            relation,
+            similarity,
+        })
+        .collect()
+}

@@ -1,0 +1,137 @@
+//! A batch → what goes out and what changes. Nothing is carried out here.
+
+use std::collections::BTreeMap;
+
+use crate::event::{ClusterRecord, DeadLetter, Tagged};
+use crate::model::{ArticleId, ClusterId, EventTime, Position};
+use crate::store::{Change, Input, InputName, Outlet, StoreError, View};
+
+use super::Engine;
+use super::planner::Planner;
+use super::prepare::Prepared;
+
+/// Inputs in the order they were read, and where to read on.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// In offset order.
+    pub items: Vec<Item>,
+    /// Where each input is to be read on after this batch. Inputs that are not named stay where they are.
+    pub inputs: BTreeMap<InputName, Input>,
+}
+
+/// One input.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Where it was read.
+    pub position: Position,
+    /// The time of its record; a line of a file has none.
+    pub time: Option<EventTime>,
+    /// What it says.
+    pub incoming: Incoming,
+}
+
+/// What an input says.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    /// An article, for the first time or again.
+    Article(Box<Prepared>),
+    /// This article is gone.
+    Delete(ArticleId),
+    /// These articles went to another partition.
+    Forget(Vec<ArticleId>),
+    /// What cannot be judged passes through in its place.
+    DeadLetter(DeadLetter),
+}
+
+/// A decision about a batch, not carried out yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What goes out for each item of the batch, in its order.
+    pub decided: Vec<Decided>,
+    /// What changes in the state and is written to the changelog, in this order. The last is the progress.
+    pub changes: Vec<Change>,
+    /// What happened, for metrics.
+    pub stats: Stats,
+}
+
+impl Plan {
+    /// All outputs in order.
+    pub fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.decided.iter().flat_map(|decided| &decided.outputs)
+    }
+}
+
+/// What goes out for one item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// Where the item was read.
+    pub position: Position,
+    /// First the tagged article or the dead letter, if there is one; then nulls; then clusters.
+    pub outputs: Vec<Output>,
+}
+
+/// One record that goes out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// An article with its verdict, to the outlet of that verdict.
+    Tagged(Box<Tagged>),
+    /// The article is no longer on this outlet.
+    Null {
+        /// The article.
+        id: ArticleId,
+        /// Where it is gone from; never [`Outlet::None`].
+        outlet: Outlet,
+    },
+    /// The cluster is this now.
+    Cluster(Box<ClusterRecord>),
+    /// The cluster is gone, or has a single member left.
+    NoCluster(ClusterId),
+    /// What could not be judged.
+    DeadLetter(DeadLetter),
+}
+
+/// What happened while planning. The caller counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Articles judged, the same again included.
+    pub articles: u64,
+    /// Documents that articles were compared with.
+    pub candidates: u64,
+    /// Buckets that held more documents than are examined.
+    pub capped_buckets: u64,
+    /// Documents removed because their retention was over.
+    pub expired: u64,
+    /// Articles that came when their retention was already over.
+    pub arrived_expired: u64,
+    /// Documents removed by a delete or a forget.
+    pub deleted: u64,
+    /// Deletes of ids that are not known here.
+    pub unknown_deletes: u64,
+    /// Clusters that another member stands for now.
+    pub elections: u64,
+    /// Clusters founded by a member that did not resemble the canonical.
+    pub splits: u64,
+    /// Times that had to be clamped.
+    pub clamped_times: u64,
+    /// Articles that changed state and were not published.
+    pub backfilled: u64,
+}
+
+impl Engine {
+    /// Decides a batch without carrying it out.
+    ///
+    /// Items see each other in their order, so cutting a batch anywhere gives the same verdicts.
+    ///
+    /// # Errors
+    /// The state could not be read; nothing was decided. Stop the partition before anything is committed.
+    pub fn plan(&self, state: &impl View, batch: Batch) -> Result<Plan, StoreError> {
+        let mut planner = Planner::new(self, state)?;
+        let mut decided = Vec::with_capacity(batch.items.len());
+        for item in batch.items {
+            let outputs = planner.decide(&item.position, item.time, item.incoming)?;
+            decided.push(Decided { position: item.position, outputs });
+        }
+        let (changes, stats) = planner.finish(batch.inputs);
+        Ok(Plan { decided, changes, stats })
+    }
+}

@@ -1,0 +1,108 @@
+//! An article → what is compared and kept of it. A plain function, so it runs on as many threads as there are.
+
+use crate::event::{Article, DeadLetter, Flag, Reason};
+use crate::fingerprint::{Fingerprint, config_hash, of_text};
+use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, Position, Title, Url};
+use crate::text::language::Tag;
+use crate::text::markup::ContentType;
+use crate::text::{self, Options};
+
+/// All that a verdict needs of an article, without its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Its name.
+    pub id: ArticleId,
+    /// Its language.
+    pub language: Lang,
+    /// How that became known.
+    pub language_source: LanguageSource,
+    /// Its text's fingerprint.
+    pub fingerprint: Fingerprint,
+    /// For display.
+    pub title: Option<Title>,
+    /// For display: as given, or from the URL.
+    pub host: Option<Host>,
+    /// For display.
+    pub url: Option<Url>,
+    /// Ranks canonicals.
+    pub published_at: Option<EventTime>,
+    /// Its event time, not clamped yet.
+    pub fetched_at: Option<EventTime>,
+    /// What is to be said of its text and language, ascending.
+    pub flags: Vec<Flag>,
+}
+
+/// Prepares articles in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preparer {
+    options: Options,
+    config: u32,
+}
+
+impl Preparer {
+    /// Texts are prepared with these options.
+    pub fn new(options: Options) -> Preparer {
+        Preparer { options, config: config_hash(&options) }
+    }
+
+    /// The hash of the options, which every fingerprint carries.
+    pub fn config(&self) -> u32 {
+        self.config
+    }
+
+    /// Takes the markup off, chooses a language, makes the fingerprint.
+    ///
+    /// # Errors
+    /// The text is over the limit: the dead letter that goes out in its place.
+    pub fn prepare(&self, article: &Article, position: &Position) -> Result<Prepared, DeadLetter> {
+        let content_type = article.content_type.as_deref().and_then(ContentType::parse);
+        let text = text::prepare(&article.body, content_type, article.language.as_deref(), &self.options)
+            .map_err(|error| DeadLetter {
+                position: position.clone(),
+                reason: Reason::TooLarge,
+                message: error.to_string(),
+            })?;
+        let fingerprint = of_text(&text, self.config);
+        let mut flags = Vec::new();
+        if fingerprint.tokens == 0 {
+            flags.push(Flag::NoText);
+        }
+        match text.language.tag {
+            Tag::Unknown => flags.push(Flag::UnknownLanguage),
+            // Without text there is nothing that could contradict the tag.
+            Tag::Contradicted if fingerprint.tokens > 0 => flags.push(Flag::WrongLanguage),
+            Tag::Contradicted | Tag::Absent | Tag::Honoured => {}
+        }
+        let host = article.host.as_deref().or_else(|| article.url.as_deref().and_then(host_of));
+        Ok(Prepared {
+            id: article.id.clone(),
+            language: text.language.lang,
+            language_source: text.language.source,
+            fingerprint,
+            title: kept(article.title.as_deref()).map(Title::new),
+            host: kept(host).map(Host::new),
+            url: kept(article.url.as_deref()).map(Url::new),
+            published_at: article.published_at,
+            fetched_at: article.fetched_at,
+            flags,
+        })
+    }
+}
+
+/// What is empty is not there.
+fn kept(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// The host in a URL: after the scheme and the user, before the port and the path.
+fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    // An IPv6 address has colons of its own, inside brackets.
+    let end = match host.rfind(']') {
+        Some(bracket) => bracket + 1,
+        None => host.find(':').unwrap_or(host.len()),
+    };
+    Some(&host[..end])
+}

@@ -1,0 +1,143 @@
+//! How articles are judged, as values: what the settings file says has been checked before it comes here.
+
+use std::collections::BTreeMap;
+
+use crate::fingerprint::Fingerprint;
+use crate::model::{EventTime, Lang, Share};
+use crate::store::Retention;
+
+use super::compare::{Comparison, Relation, Rules, compare, compare_by};
+
+/// What finds and verifies near-duplicates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// MinHash alone.
+    Minhash,
+    /// The Hamming distance of 128-bit SimHashes.
+    Simhash128,
+    /// The Hamming distance of 64-bit SimHashes.
+    Simhash64,
+    /// MinHash finds and verifies; SimHash is the second opinion.
+    #[default]
+    Combined,
+}
+
+/// Who stands for a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CanonicalPolicy {
+    /// The one that came first.
+    #[default]
+    FirstSeen,
+    /// The one that was published first; those that do not say come last.
+    FirstPublished,
+    /// The one that came last.
+    Newest,
+    /// The one with the most words.
+    Longest,
+}
+
+/// How the articles of one language are judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LanguageSettings {
+    /// When two texts count as the same.
+    pub rules: Rules,
+    /// What finds and verifies.
+    pub algorithm: Algorithm,
+    /// SimHashes that differ in at most so many bits agree; under a SimHash algorithm those are near-duplicates.
+    pub hamming: u32,
+    /// Similarity to the cluster's canonical that a member needs at least: below the threshold.
+    pub floor: f64,
+    /// How long documents are remembered.
+    pub retention: Retention,
+}
+
+impl Default for LanguageSettings {
+    fn default() -> LanguageSettings {
+        LanguageSettings {
+            rules: Rules::default(),
+            algorithm: Algorithm::default(),
+            hamming: 24,
+            floor: 0.3,
+            retention: Retention::Millis(7 * 24 * 60 * 60 * 1000),
+        }
+    }
+}
+
+/// How articles are judged: all that [`Engine`] needs to know, as values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// For languages that have no settings of their own.
+    pub default: LanguageSettings,
+    /// For languages that have.
+    pub languages: BTreeMap<Lang, LanguageSettings>,
+    /// Who stands for a cluster.
+    pub canonical: CanonicalPolicy,
+    /// How many documents of a bucket are examined.
+    pub max_bucket: usize,
+    /// Verdicts with a confidence in here, both ends included, are flagged for review.
+    pub review: Option<(Share, Share)>,
+    /// How far an article's time may lie ahead of its record's, in milliseconds.
+    pub skew_millis: u64,
+    /// Articles from before this time change state and are not published.
+    pub publish_from: Option<EventTime>,
+    /// Hash of the settings, named in every verdict.
+    pub config: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            default: LanguageSettings::default(),
+            languages: BTreeMap::new(),
+            canonical: CanonicalPolicy::default(),
+            max_bucket: 64,
+            review: None,
+            skew_millis: 60 * 60 * 1000,
+            publish_from: None,
+            config: 0,
+        }
+    }
+}
+
+impl LanguageSettings {
+    /// What a newer text is to an older one under these settings.
+    pub fn compare(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
+        match self.algorithm {
+            Algorithm::Minhash | Algorithm::Combined => compare(old, new, &self.rules),
+            Algorithm::Simhash128 | Algorithm::Simhash64 => {
+                compare_by(old, new, &self.rules, |pair| self.distance(pair) <= self.hamming)
+            }
+        }
+    }
+
+    /// How similar a pair is, by the measure that decides.
+    pub fn similarity(&self, pair: &Comparison) -> f64 {
+        match self.algorithm {
+            _ if pair.relation == Relation::Exact => 1.0,
+            Algorithm::Minhash | Algorithm::Combined => pair.similarity,
+            Algorithm::Simhash128 => 1.0 - f64::from(pair.distance) / 128.0,
+            Algorithm::Simhash64 => 1.0 - f64::from(pair.distance64) / 64.0,
+        }
+    }
+
+    /// The Hamming distance of the SimHash that is used.
+    pub(super) fn distance(&self, pair: &Comparison) -> u32 {
+        if self.algorithm == Algorithm::Simhash64 { pair.distance64 } else { pair.distance }
+    }
+
+    /// Whether a pair is alike enough for one to be in the other's cluster.
+    ///
+    /// A text that only contains the canonical and adds more than it repeats is not: else clusters would grow by
+    /// chains of ever longer texts.
+    pub(super) fn resembles(&self, pair: &Comparison) -> bool {
+        match pair.relation {
+            Relation::Exact | Relation::Near | Relation::Partial => true,
+            Relation::Extends | Relation::SameTemplate => false,
+            // The floor lies below the threshold by some factor; for a part it lies below the coverage by the same.
+            Relation::Different => {
+                let part = self.rules.coverage * self.floor / self.rules.threshold;
+                pair.similarity >= self.floor || pair.new_in_old >= part
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! An engine with its state, and articles to give it: what the tests of verdicts share.
+
+use samestory::detect::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
+use samestory::event::{Article, ClusterRecord, Tagged};
+use samestory::fingerprint::LANES;
+use samestory::lsh::Banding;
+use samestory::model::{ArticleId, Cut, EventTime, Position};
+use samestory::store::{Ahead, Committed, Memory, Posting, Postings, SimHashBands, Store};
+use samestory::text::Options;
+
+/// Postings as they are by default.
+pub(crate) fn postings(threshold: f64, shortest: u32) -> Postings {
+    let banding = Banding::for_recall(threshold, 0.99, LANES).unwrap();
+    Postings::new(Posting {
+        minhash: Some(banding),
+        simhash: SimHashBands::None,
+        samples: Engine::SAMPLES,
+        shortest,
+    })
+}
+
+pub(crate) fn id(id: &str) -> ArticleId {
+    ArticleId::new(id).unwrap()
+}
+
+pub(crate) fn at(millis: i64) -> Option<EventTime> {
+    Some(EventTime::from_millis(millis))
+}
+
+pub(crate) fn line(line: u64) -> Position {
+    Position::File { file: Cut::new("test.ndjson"), line }
+}
+
+pub(crate) fn article(name: &str, body: &str) -> Article {
+    Article {
+        id: id(name),
+        body: body.to_owned(),
+        title: Some(format!("About {name}")),
+        url: Some(format!("https://{name}.example/news")),
+        host: None,
+        language: Some("en".to_owned()),
+        content_type: Some("text/plain".to_owned()),
+        published_at: None,
+        fetched_at: None,
+    }
+}
+
+/// An engine at work: every batch is planned and applied.
+pub(crate) struct Desk {
+    pub(crate) engine: Engine,
+    pub(crate) store: Memory,
+    next: u64,
+}
+
+impl Desk {
+    pub(crate) fn new(settings: Settings) -> Desk {
+        let rules = settings.default.rules;
+        Desk::with(settings, postings(rules.threshold, rules.min_tokens))
+    }
+
+    pub(crate) fn with(settings: Settings, postings: Postings) -> Desk {
+        Desk { engine: Engine::new(settings), store: Memory::new(postings, Ahead::Itself), next: 1 }
+    }
+
+    pub(crate) fn item(&mut self, time: Option<EventTime>, incoming: Incoming) -> Item {
+        let position = line(self.next);
+        self.next += 1;
+        Item { position, time, incoming }
+    }
+
+    pub(crate) fn run(&mut self, items: Vec<Item>) -> Plan {
+        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() }).unwrap();
+        self.store.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+        plan
+    }
+
+    /// Everything that goes out for one input.
+    pub(crate) fn give(&mut self, time: Option<EventTime>, incoming: Incoming) -> Vec<Output> {
+        let item = self.item(time, incoming);
+        self.run(vec![item]).decided.remove(0).outputs
+    }
+
+    /// Everything that goes out for one article.
+    pub(crate) fn article(&mut self, article: &Article) -> Vec<Output> {
+        let prepared = Preparer::new(Options::default()).prepare(article, &line(self.next)).unwrap();
+        self.give(article.fetched_at, Incoming::Article(Box::new(prepared)))
+    }
+
+    /// What is said of one article.
+    pub(crate) fn tag(&mut self, article: &Article) -> Tagged {
+        tagged(&self.article(article)).cloned().unwrap()
+    }
+
+    pub(crate) fn delete(&mut self, name: &str) -> Vec<Output> {
+        self.give(None, Incoming::Delete(id(name)))
+    }
+}
+
+pub(crate) fn tagged(outputs: &[Output]) -> Option<&Tagged> {
+    outputs.iter().find_map(|output| match output {
+        Output::Tagged(tagged) => Some(&**tagged),
+        _ => None,
+    })
+}
+
+pub(crate) fn clusters(outputs: &[Output]) -> Vec<&ClusterRecord> {
+    let clusters = outputs.iter().filter_map(|output| match output {
+        Output::Cluster(cluster) => Some(&**cluster),
+        _ => None,
+    });
+    clusters.collect()
+}
