@@ -15,5 +15,11 @@ mod hostile_markup;
 mod language;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
+// The engine against a second, simple telling of its rules, over random histories.
+mod oracle;
+// Parts and wholes of real articles are found.
+mod parts;
 // What several modules need: where the shared articles are.
 mod support;
+// Every rule of a verdict by itself.
+mod verdicts;
