@@ -1,14 +1,24 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+// Who may import whom, read off the source files.
+mod architecture;
 // The compatibility functions beside the crate they must equal.
 mod compat;
 // The demo articles get the verdicts that the demo promises.
 mod demo;
 // An engine with its state, for the tests of verdicts.
 mod desk;
+// What several modules need: where the shared articles are.
+mod support;
+// Random texts of every script, and the demo's articles.
+mod texts;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
+// How work grows with its input.
+mod growth;
+// Articles made to hurt: defined outcomes, linear work.
+mod hostile;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
@@ -19,7 +29,11 @@ mod laws_store;
 mod oracle;
 // Parts and wholes of real articles are found.
 mod parts;
-// What several modules need: where the shared articles are.
-mod support;
 // Every rule of a verdict by itself.
 mod verdicts;
+// What holds for every text: random ones, and the demo's.
+mod laws;
+// Fixed articles, fixed bytes; and what the demo promises.
+mod golden;
+// The program as it is run.
+mod cli;
