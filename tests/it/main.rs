@@ -9,6 +9,8 @@ mod demo;
 mod desk;
 // `samestory file`: formats, broken input, options, the page, whatever the number of threads.
 mod file;
+// A directory with articles and the program run in it, for the tests of `samestory file`.
+mod folder;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
 // Markup bombs: defined outcomes, linear work.
