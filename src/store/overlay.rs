@@ -3,7 +3,7 @@
 //! A store applies changes by laying them over itself and then writing down what has become different. So an
 //! overlay reads as the store will.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
@@ -25,6 +25,8 @@ pub(super) struct Pending {
     pub(super) bands: BTreeMap<Lang, BTreeMap<[u8; POSTING], bool>>,
     /// All other rows; nothing where they are gone.
     pub(super) rows: BTreeMap<Family, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
+    /// The buckets of those postings. Only asked whether one is in it, so its order never shows.
+    touched: HashSet<(Lang, BandKey)>,
     pub(super) bytes: usize,
 }
 
@@ -125,11 +127,11 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         };
         let (old_keys, new_keys) = (keys(old.as_ref()), keys(new));
         let bands = self.pending.bands.entry(language).or_default();
-        for &key in old_keys.iter().filter(|key| new_keys.binary_search(key).is_err()) {
-            bands.insert(key, false);
-        }
-        for &key in new_keys.iter().filter(|key| old_keys.binary_search(key).is_err()) {
-            bands.insert(key, true);
+        let gone = old_keys.iter().filter(|key| new_keys.binary_search(key).is_err()).map(|key| (key, false));
+        let come = new_keys.iter().filter(|key| old_keys.binary_search(key).is_err()).map(|key| (key, true));
+        for (&key, there) in gone.chain(come) {
+            bands.insert(key, there);
+            self.pending.touched.insert((language, key::bucket_of(&key)));
         }
         self.pending.bytes += POSTING * 2 * (old_keys.len() + new_keys.len());
         Ok(())
@@ -142,13 +144,6 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
             detail: format!("docs:{language} document {number} is missing, but its id is not"),
         })
     }
-
-    fn touches(&self, language: Lang, key: BandKey) -> bool {
-        let prefix = key::posting(key, DocumentNumber(u64::MAX));
-        self.pending.bands.get(&language).is_some_and(|bands| {
-            bands.range(prefix..).next().is_some_and(|(key, _)| key[..key::BUCKET] == prefix[..key::BUCKET])
-        })
-    }
 }
 
 impl Pending {
@@ -157,8 +152,7 @@ impl Pending {
     pub(super) fn buckets(&self) -> impl Iterator<Item = (Lang, BandKey)> {
         let put =
             self.bands.iter().flat_map(|(&language, bands)| bands.iter().map(move |row| (language, row)));
-        put.filter(|(_, (_, there))| **there)
-            .filter_map(|(language, (key, _))| Some((language, key::decode_posting(key).ok()?.0)))
+        put.filter(|(_, (_, there))| **there).map(|(language, (key, _))| (language, key::bucket_of(key)))
     }
 
     fn row(&mut self, family: Family, key: Vec<u8>, value: Option<Vec<u8>>) {
@@ -271,7 +265,8 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
 
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
         // Most buckets have nothing pending; the store may answer those together.
-        let others: Vec<BandKey> = keys.iter().copied().filter(|&key| !self.touches(language, key)).collect();
+        let others: Vec<BandKey> =
+            keys.iter().copied().filter(|&key| !self.pending.touched.contains(&(language, key))).collect();
         let mut others = others.iter().zip(self.base.buckets(language, &others, cap)?).peekable();
         let mut answer = |&key: &BandKey| match others.next_if(|(other, _)| **other == key) {
             Some((_, page)) => Ok(page),

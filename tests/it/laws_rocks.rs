@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use samestory::store::{
-    Ahead, Budget, Change, Committed, Posting, Postings, Rocks, RocksOptions, Store, StoreError, View, verify,
+    Ahead, Budget, Change, Committed, Order, Posting, Postings, Rocks, RocksOptions, Rows, Store, StoreError,
+    View, verify,
 };
 
 use crate::laws_store::{self, Step, applied, history, lang, postings, reads_like_the_model, steps};
@@ -140,11 +141,41 @@ fn everything(dir: &Path) -> Result<usize, StoreError> {
     Ok(store.dump()?.len())
 }
 
+/// What the engine asks for every document of a history: its number, the document, and who shares its buckets.
+fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
+    let mut store = match Rocks::open(dir, &options(LOGGED)) {
+        Ok(store) => store,
+        Err(refusal) => return vec![Err(refusal)],
+    };
+    store.wait_for_filter();
+    let documents = changes.iter().filter_map(|change| match change {
+        Change::Document(document) => Some(document),
+        _ => None,
+    });
+    documents
+        .flat_map(|document| {
+            let language = document.language;
+            let keys = postings().of(language).keys(&document.fingerprint);
+            let horizon = document.last_seen;
+            [
+                store.number_of(language, &document.id).map(|found| format!("{found:?}")),
+                store.documents(language, &[document.number]).map(|found| format!("{found:?}")),
+                store.buckets(language, &keys, 3).map(|found| format!("{found:?}")),
+                store
+                    .members(language, document.cluster, Order::Descending, None, 9)
+                    .map(|found| format!("{found:?}")),
+                store.overdue(language, horizon, 9).map(|found| format!("{found:?}")),
+            ]
+        })
+        .collect()
+}
+
 #[test]
 fn a_damaged_file_is_reported_and_never_read_as_not_there() {
     let (sound, damaged) = (Dir::new("sound"), Dir::new("damaged"));
-    filled(&sound);
+    let changes = filled(&sound);
     let rows = everything(&sound.0).unwrap();
+    let truth = answers(&sound.0, &changes);
     let mut noticed = 0;
     for file in sound.files("sst") {
         let length = fs::metadata(&file).unwrap().len() as usize;
@@ -169,6 +200,10 @@ fn a_damaged_file_is_reported_and_never_read_as_not_there() {
                 }
                 Err(other) => panic!("{} damage {damage}: {other}", file.display()),
                 Ok(read) => assert_eq!(read, rows, "{} damage {damage}", file.display()),
+            }
+            for (answer, truth) in answers(&damaged.0, &changes).iter().zip(&truth) {
+                let silent = answer.is_ok() && answer != truth;
+                assert!(!silent, "{} damage {damage}: {answer:?} is not {truth:?}", file.display());
             }
         }
     }
@@ -305,4 +340,36 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
         }
         assert!(survived > 0, "{ahead}: nothing was ever written down, so nothing was shown");
     }
+}
+
+/// What the kept states were made with. Like their bytes, this never changes.
+fn kept_options() -> RocksOptions {
+    RocksOptions { postings: Postings::new(*postings().of(lang(0))), ..options(LOGGED) }
+}
+
+fn printed(store: &Rocks) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let rows = store.dump().unwrap();
+    rows.iter().map(|row| format!("{} {} {}\n", row.family, hex(&row.key), hex(&row.value))).collect()
+}
+
+/// A state directory is kept for every format version: it opens, or is refused by name.
+///
+/// To keep one of a new version, name a directory that does not exist in `SAMESTORY_KEEP_STATE`; its files `LOG` and
+/// `OPTIONS-*` need not be kept.
+#[test]
+fn a_kept_state_of_version_one_still_opens_and_reads_the_same() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state");
+    if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
+        let mut store = Rocks::open(Path::new(&new), &kept_options()).unwrap();
+        store.apply(&long_history(60), &Committed::rehearsal()).unwrap();
+        store.flush().unwrap();
+        fs::write(format!("{new}.dump"), printed(&store)).unwrap();
+        return;
+    }
+    let dir = Dir::new("kept");
+    copy(&kept.join("v1"), &dir.0);
+    let store = Rocks::open(&dir.0, &kept_options()).unwrap();
+    assert_eq!(printed(&store), fs::read_to_string(kept.join("v1.dump")).unwrap());
+    assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
 }

@@ -12,16 +12,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, ReadOptions, WriteBatch, WriteOptions};
+use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, ReadOptions, WriteBatch};
 
 use crate::lsh::BandKey;
 use crate::model::Lang;
 
+use super::change::Change;
 use super::key::{self, BUCKET, Family};
-use super::overlay::{Laid, Pending};
+use super::overlay::{Laid, Overlay, Pending};
 use super::postings::Postings;
 use super::rows::{Order, Page, Rows, Span, Visit};
-use super::{Ahead, Committed, Store, StoreError};
+use super::{Committed, Store, StoreError};
 
 pub use open::{Budget, RocksOptions};
 pub use upkeep::{Inspection, LanguageInspection, Rebanded};
@@ -32,6 +33,8 @@ pub struct Rocks {
     scan: sieve::Scan,
     reader: RocksReader,
     options: RocksOptions,
+    /// Why a batch is missing. A later one on top of that would be a state that no log ever had.
+    broken: Option<StoreError>,
 }
 
 /// Reads a store from other threads while it is worked on. Each call sees some whole number of batches; two calls
@@ -55,7 +58,7 @@ impl Rocks {
     /// [`StoreError::OtherBands`] can be resolved by [`Rocks::reband`].
     pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
         let reader = RocksReader(Arc::new(open::open(directory, options)?));
-        Ok(Rocks { scan: sieve::Scan::start(reader.clone()), reader, options: options.clone() })
+        Ok(Rocks { scan: sieve::Scan::start(reader.clone()), reader, options: options.clone(), broken: None })
     }
 
     /// Waits until the filter of buckets is complete. Nothing needs this but measurements: until then look-ups are
@@ -74,10 +77,26 @@ impl Rocks {
     }
 
     fn write(&self, batch: WriteBatch) -> Result<(), StoreError> {
-        let mut options = WriteOptions::default();
-        options.disable_wal(matches!(self.options.ahead, Ahead::Changelog { .. }));
         let opened = self.opened();
-        opened.db.write_opt(batch, &options).map_err(|error| opened.failure(&error))
+        opened.db.write_opt(batch, &open::writing(self.options.ahead)).map_err(|error| opened.failure(&error))
+    }
+
+    fn write_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+        let next = proof.covers(self.options.ahead, self.place())?;
+        let pending = laid.pending(self)?;
+        // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
+        for &language in pending.bands.keys() {
+            self.ensure_language(language)?;
+        }
+        let batch = self.batch(&pending, next)?;
+        // Before it is written: a bucket must never be there without the filter knowing.
+        self.opened().sieve.insert(pending.buckets());
+        self.write(batch)?;
+        self.opened().version.fetch_add(1, Ordering::Relaxed);
+        if self.opened().sieve.is_stale(self.opened()) {
+            self.scan = sieve::Scan::start(self.reader());
+        }
+        Ok(())
     }
 
     fn batch(&self, pending: &Pending, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {
@@ -113,22 +132,20 @@ impl Store for Rocks {
         Ok(())
     }
 
+    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+        let mut overlay = Overlay::new(&*self);
+        let laid = changes.iter().try_for_each(|change| overlay.lay(change)).map(|()| overlay.into_laid());
+        match laid {
+            Ok(laid) => self.apply_laid(laid, proof),
+            Err(error) => Err(self.broken.get_or_insert(error).clone()),
+        }
+    }
+
     fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
-        let next = proof.covers(self.options.ahead, self.place())?;
-        let pending = laid.pending(self)?;
-        // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
-        for &language in pending.bands.keys() {
-            self.ensure_language(language)?;
+        match self.broken {
+            None => self.write_laid(laid, proof).map_err(|error| self.broken.insert(error).clone()),
+            Some(ref error) => Err(error.clone()),
         }
-        let batch = self.batch(&pending, next)?;
-        // Before it is written: a bucket must never be there without the filter knowing.
-        self.opened().sieve.insert(pending.buckets());
-        self.write(batch)?;
-        self.opened().version.fetch_add(1, Ordering::Relaxed);
-        if self.opened().sieve.is_stale(self.opened()) {
-            self.scan = sieve::Scan::start(self.reader());
-        }
-        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LruCacheOptions,
-    Options, SliceTransform, WriteBufferManager,
+    Options, SliceTransform, WriteBufferManager, WriteOptions,
 };
 
 use super::{Opened, failure};
@@ -171,10 +171,18 @@ impl Opened {
 
     /// Writes down what the store is made with, and sees to it that it stays.
     pub(super) fn put_format(&self, format: &Format) -> Result<(), StoreError> {
-        let put = self.db.put_cf(&self.existing(Family::Meta)?, key::FORMAT, format.encode());
+        let meta = self.existing(Family::Meta)?;
+        let put = self.db.put_cf_opt(&meta, key::FORMAT, format.encode(), &writing(format.ahead));
         put.map_err(|error| self.failure(&error))?;
         self.flush()
     }
+}
+
+/// Where the changelog is the log, RocksDB keeps none.
+pub(super) fn writing(ahead: Ahead) -> WriteOptions {
+    let mut options = WriteOptions::default();
+    options.disable_wal(matches!(ahead, Ahead::Changelog { .. }));
+    options
 }
 
 fn database_options(options: &RocksOptions) -> Options {

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use rocksdb::{BottommostLevelCompaction, CompactOptions, WriteBatch, WriteOptions, properties};
+use rocksdb::{BottommostLevelCompaction, CompactOptions, WriteBatch, properties};
 
-use super::open::{RocksOptions, family_options, open_unchecked};
+use super::open::{RocksOptions, family_options, open_unchecked, writing};
 use super::{Opened, Rocks, RocksReader};
 use crate::model::Lang;
 use crate::store::change::document_postings;
@@ -13,7 +13,7 @@ use crate::store::key::{self, Family};
 use crate::store::rows::{Order, Rows, Span};
 use crate::store::value::decode_document;
 use crate::store::view::View;
-use crate::store::{Ahead, Format, Progress, StoreError};
+use crate::store::{Format, Progress, StoreError};
 
 /// What is in a store.
 #[derive(Clone, Debug)]
@@ -181,8 +181,7 @@ impl RocksReader {
         let created = opened.db.create_cf(bands.name(), &family_options(bands, options));
         created.map_err(|error| opened.failure(&error))?;
         let handle = opened.existing(bands)?;
-        let mut writing = WriteOptions::default();
-        writing.disable_wal(matches!(options.ahead, Ahead::Changelog { .. }));
+        let writing = writing(options.ahead);
         let (mut batch, mut done, mut outcome) = (WriteBatch::default(), 0, Ok(()));
         self.scan(documents, &Span::all(), Order::Ascending, &mut |key, value| {
             let mut post = || -> Result<(), StoreError> {
@@ -206,5 +205,104 @@ impl RocksReader {
         opened.db.write_opt(batch, &writing).map_err(|error| opened.failure(&error))?;
         progress(Rebanded { language, documents: done, of });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprint::{LANES, fingerprint};
+    use crate::lsh::Banding;
+    use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Position, Share, Verdict};
+    use crate::store::{
+        Ahead, Budget, Change, Committed, Document, Judgement, Outlet, Posting, Postings, SimHashBands,
+        Store, verify,
+    };
+    use crate::text::language::LANGUAGES;
+
+    fn document(number: u64) -> Change {
+        let text = format!("the river {number} rises above its banks and the town of a thousand waits");
+        Change::Document(Box::new(Document {
+            number: DocumentNumber(number),
+            id: ArticleId::new(&format!("a{number}")).unwrap(),
+            language: Lang::UND,
+            fingerprint: fingerprint(&text, &LANGUAGES[0], 1),
+            title: None,
+            host: None,
+            url: None,
+            published_at: None,
+            event_time: EventTime::from_millis(0),
+            last_seen: EventTime::from_millis(0),
+            position: Position::File { file: Cut::new("a"), line: number },
+            cluster: DocumentNumber(0),
+            revision: 0,
+            outlet: Outlet::None,
+            judgement: Judgement {
+                verdict: Verdict::Unique,
+                match_type: None,
+                duplicate_of: None,
+                similarity: Share::new(0.0),
+                confidence: Share::new(1.0),
+            },
+            flags: 0,
+        }))
+    }
+
+    fn made(name: &str) -> (Rocks, std::path::PathBuf) {
+        let directory = std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()));
+        drop(std::fs::remove_dir_all(&directory));
+        let posting = Posting {
+            minhash: Banding::new(32, 4, LANES).ok(),
+            simhash: SimHashBands::None,
+            samples: 2,
+            shortest: 1,
+        };
+        let options = RocksOptions::new(Postings::new(posting), Ahead::Itself, Budget::new(1 << 20, 1 << 20));
+        (Rocks::open(&directory, &options).unwrap(), directory)
+    }
+
+    #[test]
+    fn nothing_is_applied_on_top_of_a_batch_that_failed() {
+        let (mut store, directory) = made("broken");
+        store.apply(&[document(0)], &Committed::attest_output()).unwrap();
+        store.opened().db.drop_cf("expiry").unwrap();
+        let failure = store.apply(&[document(1)], &Committed::attest_output()).unwrap_err();
+        // Whatever was wrong goes away, as a full disk does.
+        store.opened().create(Family::Expiry, &store.options).unwrap();
+        assert_eq!(store.apply(&[document(2)], &Committed::attest_output()), Err(failure));
+        assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
+    }
+
+    #[test]
+    fn a_row_too_many_or_too_few_is_found_in_every_family() {
+        let (mut store, directory) = made("verify");
+        store.apply(&[document(0), document(1)], &Committed::attest_output()).unwrap();
+        let sound = verify(&store).unwrap();
+        assert_eq!((sound.documents, sound.findings.len()), (2, 0));
+        let families =
+            Family::of(Lang::UND).into_iter().chain([Family::Ids, Family::Expiry, Family::Clusters]);
+        for family in families {
+            let opened = store.opened();
+            let handle = opened.existing(family).unwrap();
+            let mut rows = opened.db.raw_iterator_cf(&handle);
+            rows.seek_to_first();
+            let (key, value) = rows.item().map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap();
+            drop(rows);
+            opened.db.delete_cf(&handle, &key).unwrap();
+            let findings = verify(&store).unwrap().findings;
+            assert!(!findings.is_empty(), "a row of {} is gone and nobody noticed", family.name());
+            let mut other = key.clone();
+            *other.last_mut().unwrap() ^= 0x40;
+            opened.db.put_cf(&handle, &other, &value).unwrap();
+            let findings = verify(&store).unwrap().findings;
+            assert!(!findings.is_empty(), "a row of {} was replaced and nobody noticed", family.name());
+            opened.db.delete_cf(&handle, &other).unwrap();
+            opened.db.put_cf(&handle, &key, &value).unwrap();
+            assert_eq!(verify(&store).unwrap(), sound);
+        }
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
     }
 }
