@@ -1,6 +1,10 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+// Who may import whom, read off the source files.
+mod architecture;
+// The program as it is run.
+mod cli;
 // The compatibility functions beside the crate they must equal.
 mod compat;
 // The demo articles get the verdicts that the demo promises.
@@ -13,10 +17,18 @@ mod file;
 mod folder;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
+// Fixed articles, fixed bytes; and what the demo promises.
+mod golden;
+// How work grows with its input.
+mod growth;
+// Articles made to hurt: defined outcomes, linear work.
+mod hostile;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
+// What holds for every text: random ones, and the demo's.
+mod laws;
 // State in RocksDB: the same as in memory, through crashes, damage and other settings.
 #[cfg(feature = "rocksdb")]
 mod laws_rocks;
@@ -27,3 +39,5 @@ mod laws_store;
 mod resume;
 // What several modules need: where the shared articles are.
 mod support;
+// Random texts of every script, and the demo's articles.
+mod texts;
