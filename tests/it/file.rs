@@ -143,7 +143,7 @@ fn broken_records_are_named_counted_and_passed_over() {
     let found = verdicts(&said.stdout);
     assert_eq!(found, [EXPECTED[0], "deep unique -", EXPECTED[1], EXPECTED[2]], "{}", said.stderr);
     for wanted in [
-        "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 16",
+        "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 15",
         "a.ndjson:3: undecodable: byte 19 is not UTF-8",
         "a.ndjson:4: wrong-type: an article is an object with fields, not a list",
         "a.ndjson:5: no-id: missing field \"id\" or a usual name for it; there is title, body",
@@ -373,7 +373,7 @@ fn the_page_shows_hostile_articles_as_text() {
         serde_json::json!({"id": format!("{id}{evil}"), "title": evil, "url": format!("javascript:alert(3)//{evil}"),
             "host": evil, "language": "en", "content_type": "text/plain", "body": body(end)}).to_string()
     };
-    let copy = serde_json::json!({"id": "copy", "title": evil, "url": "https://x.example/?a=\"><script>", "body": body(""), "content_type": "text/plain"});
+    let copy = serde_json::json!({"id": "copy", "language": "en", "title": evil, "url": "https://x.example/?a=\"><script>", "body": body(""), "content_type": "text/plain"});
     let lines = [article("a", ""), article("b", " Another desk has added this sentence."), copy.to_string()];
     folder.write("a.ndjson", lines.join("\n").as_bytes());
     let said = folder.run(&["file", "a.ndjson", "--html", "page.html"]);

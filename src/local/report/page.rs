@@ -112,7 +112,9 @@ impl Page<'_> {
             )?;
         }
         out.push_str("<details class=\"languages\"><summary>By language</summary>\n<table><tr><th>language</th><th>articles</th><th>unique</th><th>near</th><th>exact</th></tr>\n");
-        for (&language, counts) in &self.summary.languages {
+        let mut languages: Vec<_> = self.summary.languages.iter().collect();
+        languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
+        for &(&language, counts) in &languages {
             let cells = [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
             writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", name(language), cells.join("</td><td>"))?;
         }
