@@ -13,6 +13,8 @@ mod demo;
 mod desk;
 // `samestory file`: formats, broken input, options, the page, whatever the number of threads.
 mod file;
+// A directory with articles and the program run in it, for the tests of `samestory file`.
+mod folder;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
 // Fixed articles, fixed bytes; and what the demo promises.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::file::{Folder, story};
+use super::folder::{Folder, story};
 
 const ARTICLES: usize = 3000;
 

@@ -6,6 +6,7 @@
 mod page;
 mod pair;
 mod texts;
+mod words;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -1,15 +1,16 @@
-//! The page itself: one file, no network, no script. Everything that came from outside goes through [`escaped`].
+//! The page itself: one file, no network, no script. Everything that came from outside is [`escaped`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use crate::event::time;
 use crate::local::Summary;
-use crate::model::{Lang, Share};
+use crate::model::Lang;
 use crate::text::language;
 
 use super::pair::{Cut, side_by_side};
 use super::texts::Shown;
+use super::words::{escaped, headline, label, name, percent, sure, thousands};
 use super::{COPIES_IN_CLUSTER, Card, Kind, PAIRS_IN_CLUSTER, Pair, Side};
 
 const STYLE: &str = include_str!("style.css");
@@ -111,7 +112,9 @@ impl Page<'_> {
             )?;
         }
         out.push_str("<details class=\"languages\"><summary>By language</summary>\n<table><tr><th>language</th><th>articles</th><th>unique</th><th>near</th><th>exact</th></tr>\n");
-        for (&language, counts) in &self.summary.languages {
+        let mut languages: Vec<_> = self.summary.languages.iter().collect();
+        languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
+        for &(&language, counts) in &languages {
             let cells = [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
             writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", name(language), cells.join("</td><td>"))?;
         }
@@ -337,72 +340,3 @@ impl Page<'_> {
 }
 
 const GONE: &str = "<span class=\"more\">The text could not be read again.</span>";
-
-fn headline(articles: u64, copies: u64) -> String {
-    match (articles, copies) {
-        (0, _) => "No articles".to_owned(),
-        (_, 0) => format!("{} articles, all of them new", thousands(articles)),
-        (_, 1) => format!("1 of {} articles was told before", thousands(articles)),
-        _ => format!("{} of {} articles were told before", thousands(copies), thousands(articles)),
-    }
-}
-
-fn label(kind: Kind) -> (&'static str, &'static str) {
-    match kind {
-        Kind::Near => ("near", "near-duplicate"),
-        Kind::Partial => ("partial", "partial copy"),
-        Kind::Exact => ("exact", "exact"),
-        Kind::SameTemplate => ("template", "same template, other facts"),
-        Kind::Extends => ("extends", "extends the earlier text"),
-    }
-}
-
-fn name(language: Lang) -> &'static str {
-    if language == Lang::UND { "unknown language" } else { language::row(language).name }
-}
-
-fn percent(share: Share) -> String {
-    format!("{:.0} %", share.get() * 100.0)
-}
-
-fn sure(confidence: Share) -> String {
-    // A hundred per cent would be a promise.
-    format!("{:.0} % sure", (confidence.get() * 100.0).min(99.0))
-}
-
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// Text from outside, fit to stand anywhere in the page.
-pub(super) fn escaped(text: &str, cut: Cut) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars().take(cut.length()) {
-        push_escaped(&mut safe, c);
-    }
-    if text.chars().nth(cut.length()).is_some() {
-        safe.push('…');
-    }
-    safe
-}
-
-pub(super) fn push_escaped(safe: &mut String, c: char) {
-    match c {
-        '&' => safe.push_str("&amp;"),
-        '<' => safe.push_str("&lt;"),
-        '>' => safe.push_str("&gt;"),
-        '"' => safe.push_str("&quot;"),
-        '\'' => safe.push_str("&#39;"),
-        '\n' => safe.push('\n'),
-        c if c.is_control() => safe.push(' '),
-        c => safe.push(c),
-    }
-}
