@@ -52,7 +52,7 @@ fn long_history(length: u8) -> Vec<Change> {
         words: (0..12).map(|at| (n.wrapping_mul(31).wrapping_add(at) >> (at % 3)) % 3).collect(),
         time: i64::from(n % 5),
         cluster: u64::from(n % 3),
-        same_number: n % 3 == 0,
+        same_number: n.is_multiple_of(3),
     };
     history(&(0..length).map(step).collect::<Vec<_>>())
 }
@@ -290,9 +290,7 @@ fn a_process_that_is_killed() {
     let mut store = Rocks::open(Path::new(dir), &options).unwrap();
     for (n, change) in endless().enumerate() {
         apply(&mut store, &change);
-        if n == 0 {
-            println!("\nworking");
-        }
+        println!("\napplied {}", n + 1);
     }
 }
 
@@ -323,11 +321,17 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
                 .spawn()
                 .unwrap();
             let out = std::io::BufReader::new(child.stdout.take().unwrap());
-            assert!(std::io::BufRead::lines(out).any(|line| line.unwrap() == "working"));
-            std::thread::sleep(std::time::Duration::from_millis(400 + 150 * round));
+            let lines = std::io::BufRead::lines(out).map_while(Result::ok);
+            let mut applied_batches =
+                lines.filter_map(|line| line.strip_prefix("applied ")?.parse::<u64>().ok());
+            let kill_at = 300 + 170 * round;
+            assert_eq!(applied_batches.find(|&count| count == kill_at), Some(kill_at));
             child.kill().unwrap();
             child.wait().unwrap();
+            let told = applied_batches.last().unwrap_or(kill_at);
             let options = options(if ahead == "logged" { LOGGED } else { Ahead::Itself });
+            let logs: Vec<u64> =
+                dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
             let store = Rocks::open(&dir.0, &options).unwrap();
             let batches = laws_store::batches(&store.progress().unwrap());
             let expected: Vec<Change> = endless().take(batches as usize).flatten().collect();
@@ -336,6 +340,12 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
                 applied(&expected).dump().unwrap(),
                 "{ahead} after {batches} batches"
             );
+            match options.ahead {
+                // Its own log has everything it said it had applied.
+                Ahead::Itself => assert!(batches >= told, "{batches} of {told} batches"),
+                // It keeps no log; the changelog gives back what is missing.
+                Ahead::Changelog { .. } => assert!(logs.iter().all(|log| *log == 0), "{logs:?}"),
+            }
             survived += batches;
         }
         assert!(survived > 0, "{ahead}: nothing was ever written down, so nothing was shown");

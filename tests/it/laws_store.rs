@@ -10,7 +10,7 @@ use samestory::model::{
 };
 use samestory::store::{
     Ahead, Change, ChangeKey, Cluster, Committed, Counters, Document, Input, Judgement, Memory, Order,
-    Outlet, Overlay, Page, Posting, Postings, Progress, SimHashBands, Store, View,
+    Outlet, Overlay, Page, Posting, Postings, Progress, SimHashBands, Store, StoreError, View,
 };
 use samestory::text::language::LANGUAGES;
 
@@ -435,6 +435,21 @@ fn seeing_an_article_again_moves_only_its_expiry() {
         after.iter().filter(|row| !before.contains(row)).map(|row| row.family.as_str()).collect();
     assert_eq!(changed, ["docs:und", "expiry"]);
     assert_eq!(before.len(), after.len());
+}
+
+#[test]
+fn what_was_laid_over_an_earlier_state_is_refused() {
+    let changes =
+        history(&[Step { what: 0, lang: 0, id: 0, words: vec![0], time: 0, cluster: 0, same_number: true }]);
+    let mut store = memory();
+    let mut overlay = Overlay::new(&store);
+    changes.iter().for_each(|change| overlay.lay(change).unwrap());
+    let laid = overlay.into_laid();
+    let outdated = Overlay::new(&store).into_laid();
+    store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+    assert_eq!(store.dump().unwrap(), applied(&changes).dump().unwrap());
+    let refusal = store.apply_laid(outdated, &Committed::rehearsal()).unwrap_err();
+    assert!(matches!(refusal, StoreError::Outdated { .. }), "{refusal}");
 }
 
 #[test]

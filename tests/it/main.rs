@@ -34,6 +34,10 @@ mod laws;
 mod laws_rocks;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
+// The engine against a second, simple telling of its rules, over random histories.
+mod oracle;
+// Parts and wholes of real articles are found.
+mod parts;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;
@@ -41,3 +45,5 @@ mod resume;
 mod support;
 // Random texts of every script, and the demo's articles.
 mod texts;
+// Every rule of a verdict by itself.
+mod verdicts;

@@ -49,7 +49,7 @@ impl Segment {
 
     fn block(&self, hash: u64) -> usize {
         // The high half chooses the block, the low half the bits.
-        ((hash >> 32) * self.blocks.len() as u64 >> 32) as usize
+        (((hash >> 32) * self.blocks.len() as u64) >> 32) as usize
     }
 
     fn insert(&mut self, hash: u64) {

@@ -182,23 +182,23 @@ impl RocksReader {
         created.map_err(|error| opened.failure(&error))?;
         let handle = opened.existing(bands)?;
         let writing = writing(options.ahead);
-        let (mut batch, mut done, mut outcome) = (WriteBatch::default(), 0, Ok(()));
+        let (mut batch, mut done, mut outcome) = (WriteBatch::default(), 0u64, Ok(()));
+        let mut post = |key: &[u8], value: &[u8]| -> Result<(), StoreError> {
+            let document = decode_document(language, value)
+                .map_err(|error| self.damage(documents, &format!("{}", key.escape_ascii()), &error))?;
+            document_postings(&document, &options.postings)
+                .iter()
+                .for_each(|key| batch.put_cf(&handle, key, []));
+            done += 1;
+            if done.is_multiple_of(STEP) {
+                progress(Rebanded { language, documents: done, of });
+                let written = opened.db.write_opt(std::mem::take(&mut batch), &writing);
+                written.map_err(|error| opened.failure(&error))?;
+            }
+            Ok(())
+        };
         self.scan(documents, &Span::all(), Order::Ascending, &mut |key, value| {
-            let mut post = || -> Result<(), StoreError> {
-                let document = decode_document(language, value)
-                    .map_err(|error| self.damage(documents, &format!("{key:?}"), &error))?;
-                document_postings(&document, &options.postings)
-                    .iter()
-                    .for_each(|key| batch.put_cf(&handle, key, []));
-                done += 1;
-                if done % STEP == 0 {
-                    progress(Rebanded { language, documents: done, of });
-                    let written = opened.db.write_opt(std::mem::take(&mut batch), &writing);
-                    written.map_err(|error| opened.failure(&error))?;
-                }
-                Ok(())
-            };
-            outcome = post();
+            outcome = post(key, value);
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         outcome?;
