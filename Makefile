@@ -3,10 +3,13 @@
 # Outside the clone, so that a fresh clone does not compile RocksDB again.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/target
 
-CORE := --release --no-default-features
-BIN  := $(CARGO_TARGET_DIR)/release/samestory
+# Programs the checks need, kept beside what is built.
+export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 
-.PHONY: help demo test check bench fuzz tools-demo tools-test clean
+CORE := --release --no-default-features
+DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
+
+.PHONY: help demo test check deny bench fuzz tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -20,10 +23,13 @@ test: tools-test check ## install what is missing and run all tests
 	@echo "core without C++:"
 	cargo check $(CORE)
 
-check: tools-test ## format, lints, licences and advisories
+check: tools-test ## format, lints, licences and sources
 	cargo fmt --all --check
-	cargo clippy --release --all-targets --features tlsh -- -D warnings
-	dev/licences
+	cargo clippy --release --workspace --all-targets --features samestory/tlsh -- -D warnings
+	$(DENY) licenses bans sources
+
+deny: tools-test ## licences, sources and, over the network, known advisories
+	$(DENY)
 
 bench: tools-demo ## one table from one run, beside peers and limits
 	cargo run --release -p samestory-bench --target-dir $(CARGO_TARGET_DIR)/core

@@ -90,12 +90,13 @@ impl Config {
     /// # Errors
     /// Names the file and what is wrong with it; correct that and start again.
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-        let named = file.map(Path::to_path_buf).or_else(|| std::env::var_os("SAMESTORY_CONFIG").map(PathBuf::from));
+        let named =
+            file.map(Path::to_path_buf).or_else(|| std::env::var_os("SAMESTORY_CONFIG").map(PathBuf::from));
         let Some(path) = named else {
             return Settings::default().try_into();
         };
-        let content =
-            fs::read_to_string(&path).map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
+        let content = fs::read_to_string(&path)
+            .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
         let settings: Settings =
             toml::from_str(&content).map_err(|error| ConfigError::Syntax { path, error: Box::new(error) })?;
         settings.try_into()
@@ -216,7 +217,10 @@ mod tests {
 
     #[test]
     fn refusals_name_key_value_and_fix() {
-        assert_eq!(refusal("[match]\nthreshold = 1.2"), "match.threshold = 1.2: give a share above 0 and below 1");
+        assert_eq!(
+            refusal("[match]\nthreshold = 1.2"),
+            "match.threshold = 1.2: give a share above 0 and below 1"
+        );
         assert!(refusal("[lsh]\nbands = 32\nrows = 5").contains("32 × 5"));
         assert!(refusal("[lsh]\nbands = 32").contains("lsh.rows"));
         assert!(refusal("[languages.klingon]").contains("samestory languages"));

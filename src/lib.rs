@@ -1,4 +1,25 @@
-//! samestory recognises articles whose text has been seen before.
+//! samestory recognises articles whose *text* has been seen before: word for word, lightly edited, re-headlined,
+//! truncated, or wrapped in another site's boilerplate.
+//!
+//! Data flows one way, and each arrow is one verb:
+//!
+//! ```text
+//! Record ─decode→ Article ─shingles→ Shingles ─sketch→ Fingerprint ─keys→ BandKeys
+//!        ─bucket→ Candidates ─judge→ Verdict ─plan→ Plan ─commit→ Committed ─apply→ Store
+//! ```
+//!
+//! Left of `Plan` everything is a plain function of its inputs; right of it things happen. In flow order:
+//!
+//! - [`model`]: the nouns
+//! - [`event`]: what comes in and what goes out
+//! - [`text`]: markup → canonical text → language → shingles
+//! - [`fingerprint`]: shingles → all that is kept of a text
+//! - [`lsh`]: which fingerprints are looked at together
+//! - [`store`]: state, and the changes to it
+//! - [`detect`]: what one text is to another; verdicts
+//! - [`config`]: settings as written → values as usable
+//! - [`compat`]: functions that other systems define, apart from the flow
+#![cfg_attr(feature = "kafka", doc = "- [`stream`]: the stage on the bus")]
 
 pub mod compat;
 pub mod config;
@@ -8,4 +29,6 @@ pub mod fingerprint;
 pub mod lsh;
 pub mod model;
 pub mod store;
+#[cfg(feature = "kafka")]
+pub mod stream;
 pub mod text;

@@ -7,8 +7,8 @@ use samestory::fingerprint::LANES;
 use samestory::lsh::Banding;
 use samestory::model::Lang;
 
-use super::paint::Paint;
 use super::Failure;
+use super::paint::Paint;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -45,7 +45,11 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let found = |similarity: f64| format!("{:.2} %", 100.0 * banding.collision(similarity));
     writeln!(out)?;
     writeln!(out, "  found at {threshold}: {} (asked for {:.2} %)", found(threshold), 100.0 * args.recall)?;
-    writeln!(out, "  candidates that are not copies, in a store of a million: {} an article", count(banding.load()))?;
+    writeln!(
+        out,
+        "  candidates that are not copies, in a store of a million: {} an article",
+        count(banding.load())
+    )?;
     writeln!(out, "  keys to look up and to write: {} an article", banding.bands())?;
     Ok(())
 }

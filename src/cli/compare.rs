@@ -44,8 +44,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let (a, b) = (args.reading.read(&args.a, config)?, args.reading.read(&args.b, config)?);
     let hash = config_hash(&config.text);
     let language = language::row(b.text.language.lang);
-    let mut pair =
-        compare(&of_text(&a.text, hash), &of_text(&b.text, hash), config.rules(language.lang));
+    let mut pair = compare(&of_text(&a.text, hash), &of_text(&b.text, hash), config.rules(language.lang));
     let apart = a.text.language.lang != b.text.language.lang;
     if apart {
         pair.relation = Relation::Different;
@@ -108,7 +107,10 @@ fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config
     let (verdict, match_type) = verdict(pair.relation);
     let rows = [
         ("verdict", match_type.map_or(verdict.to_owned(), |kind| format!("{verdict} ({kind})"))),
-        ("similarity", format!("{} (near-duplicate from {})", percent(pair.similarity), percent(rules.threshold))),
+        (
+            "similarity",
+            format!("{} (near-duplicate from {})", percent(pair.similarity), percent(rules.threshold)),
+        ),
         ("old in new", percent(pair.old_in_new)),
         ("new in old", format!("{} (a part from {})", percent(pair.new_in_old), percent(rules.coverage))),
         ("numbers", numerals),
@@ -147,8 +149,12 @@ fn sentence(answer: &Answer<'_>) -> String {
         Relation::Exact => format!("{b} is the same text as {a}."),
         Relation::Near => format!("{b} is a near-duplicate of {a}."),
         Relation::Partial => format!("{b} is a near-duplicate of {a}: one lies mostly inside the other."),
-        Relation::Extends => format!("{b} contains {a} and adds more than it repeats: it is a text of its own."),
-        Relation::SameTemplate => format!("{b} has the wording of {a} around other numbers: it is a text of its own."),
+        Relation::Extends => {
+            format!("{b} contains {a} and adds more than it repeats: it is a text of its own.")
+        }
+        Relation::SameTemplate => {
+            format!("{b} has the wording of {a} around other numbers: it is a text of its own.")
+        }
         Relation::Different if answer.apart => {
             format!("{b} and {a} are in different languages: they are never compared.")
         }
@@ -166,7 +172,11 @@ fn in_context(text: &str, passage: &Range<usize>, paint: Paint) -> String {
     let inside: Vec<char> = text[passage.clone()].chars().collect();
     let inside: String = if inside.len() > LONGEST {
         let half = LONGEST / 2;
-        inside[..half].iter().chain(" … ".chars().collect::<Vec<_>>().iter()).chain(&inside[inside.len() - half..]).collect()
+        inside[..half]
+            .iter()
+            .chain(" … ".chars().collect::<Vec<_>>().iter())
+            .chain(&inside[inside.len() - half..])
+            .collect()
     } else {
         inside.into_iter().collect()
     };

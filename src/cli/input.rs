@@ -37,7 +37,9 @@ pub(crate) enum InputError {
     },
     #[error("{name} is a directory; name a file in it")]
     Directory { name: String },
-    #[error("{name} is not UTF-8: byte {at} cannot be decoded; convert it first, for example with iconv -t utf-8")]
+    #[error(
+        "{name} is not UTF-8: byte {at} cannot be decoded; convert it first, for example with iconv -t utf-8"
+    )]
     NotUtf8 { name: String, at: usize },
     #[error("{name} is larger than {limit} bytes, the limit set by text.max_bytes")]
     TooLong { name: String, limit: usize },

@@ -9,6 +9,7 @@ mod paint;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, ConfigError};
@@ -29,7 +30,7 @@ Exit codes:
 
 /// Recognises articles whose text has been seen before.
 #[derive(Parser)]
-#[command(name = "samestory", version, about, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(name = "samestory", version, long_version = LONG_VERSION.as_str(), about, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct Cli {
     /// Settings file (TOML); the environment variable SAMESTORY_CONFIG names one too
     #[arg(long, global = true, value_name = "FILE")]
@@ -37,6 +38,20 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The version, and what this build can do.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    #[cfg(feature = "kafka")]
+    let kafka = format!("librdkafka {}", samestory::stream::client_version());
+    #[cfg(not(feature = "kafka"))]
+    let kafka = "not built in";
+    let rocksdb = if cfg!(feature = "rocksdb") { "built in" } else { "not built in" };
+    format!(
+        "{}\nfingerprint scheme: {}\nkafka: {kafka}\nrocksdb: {rocksdb}",
+        env!("CARGO_PKG_VERSION"),
+        samestory::fingerprint::Scheme::CURRENT.number(),
+    )
+});
 
 #[derive(Subcommand)]
 enum Command {

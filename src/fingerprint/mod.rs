@@ -113,18 +113,18 @@ pub fn fingerprint(canonical: &str, language: &Language, config: u32) -> Fingerp
 
 /// Fingerprints a text by its content hash and its shingles. Only their sets count.
 pub fn sketch(content: u128, cut: &Shingles, config: u32) -> Fingerprint {
-    let shingles = distinct::distinct(&cut.shingles, SAMPLE);
-    let words = distinct::distinct(&cut.words, 0);
-    let count = u32::try_from(shingles.hashes.len()).unwrap_or(u32::MAX);
+    let (shingles, least) = distinct::count_and_least(&cut.shingles, SAMPLE);
+    let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
     Fingerprint {
         scheme: Scheme::CURRENT,
         config,
         content,
-        simhash: simhash::simhash(&words.hashes),
+        simhash: simhash::simhash(&distinct::one_of_each(&cut.words)),
         tokens: cut.tokens,
-        shingles: count,
-        minhash: Box::new(minhash::signature(&shingles.hashes)),
-        sample: Sample::new(shingles.least, count),
+        shingles,
+        // The least value of a set is that of the list, whatever is repeated in it.
+        minhash: Box::new(minhash::signature(&cut.shingles)),
+        sample: Sample::new(least, shingles),
         numerals: Sample::of(cut.numerals.clone()),
     }
 }

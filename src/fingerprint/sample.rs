@@ -46,7 +46,7 @@ impl<const K: usize> Sample<K> {
 
     /// Up to which hash this sample holds the whole set.
     fn bound(&self) -> u32 {
-        if self.values.len() < K { u32::MAX } else { self.values.last().copied().unwrap_or(u32::MAX) }
+        if self.distinct as usize <= K { u32::MAX } else { self.values.last().copied().unwrap_or(u32::MAX) }
     }
 
     /// How many of our hashes can be looked for in `whole`, and how many of those are there.

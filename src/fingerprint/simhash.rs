@@ -16,7 +16,7 @@ pub fn plain(words: &[u64]) -> u128 {
 }
 
 /// 128 votes from a word's 64-bit hash.
-#[inline]
+#[inline(always)]
 fn ballot(word: u64) -> u128 {
     let high = (word ^ 0xa076_1d64_78bd_642f).wrapping_mul(0xe703_7ed1_a0b4_28db);
     u128::from(word) | u128::from(high ^ (high >> 29)) << 64

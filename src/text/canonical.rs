@@ -10,7 +10,7 @@
 use std::fmt::{self, Write};
 
 use super::TooLarge;
-use super::chars::{CCC, COMPOSITION, Classes, DOT_ABOVE, Fold, NFKC, class, classes, fold};
+use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold};
 
 /// Canonical form of `text`, at most `limit` bytes long.
 ///
@@ -19,8 +19,7 @@ use super::chars::{CCC, COMPOSITION, Classes, DOT_ABOVE, Fold, NFKC, class, clas
 /// # Errors
 /// The article is [`TooLarge`]; it cannot be fingerprinted under this limit.
 pub fn canonical(text: &str, limit: usize) -> Result<String, TooLarge> {
-    let mut maker =
-        Maker { classes: classes(), out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit };
+    let mut maker = Maker { out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit };
     maker.run(text)?;
     while maker.out.last() == Some(&b' ') {
         maker.out.pop();
@@ -101,7 +100,6 @@ const SLOW_PIECE: usize = 512;
 
 /// Text in the making: `out` holds canonical text, but for a trailing space.
 struct Maker {
-    classes: &'static Classes,
     out: Vec<u8>,
     limit: usize,
 }
@@ -163,6 +161,7 @@ impl Maker {
         let mut previous = self.out.last().map(|&byte| char::from(byte));
         let from_input = at > 0 && previous.is_some_and(|c| c != ' ');
         let (piece, piece_out) = if from_input { (at - 1, self.out.len() - 1) } else { (at, self.out.len()) };
+        let classes = classes();
         let mut previous_ccc = 0;
         // After a character that was replaced or dropped, marks are the slow path's business.
         let mut disturbed = false;
@@ -170,7 +169,7 @@ impl Maker {
             if c.is_ascii() {
                 return Ok(at);
             }
-            match self.classes.of(c) {
+            match classes.of(c) {
                 class::KEEP => {
                     self.push(c);
                     (previous, previous_ccc, disturbed) = (Some(c), 0, false);
@@ -181,13 +180,13 @@ impl Maker {
                 }
                 class::DROP => disturbed = true,
                 class::MAP => {
-                    let text = self.classes.replacement(c);
+                    let text = classes.replacement(c);
                     self.out.extend_from_slice(text.as_bytes());
                     (previous, previous_ccc, disturbed) = (text.chars().next_back(), 0, true);
                 }
                 class::MARK if !disturbed => {
                     let ccc = CCC.get_u8(c);
-                    let attaches = self.classes.combines_backwards(c)
+                    let attaches = classes.combines_backwards(c)
                         && if previous_ccc == 0 {
                             previous.is_some_and(|starter| COMPOSITION.compose(starter, c).is_some())
                         } else {

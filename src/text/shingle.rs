@@ -30,15 +30,22 @@ pub fn shingles(text: &str, language: &Language) -> Shingles {
     result
 }
 
+#[inline(never)]
 fn by_words(text: &str, k: usize, result: &mut Shingles) {
     // Six bytes a word with its space is on the low side in every language measured: no growth on the way.
     result.words.reserve(text.len() / 5);
-    each_word(text, |word, has_digit| {
-        result.words.push(xxh3_64(word));
-        if has_digit {
-            result.numerals.push(numeral(word));
-        }
-    });
+    let bytes = text.as_bytes();
+    let (words, numerals) = (&mut result.words, &mut result.numerals);
+    each_word(
+        text,
+        #[inline(always)]
+        |start, end, has_digit| {
+            words.push(word(bytes, start, end));
+            if has_digit {
+                numerals.push(numeral(&bytes[start..end]));
+            }
+        },
+    );
     result.tokens = saturate(result.words.len());
     result.shingles = windows(&result.words, k);
 }
@@ -65,6 +72,57 @@ fn saturate(count: usize) -> u32 {
 
 /// An odd constant with bits well spread (2^64 divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The hash of the word `bytes[start..end]`.
+///
+/// Words of up to 16 bytes are read in one piece and multiplied twice, the way XXH3 folds 16 bytes, but without
+/// its branches on the length: which of them is taken changes from word to word, and guessing wrong costs more
+/// than the hashing. Longer words are hashed by XXH3.
+#[inline(always)]
+fn word(bytes: &[u8], start: usize, end: usize) -> u64 {
+    const WHOLE: usize = 16;
+    let length = end.wrapping_sub(start);
+    if length > WHOLE {
+        return xxh3_64(&bytes[start..end]);
+    }
+    let [low, high] = match bytes.get(start..).and_then(|rest| rest.first_chunk::<WHOLE>()) {
+        Some(piece) => halves(piece),
+        None => {
+            let mut piece = [0; WHOLE];
+            piece[..length].copy_from_slice(&bytes[start..end]);
+            halves(&piece)
+        }
+    };
+    // What stands behind the word does not count.
+    let [keep_low, keep_high] = OWN[length];
+    let first = fold((low & keep_low) ^ 0x2d35_8dcc_aa6c_78a5, (high & keep_high) ^ 0x8bb8_4b93_962e_acc9);
+    fold(first ^ length as u64, SPREAD)
+}
+
+/// Masks for the bytes of a word of this length, of two words of eight.
+const OWN: [[u64; 2]; 17] = {
+    let mut masks = [[0; 2]; 17];
+    let mut length = 0;
+    while length <= 16 {
+        let all = if length == 16 { u128::MAX } else { (1u128 << (8 * length)) - 1 };
+        masks[length] = [all as u64, (all >> 64) as u64];
+        length += 1;
+    }
+    masks
+};
+
+#[inline(always)]
+fn halves(piece: &[u8; 16]) -> [u64; 2] {
+    let whole = u128::from_le_bytes(*piece);
+    [whole as u64, (whole >> 64) as u64]
+}
+
+/// The 128-bit product, its halves laid over each other.
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a).wrapping_mul(u128::from(b));
+    product as u64 ^ (product >> 64) as u64
+}
 
 /// A code point as a token hash: a bijection is enough, [`mix`] does the rest.
 fn character(c: char) -> u64 {

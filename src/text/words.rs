@@ -9,9 +9,16 @@ use std::sync::OnceLock;
 use icu_properties::CodePointMapData;
 use icu_properties::props::WordBreak;
 
-/// Calls `each` with every word of `text` in order, and whether it has an ASCII digit in it.
-pub(super) fn each_word<'a>(text: &'a str, mut each: impl FnMut(&'a [u8], bool)) {
-    if text.is_ascii() { ascii_words(text.as_bytes(), &mut each) } else { unicode_words(text, &mut each) }
+/// Calls `each` with start and end of every word of `text` in order, and whether it has an ASCII digit in it.
+///
+/// Inlined with one call of `each` for each kind of text, so that `each` is inlined too: it is called for every word.
+#[inline(always)]
+pub(super) fn each_word(text: &str, mut each: impl FnMut(usize, usize, bool)) {
+    if text.is_ascii() {
+        ascii_words(text.as_bytes(), &mut |start, end, digit| each(start, end, digit));
+    } else {
+        unicode_words(text, &mut |start, end, digit| each(start, end, digit));
+    }
 }
 
 const LETTER: u8 = 1;
@@ -38,26 +45,28 @@ const ASCII: [u8; 256] = {
     class
 };
 
-fn ascii_words<'a>(bytes: &'a [u8], each: &mut impl FnMut(&'a [u8], bool)) {
-    let class = |at: usize| bytes.get(at).map_or(0, |&byte| ASCII[usize::from(byte)]);
-    // The word so far; an end joins it to the next run of word characters or completes it.
-    let mut word: Option<(usize, bool)> = None;
+#[inline(always)]
+fn ascii_words(bytes: &[u8], each: &mut impl FnMut(usize, usize, bool)) {
+    // The word so far, if a middle character joined it to the run that follows.
+    let mut joined: Option<(usize, bool)> = None;
     runs(bytes, |start, end, digit| {
-        let (start, digit) = word.take().map_or((start, digit), |(from, before)| (from, before | digit));
-        let here = class(end);
-        if here & (MID_LETTER | MID_DIGIT) != 0 {
-            let both = class(end - 1) & class(end + 1);
-            if (here & MID_LETTER != 0 && both & LETTER != 0) || (here & MID_DIGIT != 0 && both & DIGIT != 0)
-            {
-                word = Some((start, digit));
-                return;
-            }
+        let (start, digit) = joined.take().map_or((start, digit), |(from, before)| (from, before | digit));
+        // Nearly every word ends with a space: look closer only at the others.
+        if bytes.get(end).is_some_and(|&byte| byte != b' ') && joins(bytes, end) {
+            joined = Some((start, digit));
+            return;
         }
-        let text = &bytes[start..end];
-        if bytes[start] != b'_' || text.iter().any(|&byte| byte != b'_') {
-            each(text, digit);
+        if bytes[start] != b'_' || bytes[start..end].iter().any(|&byte| byte != b'_') {
+            each(start, end, digit);
         }
     });
+}
+
+/// Whether the character at `at` holds together what stands on both sides of it.
+fn joins(bytes: &[u8], at: usize) -> bool {
+    let class = |at: usize| bytes.get(at).map_or(0, |&byte| ASCII[usize::from(byte)]);
+    let (here, both) = (class(at), class(at - 1) & class(at + 1));
+    (here & MID_LETTER != 0 && both & LETTER != 0) || (here & MID_DIGIT != 0 && both & DIGIT != 0)
 }
 
 /// Bytes looked at together.
@@ -66,32 +75,49 @@ const BLOCK: usize = 64;
 /// Calls `each` with start and end of every run of word characters, and whether it has a digit in it.
 ///
 /// Sixty-four bytes become one bit each; a run begins and ends where the bit changes. Nothing here branches on
-/// a single byte, so the processor has nothing to guess wrong but the number of words in a block.
+/// a single byte, so the processor has nothing to guess wrong but the number of words in a block. Arithmetic is
+/// spelled wrapping, because checked shifts double its cost; no value comes near a limit.
+#[inline(always)]
 fn runs(bytes: &[u8], mut each: impl FnMut(usize, usize, bool)) {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     // Padded with at least one space, which ends the last run.
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    let below = |at: u32| (1u64 << at) - 1;
+    let below = |at: u32| 1u64.wrapping_shl(at).wrapping_sub(1);
 
-    let (mut start, mut inside, mut digit_before) = (0, 0u64, false);
-    for (number, block) in blocks.iter().chain([&last]).enumerate() {
-        let digits = bits(block, |byte| byte.wrapping_sub(b'0') < 10);
-        let word = digits | bits(block, |byte| ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte == b'_'));
-        let mut changes = word ^ (word << 1 | inside);
-        let mut run_from = 0;
-        while changes != 0 {
-            let at = changes.trailing_zeros();
-            changes &= changes - 1;
-            let place = number * BLOCK + at as usize;
-            if inside == 0 {
-                (start, run_from, digit_before) = (place, at, false);
-            } else {
-                each(start, place, digit_before | (digits & below(at) & !below(run_from) != 0));
+    let mut base = 0usize;
+    // A run that the last block left open: where it began, and whether it has a digit so far.
+    let (mut open, mut start, mut digit_before) = (0u64, 0usize, false);
+    for block in blocks.iter().chain([&last]) {
+        let word = bits(block, |byte| {
+            ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10) | (byte == b'_')
+        });
+        let has_digits = block.iter().fold(false, |any, byte| any | (byte.wrapping_sub(b'0') < 10));
+        let digits = if has_digits { bits(block, |byte| byte.wrapping_sub(b'0') < 10) } else { 0 };
+        let before = word << 1 | open;
+        let (mut starts, mut ends) = (word & !before, !word & before);
+        let mut from = 0;
+        while ends != 0 {
+            let end = ends.trailing_zeros();
+            ends &= ends.wrapping_sub(1);
+            if open == 0 {
+                from = starts.trailing_zeros();
+                starts &= starts.wrapping_sub(1);
+                start = base.wrapping_add(from as usize);
+                digit_before = false;
             }
-            inside ^= 1;
+            open = 0;
+            let digit = digit_before | (digits & below(end) & !below(from) != 0);
+            each(start, base.wrapping_add(end as usize), digit);
         }
-        digit_before |= inside != 0 && digits & !below(run_from) != 0;
+        if starts != 0 {
+            from = starts.trailing_zeros();
+            start = base.wrapping_add(from as usize);
+            (open, digit_before) = (1, digits & !below(from) != 0);
+        } else if open != 0 {
+            digit_before |= digits != 0;
+        }
+        base = base.wrapping_add(BLOCK);
     }
 }
 
@@ -101,10 +127,10 @@ fn runs(bytes: &[u8], mut each: impl FnMut(usize, usize, bool)) {
 fn bits(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
     let flags = block.map(|byte| u8::from(test(byte)));
     let (eights, _) = flags.as_chunks::<8>();
-    eights.iter().enumerate().fold(0, |bits, (place, eight)| {
-        let gathered = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        bits | gathered << (8 * place)
-    })
+    let gathered: [u8; 8] = std::array::from_fn(|place| {
+        (u64::from_le_bytes(eights[place]).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+    });
+    u64::from_le_bytes(gathered)
 }
 
 /// Word_Break classes that matter once format characters are gone, one byte a character.
@@ -200,12 +226,11 @@ struct Stretch {
     digit: bool,
 }
 
-fn unicode_words<'a>(text: &'a str, each: &mut impl FnMut(&'a [u8], bool)) {
+fn unicode_words(text: &str, each: &mut impl FnMut(usize, usize, bool)) {
     let classes = classes();
-    let bytes = text.as_bytes();
     let mut emit = |stretch: Stretch, end: usize| {
         if stretch.alnum {
-            each(&bytes[stretch.start..end], stretch.digit);
+            each(stretch.start, end, stretch.digit);
         }
     };
     let mut current = Stretch { start: 0, alnum: false, digit: false };
@@ -253,7 +278,7 @@ fn unicode_words<'a>(text: &'a str, each: &mut impl FnMut(&'a [u8], bool)) {
         emit(current, alone.start);
         current = alone;
     }
-    emit(current, bytes.len());
+    emit(current, text.len());
 }
 
 #[cfg(test)]
@@ -264,7 +289,7 @@ mod tests {
 
     fn ours(text: &str) -> Vec<&str> {
         let mut words = Vec::new();
-        each_word(text, |word, _| words.push(std::str::from_utf8(word).unwrap()));
+        each_word(text, |start, end, _| words.push(&text[start..end]));
         words
     }
 
@@ -289,7 +314,7 @@ mod tests {
     fn digits_are_noticed() {
         let mut seen = Vec::new();
         for text in ["covid19 three 3", "कोविड19 तीन 3"] {
-            each_word(text, |_, digit| seen.push(digit));
+            each_word(text, |_, _, digit| seen.push(digit));
         }
         assert_eq!(seen, [true, false, true, true, false, true]);
     }

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use proptest::prelude::*;
-use samestory::text::markup::ContentType::{Html, Markdown};
 use samestory::text::TooLarge;
+use samestory::text::markup::ContentType::{Html, Markdown};
 use samestory::text::markup::{ContentType, sniff, to_text};
 
 use crate::fuzz_checks::fuzz_markup;
