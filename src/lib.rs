@@ -26,6 +26,7 @@ pub mod config;
 pub mod detect;
 pub mod event;
 pub mod fingerprint;
+pub mod local;
 pub mod lsh;
 pub mod model;
 pub mod store;

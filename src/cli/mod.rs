@@ -2,10 +2,12 @@
 
 mod bands;
 mod compare;
+mod file;
 mod fingerprint;
 mod input;
 mod languages;
 mod paint;
+mod progress;
 
 use std::io;
 use std::path::PathBuf;
@@ -13,10 +15,12 @@ use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, ConfigError};
+use samestory::local::RunError;
 use samestory::text::TooLarge;
 
 const AFTER_HELP: &str = "\
 Examples:
+  samestory file articles.ndjson --html report.html > tagged.ndjson
   samestory compare morning.txt evening.txt      are these the same text?
   samestory fingerprint article.html             all that is kept of an article
   curl -s https://example.org/ | samestory fingerprint -
@@ -55,6 +59,8 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Judge the articles in files or from a pipe
+    File(file::Args),
     /// Print all that is kept of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
@@ -96,6 +102,17 @@ pub(crate) enum Failure {
     },
     #[error("cannot write to standard output")]
     Output(#[from] io::Error),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("cannot write the page {}", path.display())]
+    Page {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[cfg(not(feature = "rocksdb"))]
+    #[error("--state needs RocksDB, which this program was built without; build it with default features")]
+    NoState,
 }
 
 impl Failure {
@@ -103,13 +120,23 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Config(_) => 2,
-            Failure::Input(_) | Failure::TooLarge { .. } | Failure::Output(_) => 1,
+            #[cfg(not(feature = "rocksdb"))]
+            Failure::NoState => 2,
+            Failure::Input(_)
+            | Failure::TooLarge { .. }
+            | Failure::Output(_)
+            | Failure::Run(_)
+            | Failure::Page { .. } => 1,
         }
     }
 
     /// The reader has seen enough (`| head`): not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        match self {
+            Failure::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            Failure::Run(RunError::Sink(error)) => error.is_broken_pipe(),
+            _ => false,
+        }
     }
 }
 
@@ -117,6 +144,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     let cli = Cli::parse();
     let config = Config::load(cli.config.as_deref())?;
     match cli.command {
+        Command::File(args) => file::run(&args, &config),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),
         Command::Compare(args) => compare::run(&args, &config),
         Command::Bands(args) => bands::run(&args, &config),

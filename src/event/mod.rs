@@ -1,5 +1,9 @@
 //! What comes in and what goes out, apart from how it is written in bytes.
 
+pub mod fields;
+pub mod json;
+pub mod time;
+
 use crate::model::{
     ArticleId, ClusterId, EventTime, Lang, LanguageSource, MatchType, Position, Share, Verdict,
 };

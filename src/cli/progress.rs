@@ -1,0 +1,196 @@
+//! What `samestory file` says on standard error: a bar on a terminal, records that could not be read, a summary.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use samestory::event::{DeadLetter, Reason};
+use samestory::local::{Counts, Summary, Watch, letter_line};
+use samestory::model::Lang;
+use samestory::text::language;
+
+use super::paint::printable;
+
+/// Dead letters that are named; more are counted.
+const NAMED: u64 = 20;
+/// Time between two drawings of the bar.
+const BETWEEN: Duration = Duration::from_millis(100);
+const WIDTH: usize = 24;
+
+pub(super) struct Progress {
+    quiet: bool,
+    bar: bool,
+    /// Bytes of all inputs, if they have an end that is known.
+    total: Option<u64>,
+    start: Instant,
+    drawn: Option<Instant>,
+    named: u64,
+}
+
+impl Progress {
+    pub(super) fn new(total: Option<u64>, quiet: bool) -> Progress {
+        let bar = !quiet && stderr().is_terminal();
+        Progress { quiet, bar, total, start: Instant::now(), drawn: None, named: 0 }
+    }
+
+    /// Standard error may be closed; that is no reason to stop.
+    fn print(&self, text: &str) {
+        let _gone = stderr().write_all(text.as_bytes());
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&mut self) {
+        if self.drawn.take().is_some() {
+            self.print("\r\x1b[K");
+        }
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        self.clear();
+        self.print(&format!("samestory: {}\n", printable(text)));
+    }
+
+    /// What takes a moment, in place of the bar.
+    pub(super) fn say(&mut self, text: &str) {
+        if self.bar {
+            self.print(&format!("\r\x1b[K{text} …"));
+            self.drawn = Some(Instant::now());
+        }
+    }
+
+    fn draw(&mut self, summary: &Summary, bytes: u64) {
+        let articles = summary.total().articles();
+        let rate = articles as f64 / self.start.elapsed().as_secs_f64().max(0.001);
+        let counts = format!("{} articles  {}/s", thousands(articles), thousands(rate as u64));
+        let line = match self.total.filter(|&total| total > 0) {
+            Some(total) => {
+                let share = (bytes as f64 / total as f64).min(1.0);
+                let eighths = (share * WIDTH as f64 * 8.0) as usize;
+                let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+                let filled = format!("{}{part}", "█".repeat(eighths / 8));
+                format!("{:3.0} % {filled:<WIDTH$}  {counts}", share * 100.0)
+            }
+            None => counts,
+        };
+        self.print(&format!("\r\x1b[K{line}"));
+        self.drawn = Some(Instant::now());
+    }
+
+    pub(super) fn finish(&mut self, summary: &Summary, took: Duration, output: Option<&Path>, page: Option<&Path>) {
+        self.clear();
+        if self.quiet {
+            return;
+        }
+        let mut text = String::new();
+        if self.named < summary.dead() {
+            text += &format!("… and {} more that could not be read\n", thousands(summary.dead() - self.named));
+        }
+        text += &table(summary);
+        for line in remarks(summary) {
+            text += &format!("{line}\n");
+        }
+        let articles = summary.total().articles();
+        let seconds = took.as_secs_f64();
+        text += &format!(
+            "{} articles in {seconds:.1} s ({} a second)\n",
+            thousands(articles),
+            thousands((articles as f64 / seconds.max(0.001)) as u64)
+        );
+        if let Some(path) = output {
+            text += &format!("verdicts  {}\n", path.display());
+        }
+        if let Some(path) = page {
+            text += &format!("report    {}\n", path.display());
+        }
+        self.print(&text);
+    }
+}
+
+impl Watch for Progress {
+    fn dead_letter(&mut self, letter: &DeadLetter) {
+        if self.named < NAMED {
+            self.named += 1;
+            self.note(&letter_line(letter));
+        }
+    }
+
+    fn batch(&mut self, so_far: &Summary, bytes: u64) {
+        if self.bar && self.drawn.is_none_or(|drawn| drawn.elapsed() >= BETWEEN) {
+            self.draw(so_far, bytes);
+        }
+    }
+}
+
+/// One line per language, most articles first, and one for all.
+fn table(summary: &Summary) -> String {
+    if summary.languages.is_empty() {
+        return String::new();
+    }
+    let row = |name: &str, counts: &Counts| {
+        let [articles, unique, near, exact] =
+            [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
+        format!("{name:<22} {articles:>9} {unique:>9} {near:>9} {exact:>9}\n")
+    };
+    let mut text = format!("{:<22} {:>9} {:>9} {:>9} {:>9}\n", "language", "articles", "unique", "near", "exact");
+    let mut languages: Vec<_> = summary.languages.iter().collect();
+    languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
+    for &(&language, counts) in &languages {
+        let name = match language {
+            Lang::UND => "unknown (und)".to_owned(),
+            known => format!("{} ({known})", language::row(known).name),
+        };
+        text += &row(&name, counts);
+    }
+    if languages.len() > 1 {
+        text += &row("all", &summary.total());
+    }
+    text
+}
+
+fn remarks(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    if summary.dead() > 0 {
+        let reasons = summary.dead_letters.iter().map(|(reason, count)| format!("{} {}", thousands(*count), reason.as_str()));
+        let reasons: Vec<String> = reasons.collect();
+        lines.push(format!("{} could not be read: {}", thousands(summary.dead()), reasons.join(", ")));
+    }
+    let hints = [
+        (Reason::NoId, "say where ids are with --field id=NAME, or use --id line"),
+        (Reason::NoBody, "say where the text is with --field body=NAME"),
+    ];
+    for (reason, hint) in hints {
+        if summary.dead_letters.contains_key(&reason) {
+            lines.push(format!("  {}: {hint}", reason.as_str()));
+        }
+    }
+    if summary.named_by_line > 0 {
+        lines.push(format!("{} had no id and are named by file and line", thousands(summary.named_by_line)));
+    }
+    if summary.deletes > 0 {
+        lines.push(format!("{} deletes", thousands(summary.deletes)));
+    }
+    if summary.judged_before > 0 {
+        lines.push(format!("{} records were judged before (--state) and passed over", thousands(summary.judged_before)));
+    }
+    if summary.written < summary.total().articles() {
+        lines.push(format!("{} written (--only)", thousands(summary.written)));
+    }
+    let review = summary.total().review;
+    if review > 0 {
+        lines.push(format!("{} flagged for review", thousands(review)));
+    }
+    lines
+}
+
+/// 12345678 → 12,345,678
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,175 @@
+//! What goes out, as JSON. Field names and their order are those of the schemas: readers see no difference.
+
+use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
+use serde_json::value::RawValue;
+
+use crate::model::{ClusterId, EventTime, Position, Share};
+
+use super::super::{ClusterRecord, Member, Related, Tagged, time};
+
+/// A tagged article as it is written: the envelope.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    /// What is said of the article.
+    pub tagged: &'a Tagged,
+    /// The article as it came, unless it is to be left out.
+    pub article: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    /// Appends it as one line.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        append(out, self);
+    }
+}
+
+/// A row of a table as an object with a text for each column.
+pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    struct Row<I>(std::cell::Cell<Option<I>>);
+    impl<'a, I: Iterator<Item = (&'a str, &'a str)>> Serialize for Row<I> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut out = serializer.serialize_map(None)?;
+            for (name, value) in self.0.take().into_iter().flatten() {
+                out.serialize_entry(name, value)?;
+            }
+            out.end()
+        }
+    }
+    let mut out = Vec::new();
+    append(&mut out, &Row(std::cell::Cell::new(Some(members.into_iter()))));
+    out.pop();
+    out
+}
+
+/// Takes line breaks and the white space after them out of JSON, so that it fits on one line. Inside strings JSON
+/// has no line breaks.
+pub fn one_line(bytes: Vec<u8>) -> Vec<u8> {
+    if !bytes.iter().any(|byte| b"\n\r".contains(byte)) {
+        return bytes;
+    }
+    let mut line = Vec::with_capacity(bytes.len());
+    let mut indent = false;
+    for byte in bytes {
+        indent = matches!(byte, b'\n' | b'\r') || (indent && matches!(byte, b' ' | b'\t'));
+        if !indent {
+            line.push(byte);
+        }
+    }
+    line
+}
+
+/// Appends a cluster record as one line.
+pub fn write_cluster(cluster: &ClusterRecord, out: &mut Vec<u8>) {
+    append(out, cluster);
+}
+
+fn append(out: &mut Vec<u8>, value: &impl Serialize) {
+    #[expect(clippy::expect_used, reason = "memory takes all bytes, and every key is a string")]
+    serde_json::to_writer(&mut *out, value).expect("plain values become JSON");
+    out.push(b'\n');
+}
+
+impl Serialize for Envelope<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tagged = self.tagged;
+        let flags: Vec<&str> = tagged.flags.iter().map(|flag| flag.as_str()).collect();
+        let mut out = serializer.serialize_struct("TaggedArticle", 17)?;
+        out.serialize_field("id", &tagged.id)?;
+        out.serialize_field("verdict", tagged.verdict.as_str())?;
+        out.serialize_field("match_type", &tagged.match_type.map(|kind| kind.as_str()))?;
+        out.serialize_field("duplicate_of", &tagged.duplicate_of)?;
+        out.serialize_field("similarity", &tagged.similarity)?;
+        out.serialize_field("containment", &tagged.containment)?;
+        out.serialize_field("confidence", &tagged.confidence)?;
+        out.serialize_field("cluster_id", &tagged.cluster)?;
+        out.serialize_field("canonical_id", &tagged.canonical_id)?;
+        out.serialize_field("revision", &tagged.revision)?;
+        out.serialize_field("language", &tagged.language)?;
+        out.serialize_field("language_source", &tagged.language_source)?;
+        out.serialize_field("related", &tagged.related)?;
+        out.serialize_field("flags", &flags)?;
+        out.serialize_field("config", &format_args!("{:08x}", tagged.config))?;
+        out.serialize_field("input", &tagged.input)?;
+        if let Some(article) = self.article {
+            out.serialize_field("article", article)?;
+        }
+        out.end()
+    }
+}
+
+impl Serialize for Related {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Related", 3)?;
+        out.serialize_field("id", &self.id)?;
+        out.serialize_field("relation", self.relation.as_str())?;
+        out.serialize_field("similarity", &self.similarity)?;
+        out.end()
+    }
+}
+
+impl Serialize for Position {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Position::Topic { topic, partition, offset } => {
+                let mut out = serializer.serialize_struct("Position", 3)?;
+                out.serialize_field("topic", topic.as_str())?;
+                out.serialize_field("partition", partition)?;
+                out.serialize_field("offset", offset)?;
+                out.end()
+            }
+            Position::File { file, line } => {
+                let mut out = serializer.serialize_struct("Position", 2)?;
+                out.serialize_field("file", file.as_str())?;
+                out.serialize_field("line", line)?;
+                out.end()
+            }
+        }
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.get())
+    }
+}
+
+impl Serialize for ClusterId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for EventTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&time::format(*self))
+    }
+}
+
+impl Serialize for ClusterRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Cluster", 9)?;
+        out.serialize_field("cluster_id", &self.id)?;
+        out.serialize_field("canonical_id", &self.canonical)?;
+        out.serialize_field("size", &self.size)?;
+        out.serialize_field("first_seen", &self.first_seen)?;
+        out.serialize_field("last_seen", &self.last_seen)?;
+        out.serialize_field("hosts", &self.hosts)?;
+        out.serialize_field("members", &self.members)?;
+        out.serialize_field("canonical_changed_from", &self.canonical_changed_from)?;
+        out.serialize_field("split_from", &self.split_from)?;
+        out.end()
+    }
+}
+
+impl Serialize for Member {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Member", 6)?;
+        out.serialize_field("id", &self.id)?;
+        out.serialize_field("title", &self.title)?;
+        out.serialize_field("host", &self.host)?;
+        out.serialize_field("url", &self.url)?;
+        out.serialize_field("published_at", &self.published_at)?;
+        out.serialize_field("match_type", &self.match_type.map(|kind| kind.as_str()))?;
+        out.end()
+    }
+}

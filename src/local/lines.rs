@@ -1,0 +1,44 @@
+//! A record on each line.
+
+use std::io::{self, BufRead};
+
+use super::records::{Bounded, Record, fill};
+use super::source::Bytes;
+
+pub(super) struct Lines {
+    pub(super) bytes: Bytes,
+    line: u64,
+    limit: usize,
+}
+
+impl Lines {
+    pub(super) fn new(bytes: Bytes, limit: usize) -> Lines {
+        Lines { bytes, line: 0, limit }
+    }
+
+    /// The next line with anything on it.
+    pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
+        let mut record = Bounded::default();
+        loop {
+            let part = fill(&mut self.bytes)?;
+            let end = memchr::memchr(b'\n', part);
+            record.push(&part[..end.unwrap_or(part.len())], self.limit);
+            let (used, over) = (end.map_or(part.len(), |end| end + 1), part.is_empty());
+            self.bytes.consume(used);
+            if end.is_none() && !over {
+                continue;
+            }
+            self.line += 1;
+            let mut content = record.take();
+            if let Ok(line) = &mut content {
+                line.truncate(line.trim_ascii_end().len());
+            }
+            if !matches!(&content, Ok(line) if line.is_empty()) {
+                return Ok(Some(Record { line: self.line, content }));
+            }
+            if over {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The same engine on files and pipes, without a broker.
+//!
+//! Articles are read and fingerprinted ahead ([`stage`]); verdicts are made one batch after the other, in order. A
+//! batch is planned, its verdicts are written, and only when they are safe does the state learn of them. So a run
+//! that was interrupted at any moment goes on where state and output agree.
+
+mod array;
+mod lines;
+mod records;
+pub mod report;
+mod resume;
+mod sink;
+mod source;
+mod stage;
+mod summary;
+mod table;
+mod zst;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::detect::{Batch, Engine, Incoming, Output, Plan, Preparer};
+use crate::event::{DeadLetter, Flag, Tagged, json};
+use crate::model::{Position, Verdict};
+use crate::store::{Change, Committed, Input, InputName, Progress, Store, StoreError};
+
+use report::Report;
+use resume::Identity;
+use sink::Sink;
+use stage::{Ready, ReadyItem, Stage, Start};
+
+pub use records::Format;
+pub use sink::SinkError;
+pub use source::{Source, SourceError};
+pub use stage::Reading;
+pub use summary::{Counts, Summary};
+
+/// Verdicts that are made safe together. Syncing a file takes milliseconds, a verdict tens of microseconds.
+const TOGETHER: usize = 1024;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What is read.
+    pub reading: Reading,
+    /// Threads that fingerprint.
+    pub threads: NonZeroUsize,
+    /// Stop at the first record that cannot be judged.
+    pub strict: bool,
+    /// Write these only; all if there are none.
+    pub only: Vec<Only>,
+    /// Write the article too.
+    pub article: bool,
+    /// Write to this file, else to standard output.
+    pub output: Option<PathBuf>,
+    /// The state outlives the run: remember how far it came, and go on from there.
+    pub resume: bool,
+}
+
+/// Which verdicts are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// New texts.
+    Unique,
+    /// Near-duplicates.
+    NearDuplicate,
+    /// Exact duplicates.
+    ExactDuplicate,
+    /// Near and exact duplicates.
+    Duplicate,
+    /// Articles that have to do with others without being copies.
+    Related,
+    /// Articles that people should look at.
+    Review,
+}
+
+impl Only {
+    fn takes(self, tagged: &Tagged) -> bool {
+        match self {
+            Only::Unique => tagged.verdict == Verdict::Unique,
+            Only::NearDuplicate => tagged.verdict == Verdict::NearDuplicate,
+            Only::ExactDuplicate => tagged.verdict == Verdict::ExactDuplicate,
+            Only::Duplicate => tagged.verdict != Verdict::Unique,
+            Only::Related => !tagged.related.is_empty(),
+            Only::Review => tagged.flags.contains(&Flag::Review),
+        }
+    }
+}
+
+/// Who looks on.
+pub trait Watch {
+    /// A record could not be judged.
+    fn dead_letter(&mut self, letter: &DeadLetter);
+    /// A batch is done: this much so far, from so many bytes of the inputs.
+    fn batch(&mut self, so_far: &Summary, bytes: u64);
+}
+
+/// Why a run ended early. What was written until then is right.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// An input cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// An input could be read up to somewhere.
+    #[error("{name} cannot be read on after line {after}")]
+    Broken {
+        /// Which input.
+        name: String,
+        /// The last line that was read.
+        after: u64,
+        /// What the system said, or what is wrong with the compressed data.
+        #[source]
+        error: io::Error,
+    },
+    /// The verdicts cannot be written.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The state cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The first record that cannot be judged, where that ends the run.
+    #[error("{}", letter_line(.0))]
+    Strict(Box<DeadLetter>),
+    /// One file cannot be continued in two places.
+    #[error("{0} is named twice; with --state each file is read once")]
+    Twice(String),
+}
+
+/// A dead letter in one line: where, and why.
+pub fn letter_line(letter: &DeadLetter) -> String {
+    let place = match &letter.position {
+        Position::File { file, line } => format!("{file}:{line}"),
+        Position::Topic { topic, partition, offset } => format!("{topic}/{partition} offset {offset}"),
+    };
+    format!("{place}: {}: {}", letter.reason.as_str(), letter.message)
+}
+
+/// Judges all articles of the job, in order.
+///
+/// The verdicts are the same for any number of threads, and, with a state that outlives the run, for any number of
+/// interruptions.
+///
+/// # Errors
+/// What was written until then is right, and a rerun goes on from there where the state outlives the run.
+pub fn run(
+    job: &Job,
+    engine: &Engine,
+    preparer: Preparer,
+    state: &mut impl Store,
+    report: Option<&mut Report>,
+    watch: &mut dyn Watch,
+) -> Result<Summary, RunError> {
+    for source in &job.reading.sources {
+        source.check()?;
+    }
+    let before = state.progress()?;
+    let files = identify(job, &before)?;
+    let (sink, sink_name) = open_sink(job, &before)?;
+    let starts = files.iter().enumerate();
+    let starts = starts.map(|(source, file)| Start { source, skip: file.as_ref().map_or(0, |file| file.judged) });
+    let starts: Vec<Start> = starts.collect();
+    let judged_before = starts.iter().map(|start| start.skip).sum();
+    let mut run = Run {
+        job,
+        engine,
+        state,
+        report,
+        files,
+        sink,
+        sink_name,
+        summary: Summary { judged_before, ..Summary::default() },
+        bytes: Arc::new(AtomicU64::new(0)),
+    };
+    let bytes = Arc::clone(&run.bytes);
+    thread::scope(|scope| {
+        // Dropped when this ends, however it ends; then no thread waits for it to take more.
+        let mut stage = Stage::start(scope, &job.reading, preparer, starts, job.threads, bytes);
+        run.judge_all(&mut stage, watch)
+    })?;
+    run.state.flush()?;
+    Ok(run.summary)
+}
+
+/// What is known of each source; nothing where nothing is remembered.
+fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunError> {
+    let mut names = BTreeSet::new();
+    let mut files = Vec::new();
+    for source in &job.reading.sources {
+        let Source::File(path) = source else {
+            files.push(None);
+            continue;
+        };
+        if !job.resume {
+            files.push(None);
+            continue;
+        }
+        let file = Identity::find(path, before)
+            .map_err(|error| SourceError::Unreadable { name: source.name(), error })?;
+        if !names.insert(file.name().clone()) {
+            return Err(RunError::Twice(source.name()));
+        }
+        files.push(Some(file));
+    }
+    Ok(files)
+}
+
+fn open_sink(job: &Job, before: &Progress) -> Result<(Sink, Option<InputName>), SinkError> {
+    let Some(path) = &job.output else { return Ok((Sink::Stdout, None)) };
+    if job.reading.sources.iter().any(|source| matches!(source, Source::File(file) if same(file, path))) {
+        return Err(SinkError::Input { path: path.clone() });
+    }
+    if !job.resume {
+        return Ok((Sink::create(path)?, None));
+    }
+    let failed = |error| SinkError::File { path: path.clone(), error };
+    let known = |name: &InputName| before.inputs.get(name).map_or(0, |output| output.next);
+    // A file that is not there has no absolute path yet; if the state knows it all the same, it is too short.
+    if let (Err(_), Some(parent)) = (path.canonicalize(), path.parent()) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let place = parent.canonicalize().map_err(failed)?.join(path.file_name().unwrap_or_default());
+        let expected = known(&InputName::new(&format!("output:{}", place.display())));
+        if expected > 0 {
+            return Err(SinkError::Shortened { path: path.clone(), expected, found: 0 });
+        }
+        drop(Sink::create(path)?);
+    }
+    let name = resume::output_name(path).map_err(failed)?;
+    Ok((Sink::resume(path, known(&name))?, Some(name)))
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+struct Run<'a, S> {
+    job: &'a Job,
+    engine: &'a Engine,
+    state: &'a mut S,
+    report: Option<&'a mut Report>,
+    files: Vec<Option<Identity>>,
+    sink: Sink,
+    sink_name: Option<InputName>,
+    summary: Summary,
+    bytes: Arc<AtomicU64>,
+}
+
+impl<S: Store> Run<'_, S> {
+    fn judge_all(&mut self, stage: &mut Stage, watch: &mut dyn Watch) -> Result<(), RunError> {
+        while let Some(first) = stage.next() {
+            let mut together = vec![first];
+            let mut count = together[0].items.len();
+            // Verdicts do not depend on where batches are cut, so whatever is there is taken along.
+            while count < TOGETHER && together.last().is_some_and(|last| last.failure.is_none()) {
+                let Some(more) = stage.next_now() else { break };
+                count += more.items.len();
+                together.push(more);
+            }
+            self.judge(together, watch)?;
+            watch.batch(&self.summary, self.bytes.load(Ordering::Relaxed));
+        }
+        Ok(())
+    }
+
+    /// Plans, writes, makes safe, applies: one batch.
+    fn judge(&mut self, ready: Vec<Ready>, watch: &mut dyn Watch) -> Result<(), RunError> {
+        let mut batch = Batch::default();
+        let mut articles = Vec::new();
+        let mut end = None;
+        'all: for Ready { source, items, next, failure } in ready {
+            let remaining = items.len() as u64;
+            for (at, ReadyItem { item, raw, named }) in items.into_iter().enumerate() {
+                if let (true, Incoming::DeadLetter(letter)) = (self.job.strict, &item.incoming) {
+                    end = Some(RunError::Strict(Box::new(letter.clone())));
+                    let judged = next - remaining + at as u64;
+                    batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(judged)));
+                    break 'all;
+                }
+                self.summary.named_by_line += u64::from(named);
+                self.summary.deletes += u64::from(matches!(item.incoming, Incoming::Delete(_)));
+                batch.items.push(item);
+                articles.push(raw);
+            }
+            batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(next)));
+            if failure.is_some() {
+                end = failure;
+                break;
+            }
+        }
+        let mut plan = self.engine.plan(&*self.state, batch)?;
+        // Before anything is written: room that cannot be made is found out now.
+        let languages: BTreeSet<_> = plan.changes.iter().filter_map(Change::language).collect();
+        for language in languages {
+            self.state.ensure_language(language)?;
+        }
+        let mut lines = Vec::new();
+        for (decided, article) in plan.decided.iter().zip(&articles) {
+            for output in &decided.outputs {
+                match output {
+                    Output::Tagged(tagged) => {
+                        self.summary.count(tagged);
+                        if self.job.only.is_empty() || self.job.only.iter().any(|only| only.takes(tagged)) {
+                            self.summary.written += 1;
+                            let article = article.as_deref().filter(|_| self.job.article);
+                            json::Envelope { tagged, article }.write(&mut lines);
+                        }
+                    }
+                    Output::DeadLetter(letter) => {
+                        *self.summary.dead_letters.entry(letter.reason).or_default() += 1;
+                        watch.dead_letter(letter);
+                    }
+                    // A file says what each article was when it came, and does not take it back.
+                    Output::Null { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
+                }
+            }
+        }
+        self.sink.write(&lines)?;
+        if let Some(name) = &self.sink_name {
+            let length = self.sink.settle()?;
+            remember(&mut plan, name, length);
+        }
+        self.state.apply(&plan.changes, &Committed::attest_output())?;
+        if let Some(report) = &mut self.report {
+            report.add(&plan, &articles, &*self.state)?;
+        }
+        end.map_or(Ok(()), Err)
+    }
+}
+
+/// Adds the length of the output to the progress that a plan ends with.
+fn remember(plan: &mut Plan, name: &InputName, length: Option<u64>) {
+    if let (Some(Change::Progress(progress)), Some(next)) = (plan.changes.last_mut(), length) {
+        progress.inputs.insert(name.clone(), Input { next, note: None });
+    }
+}

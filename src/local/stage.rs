@@ -1,0 +1,217 @@
+//! Reading and fingerprinting, ahead of the verdicts: one thread reads, as many as asked for prepare, and the
+//! results come out in the order of the input however many there are.
+//!
+//! Chunk n goes to worker n modulo their number, and results are taken from the workers in the same turn; so order
+//! needs no sorting, and bounded channels keep a fast reader from running ahead.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
+use std::thread::Scope;
+
+use serde_json::value::RawValue;
+
+use crate::detect::{Incoming, Item, Preparer};
+use crate::event::fields::{Field, Fields, Refusal};
+use crate::event::{DeadLetter, Event, json};
+use crate::model::{Cut, Position};
+
+use super::RunError;
+use super::records::{Format, Record, Records};
+use super::source::Source;
+
+/// Records that travel together at most, and their bytes.
+const CHUNK: usize = 128;
+const CHUNK_BYTES: usize = 256 * 1024;
+/// Chunks that wait for a worker, and for their verdicts.
+const AHEAD: usize = 2;
+
+/// What is read, and how.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// In this order.
+    pub sources: Vec<Source>,
+    /// How they are written; told from name and content if not given.
+    pub format: Option<Format>,
+    /// The crawler's names.
+    pub fields: Fields,
+    /// An article without an id is named by its file and line.
+    pub name_by_line: bool,
+    /// Longer records are dead letters, unread.
+    pub limit: usize,
+}
+
+/// One of the sources, and how many of its records are to be passed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) source: usize,
+    pub(super) skip: u64,
+}
+
+struct Chunk {
+    source: usize,
+    records: Vec<Record>,
+    next: u64,
+    name_by_line: bool,
+    failure: Option<RunError>,
+}
+
+/// Records of one source, ready to be judged.
+pub(super) struct Ready {
+    pub(super) source: usize,
+    pub(super) items: Vec<ReadyItem>,
+    /// How many records of the source lie before what follows.
+    pub(super) next: u64,
+    /// Why nothing follows.
+    pub(super) failure: Option<RunError>,
+}
+
+pub(super) struct ReadyItem {
+    pub(super) item: Item,
+    /// The article as it came.
+    pub(super) raw: Option<Box<RawValue>>,
+    /// It had no id of its own.
+    pub(super) named: bool,
+}
+
+/// Where results come out.
+pub(super) struct Stage {
+    workers: Vec<Receiver<Ready>>,
+    turn: usize,
+}
+
+impl Stage {
+    /// Starts the threads.
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        reading: &'scope Reading,
+        preparer: Preparer,
+        starts: Vec<Start>,
+        threads: NonZeroUsize,
+        bytes_read: Arc<AtomicU64>,
+    ) -> Stage {
+        let (mut inward, mut outward) = (Vec::new(), Vec::new());
+        for _ in 0..threads.get() {
+            let (to_worker, chunks) = sync_channel::<Chunk>(AHEAD);
+            let (results, from_worker) = sync_channel::<Ready>(AHEAD);
+            scope.spawn(move || {
+                for chunk in chunks {
+                    if results.send(prepare(chunk, reading, preparer)).is_err() {
+                        return;
+                    }
+                }
+            });
+            inward.push(to_worker);
+            outward.push(from_worker);
+        }
+        scope.spawn(move || read(reading, &starts, &inward, &bytes_read));
+        Stage { workers: outward, turn: 0 }
+    }
+
+    /// The next results; none when all is read.
+    pub(super) fn next(&mut self) -> Option<Ready> {
+        let ready = self.workers[self.turn].recv();
+        self.took(ready.map_err(|RecvError| ()))
+    }
+
+    /// The next results if they are there already.
+    pub(super) fn next_now(&mut self) -> Option<Ready> {
+        let ready = self.workers[self.turn].try_recv();
+        self.took(ready.map_err(|_: TryRecvError| ()))
+    }
+
+    fn took(&mut self, ready: Result<Ready, ()>) -> Option<Ready> {
+        let ready = ready.ok()?;
+        self.turn = (self.turn + 1) % self.workers.len();
+        Some(ready)
+    }
+}
+
+/// Reads all sources. Ends early when nobody wants more, or after a failure, which travels like a result.
+fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], bytes_read: &Arc<AtomicU64>) {
+    let mut turn = workers.iter().cycle();
+    let mut send = |chunk| turn.next().is_some_and(|worker| worker.send(chunk).is_ok());
+    for &Start { source: at, skip } in starts {
+        let source = &reading.sources[at];
+        let empty = |next, name_by_line, failure| Chunk { source: at, records: Vec::new(), next, name_by_line, failure };
+        let opened = source.open(bytes_read);
+        let mut records = match opened.and_then(|bytes| Records::new(source, bytes, reading.format, reading.limit)) {
+            Ok(records) => records,
+            Err(error) => {
+                send(empty(0, false, Some(error.into())));
+                return;
+            }
+        };
+        // A table without a column for ids has none: that is no fault of its rows.
+        let name_by_line = reading.name_by_line
+            || records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns));
+        let mut next = 0;
+        let mut chunk = empty(next, name_by_line, None);
+        let mut bytes = 0;
+        loop {
+            let record = match records.next() {
+                Ok(record) => record,
+                Err(error) => {
+                    let (name, after) = (source.name(), chunk.records.last().map_or(0, |last| last.line));
+                    chunk.failure = Some(RunError::Broken { name, after, error });
+                    send(chunk);
+                    return;
+                }
+            };
+            let over = record.is_none();
+            if let Some(record) = record {
+                next += 1;
+                if next > skip {
+                    bytes += record.content.as_ref().map_or(0, Vec::len);
+                    chunk.records.push(record);
+                }
+            }
+            let full = chunk.records.len() >= CHUNK || bytes >= CHUNK_BYTES;
+            // What is there goes on rather than waits for more: a pipe may be slow.
+            if over || full || (records.drained() && !chunk.records.is_empty()) {
+                bytes = 0;
+                chunk.next = next.max(skip);
+                if !send(std::mem::replace(&mut chunk, empty(next, name_by_line, None))) {
+                    return;
+                }
+            }
+            if over {
+                break;
+            }
+        }
+    }
+}
+
+fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
+    let name = reading.sources[chunk.source].name();
+    let file = Cut::new(&name);
+    let items = chunk.records.into_iter().map(|record| {
+        let position = Position::File { file: file.clone(), line: record.line };
+        let by_line = || chunk.name_by_line.then(|| format!("{name}:{}", record.line));
+        let named = std::cell::Cell::new(false);
+        let (incoming, raw) = match decode(record.content, &reading.fields, || by_line().inspect(|_| named.set(true))) {
+            Ok((Event::Article(article), raw)) => match preparer.prepare(&article, &position) {
+                Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
+                Err(letter) => (Incoming::DeadLetter(letter), None),
+            },
+            Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
+            Err(Refusal { reason, message }) => {
+                (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
+            }
+        };
+        ReadyItem { item: Item { position, time: None, incoming }, raw, named: named.get() }
+    });
+    Ready { source: chunk.source, items: items.collect(), next: chunk.next, failure: chunk.failure }
+}
+
+fn decode(
+    content: Result<Vec<u8>, Refusal>,
+    fields: &Fields,
+    name: impl Fn() -> Option<String>,
+) -> Result<(Event, Box<RawValue>), Refusal> {
+    let bytes = json::one_line(content?);
+    let record = json::Record::parse(&bytes)?;
+    let event = json::decode(&record, fields, name)?;
+    Ok((event, record.raw().to_owned()))
+}
