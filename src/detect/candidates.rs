@@ -101,7 +101,7 @@ fn keys(
     let posting = state.postings().of(language);
     match fingerprint.tokens {
         0 => Vec::new(),
-        tokens if tokens < settings.rules.min_tokens.max(posting.shortest) => {
+        tokens if tokens < settings.rules.brief.max(posting.shortest) => {
             vec![Posting::content(fingerprint)]
         }
         _ => {

@@ -84,7 +84,7 @@ impl Engine {
             })
         });
         let pair = closest.map(|candidate| candidate.comparison);
-        let compared = article.fingerprint.tokens >= settings.rules.min_tokens;
+        let compared = article.fingerprint.tokens >= settings.rules.brief;
         let (verdict, match_type) = match best.map(|candidate| candidate.comparison.relation) {
             Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
             Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),

@@ -56,7 +56,7 @@ impl Default for LanguageSettings {
         LanguageSettings {
             rules: Rules::default(),
             algorithm: Algorithm::default(),
-            hamming: 24,
+            hamming: 36,
             floor: 0.3,
             retention: Retention::Millis(7 * 24 * 60 * 60 * 1000),
         }
@@ -99,15 +99,29 @@ impl Default for Settings {
     }
 }
 
+/// Two of three numbers: what a rewrite may leave out, and more than two reports of one kind have in common.
+const SAME_NUMBERS: f64 = 0.66;
+
 impl LanguageSettings {
     /// What a newer text is to an older one under these settings.
     pub fn compare(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
         match self.algorithm {
-            Algorithm::Minhash | Algorithm::Combined => compare(old, new, &self.rules),
+            Algorithm::Minhash => compare(old, new, &self.rules),
+            Algorithm::Combined => compare_by(old, new, &self.rules, |pair| {
+                pair.similarity >= self.rules.threshold || self.is_rewritten(pair)
+            }),
             Algorithm::Simhash128 | Algorithm::Simhash64 => {
                 compare_by(old, new, &self.rules, |pair| self.distance(pair) <= self.hamming)
             }
         }
+    }
+
+    /// Whether two texts say the same in other phrases. Every third word changed leaves a third of the shingles, but
+    /// most of the words; two texts about one thing share words too, but neither so many nor all of the numbers.
+    fn is_rewritten(&self, pair: &Comparison) -> bool {
+        pair.similarity >= self.rules.rewritten
+            && pair.distance <= self.hamming
+            && pair.numerals.is_none_or(|share| share >= SAME_NUMBERS)
     }
 
     /// How similar a pair is, by the measure that decides.
