@@ -105,7 +105,9 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
     }
     drop(out);
     let mut settings = format!("[languages.{code}]\nthreshold = {:.2}\n", tuned.threshold);
-    settings.push_str("# Confidence of near-duplicates: above the threshold (0 there, 1 equal) → share that was right.\n");
+    settings.push_str(
+        "# Confidence of near-duplicates: above the threshold (0 there, 1 equal) → share that was right.\n",
+    );
     for (x, right) in &tuned.curve {
         settings.push_str(&format!("#   {x:.3} → {right:.3}\n"));
     }

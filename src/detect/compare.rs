@@ -31,7 +31,7 @@ impl Default for Rules {
         // Measured; docs/quality.md says on what, and what other values cost.
         Rules {
             threshold: 0.5,
-            rewritten: 0.2,
+            rewritten: 0.4,
             coverage: 0.8,
             min_tokens: 50,
             brief: 25,
@@ -155,8 +155,7 @@ fn relation(
     } else {
         return Relation::Different;
     };
-    let (enough, agree) =
-        if short { (1, 1.0) } else { (rules.numerals, rules.numerals_share) };
+    let (enough, agree) = if short { (1, 1.0) } else { (rules.numerals, rules.numerals_share) };
     match numerals {
         Some((count, share)) if count >= enough && share < agree => Relation::SameTemplate,
         _ => alike,

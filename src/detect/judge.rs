@@ -67,6 +67,7 @@ impl Engine {
         let candidates = all.len() as u64;
         let best = all
             .iter()
+            .filter(|candidate| !is_guarded(candidate, &all))
             .filter_map(|candidate| {
                 let (class, score) = match candidate.comparison.relation {
                     Relation::Exact => (3, Share::new(1.0)),
@@ -107,6 +108,17 @@ impl Engine {
             capped_buckets,
         })
     }
+}
+
+/// Whether the numerals guard has spoken against a candidate by a closer text of its cluster. A truncated copy may
+/// have too few numbers for the guard; the whole article beside it has them.
+fn is_guarded(candidate: &Candidate, all: &[Candidate]) -> bool {
+    candidate.comparison.relation != Relation::Exact
+        && all.iter().any(|other| {
+            other.comparison.relation == Relation::SameTemplate
+                && other.document.cluster == candidate.document.cluster
+                && other.comparison.similarity >= candidate.comparison.similarity
+        })
 }
 
 /// How much of the one lies in the other, whichever is the part.

@@ -156,7 +156,10 @@ impl Set {
             pairs.extend(pairs::read(&beside, &read(&beside)?, &places)?);
         }
         if pairs.is_empty() && articles.iter().all(|labelled| labelled.expect.is_none()) {
-            return Err(LabelledError::NoLabels { path: path.into(), pairs: path.with_extension("pairs.tsv") });
+            return Err(LabelledError::NoLabels {
+                path: path.into(),
+                pairs: path.with_extension("pairs.tsv"),
+            });
         }
         Ok(Set { name: path.display().to_string(), articles, pairs })
     }

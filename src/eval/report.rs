@@ -229,7 +229,12 @@ mod tests {
         let stranger = outcome(Verdict::NearDuplicate, Some(7));
         assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Dup));
         assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Unique));
-        assert!(count(&mut counts, &outcome(Verdict::NearDuplicate, Some(1)), |other| other == 1, Expect::Dup));
+        assert!(count(
+            &mut counts,
+            &outcome(Verdict::NearDuplicate, Some(1)),
+            |other| other == 1,
+            Expect::Dup
+        ));
         assert!(count(&mut counts, &outcome(Verdict::Unique, None), |other| other == 3, Expect::Unique));
         assert_eq!(counts, Counts { of: 4, found: 1, wrong: 2, partial: 0, extends: 1 });
     }

@@ -148,7 +148,8 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
     }
     let cluster = |at: usize| outcomes.get(at)?.as_ref()?.cluster.as_ref();
     let together = set.pairs.iter().map(|pair| {
-        verified.contains(&(pair.old, pair.new)) || cluster(pair.old).is_some() && cluster(pair.old) == cluster(pair.new)
+        verified.contains(&(pair.old, pair.new))
+            || cluster(pair.old).is_some() && cluster(pair.old) == cluster(pair.new)
     });
     Ok(Run { together: together.collect(), outcomes })
 }

@@ -11,11 +11,9 @@ impl Display for Rate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.share {
             None => f.write_str("–"),
-            Some(share) => write!(
-                f,
-                "{:.4} ({} of {}; {:.3} to {:.3})",
-                share, self.hits, self.of, self.low, self.high
-            ),
+            Some(share) => {
+                write!(f, "{:.4} ({} of {}; {:.3} to {:.3})", share, self.hits, self.of, self.low, self.high)
+            }
         }
     }
 }
@@ -31,7 +29,10 @@ impl Display for Report {
             writeln!(f, "\nprecision  {precision}  articles called copies that are")?;
             writeln!(f, "recall     {recall}  copies that were called so")?;
             if let (Some(f1), Some(ari)) = (self.f1, self.ari) {
-                writeln!(f, "F1         {f1:.4}\nARI        {ari:.4}  clusters beside the true groups; 1 is perfect")?;
+                writeln!(
+                    f,
+                    "F1         {f1:.4}\nARI        {ari:.4}  clusters beside the true groups; 1 is perfect"
+                )?;
             }
             self.kinds(f)?;
             self.languages(f)?;

@@ -120,11 +120,7 @@ fn with(settings: &LanguageSettings, threshold: f64) -> LanguageSettings {
     other
 }
 
-fn worth<'a>(
-    pairs: impl Iterator<Item = &'a Judged>,
-    settings: &LanguageSettings,
-    threshold: f64,
-) -> Choice {
+fn worth<'a>(pairs: impl Iterator<Item = &'a Judged>, settings: &LanguageSettings, threshold: f64) -> Choice {
     let settings = with(settings, threshold);
     let (mut right, mut called, mut copies) = (0, 0, 0);
     for pair in pairs {
@@ -158,7 +154,8 @@ pub fn tune(pairs: &[Judged], settings: &LanguageSettings) -> Tuned {
     let near = |pairs: &[&Judged]| -> Vec<(f64, bool)> {
         let all = pairs.iter().map(|pair| (pair.compare(&chosen), pair.same));
         let near = all.filter(|(pair, _)| pair.relation == Relation::Near);
-        near.map(|(pair, same)| (((pair.similarity - threshold) / (1.0 - threshold)).max(0.0), same)).collect()
+        near.map(|(pair, same)| (((pair.similarity - threshold) / (1.0 - threshold)).max(0.0), same))
+            .collect()
     };
     let curve = isotonic(near(&fit));
     let said: Vec<(f64, bool)> = near(&test).into_iter().map(|(x, same)| (at(&curve, x), same)).collect();
@@ -213,7 +210,8 @@ mod tests {
 
     #[test]
     fn a_curve_rises_and_keeps_the_mean() {
-        let points: Vec<(f64, bool)> = (0..200).map(|n| (f64::from(n) / 200.0, n % 7 != 0 || n > 150)).collect();
+        let points: Vec<(f64, bool)> =
+            (0..200).map(|n| (f64::from(n) / 200.0, n % 7 != 0 || n > 150)).collect();
         let curve = isotonic(points);
         assert!(curve.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1), "{curve:?}");
         assert!(at(&curve, 1.0) > 0.9 && at(&curve, 0.0) > 0.7, "{curve:?}");

@@ -15,5 +15,7 @@ mod hostile_markup;
 mod language;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
+// Floors under the measured quality of verdicts.
+mod quality;
 // What several modules need: where the shared articles are.
 mod support;
