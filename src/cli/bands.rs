@@ -19,8 +19,8 @@ pub(super) struct Args {
     #[arg(long, short, default_value_t = 0.99)]
     recall: f64,
     /// Lanes of a signature
-    #[arg(long, default_value_t = LANES)]
-    lanes: usize,
+    #[arg(long, default_value_t = LANES as u16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    lanes: u16,
     /// Look at this choice instead of the best one
     #[arg(long, requires = "rows")]
     bands: Option<u16>,
@@ -31,16 +31,17 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let threshold = args.threshold.unwrap_or(config.rules(Lang::UND).threshold);
-    let best = Banding::for_recall(threshold, args.recall, args.lanes);
+    let lanes = usize::from(args.lanes);
+    let best = Banding::for_recall(threshold, args.recall, lanes);
     let banding = match (args.bands, args.rows) {
-        (Some(bands), Some(rows)) => Banding::new(bands, rows, args.lanes),
+        (Some(bands), Some(rows)) => Banding::new(bands, rows, lanes),
         _ => best,
     }
     .map_err(ConfigError::from)?;
     let mut out = io::stdout().lock();
     let paint = Paint::for_stdout();
     let title = format!("{} bands × {} rows", banding.bands(), banding.rows());
-    writeln!(out, "{}, {} of {} lanes\n", paint.bold(&title), banding.bands() * banding.rows(), args.lanes)?;
+    writeln!(out, "{}, {} of {} lanes\n", paint.bold(&title), banding.bands() * banding.rows(), lanes)?;
     plot(&mut out, banding, threshold, paint)?;
     let found = |similarity: f64| format!("{:.2} %", 100.0 * banding.collision(similarity));
     writeln!(out)?;

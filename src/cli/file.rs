@@ -113,7 +113,8 @@ enum IdFrom {
 fn mapping(text: &str) -> Result<(Field, String), String> {
     let known = || Field::ALL.map(Field::name).join(", ");
     let (field, path) = text.split_once('=').ok_or("write FIELD=PATH, for example body=content.text")?;
-    let field = Field::from_name(field).ok_or_else(|| format!("there is no field \"{field}\"; there are {}", known()))?;
+    let field = Field::from_name(field)
+        .ok_or_else(|| format!("there is no field \"{field}\"; there are {}", known()))?;
     Fields::default().with(field, path).map_err(|error| error.to_string())?;
     Ok((field, path.to_owned()))
 }
@@ -216,4 +217,11 @@ fn page_failure(path: &Path, error: std::io::Error) -> Failure {
 #[cfg(not(feature = "rocksdb"))]
 fn open(_directory: &Path, _config: &Config) -> Result<Memory, Failure> {
     Err(Failure::NoState)
+}
+
+#[cfg(feature = "rocksdb")]
+fn open(directory: &Path, config: &Config) -> Result<samestory::store::Rocks, Failure> {
+    use samestory::store::{Budget, Rocks, RocksOptions};
+    let options = RocksOptions::new(config.postings.clone(), Ahead::Itself, Budget::default());
+    Ok(Rocks::open(directory, &options).map_err(local::RunError::from)?)
 }

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             for (name, value) in rows {
                 writeln!(out, "{name:<13} {value}")?;
             }
-            if let Some(note) = note(&print, config.rules(language.lang).brief) {
+            if let Some(note) = note(&print, config.rules(language.lang).shortest()) {
                 writeln!(out, "\n{note}")?;
             }
         }

@@ -76,14 +76,21 @@ impl Progress {
         self.drawn = Some(Instant::now());
     }
 
-    pub(super) fn finish(&mut self, summary: &Summary, took: Duration, output: Option<&Path>, page: Option<&Path>) {
+    pub(super) fn finish(
+        &mut self,
+        summary: &Summary,
+        took: Duration,
+        output: Option<&Path>,
+        page: Option<&Path>,
+    ) {
         self.clear();
         if self.quiet {
             return;
         }
         let mut text = String::new();
         if self.named < summary.dead() {
-            text += &format!("… and {} more that could not be read\n", thousands(summary.dead() - self.named));
+            text +=
+                &format!("… and {} more that could not be read\n", thousands(summary.dead() - self.named));
         }
         text += &table(summary);
         for line in remarks(summary) {
@@ -131,7 +138,8 @@ fn table(summary: &Summary) -> String {
             [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
         format!("{name:<22} {articles:>9} {unique:>9} {near:>9} {exact:>9}\n")
     };
-    let mut text = format!("{:<22} {:>9} {:>9} {:>9} {:>9}\n", "language", "articles", "unique", "near", "exact");
+    let mut text =
+        format!("{:<22} {:>9} {:>9} {:>9} {:>9}\n", "language", "articles", "unique", "near", "exact");
     let mut languages: Vec<_> = summary.languages.iter().collect();
     languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
     for &(&language, counts) in &languages {
@@ -150,7 +158,10 @@ fn table(summary: &Summary) -> String {
 fn remarks(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.dead() > 0 {
-        let reasons = summary.dead_letters.iter().map(|(reason, count)| format!("{} {}", thousands(*count), reason.as_str()));
+        let reasons = summary
+            .dead_letters
+            .iter()
+            .map(|(reason, count)| format!("{} {}", thousands(*count), reason.as_str()));
         let reasons: Vec<String> = reasons.collect();
         lines.push(format!("{} could not be read: {}", thousands(summary.dead()), reasons.join(", ")));
     }
@@ -170,7 +181,10 @@ fn remarks(summary: &Summary) -> Vec<String> {
         lines.push(format!("{} deletes", thousands(summary.deletes)));
     }
     if summary.judged_before > 0 {
-        lines.push(format!("{} records were judged before (--state) and passed over", thousands(summary.judged_before)));
+        lines.push(format!(
+            "{} records were judged before (--state) and passed over",
+            thousands(summary.judged_before)
+        ));
     }
     if summary.written < summary.total().articles() {
         lines.push(format!("{} written (--only)", thousands(summary.written)));

@@ -24,7 +24,11 @@ pub(super) fn language_settings(
         Some("simhash64") => Algorithm::Simhash64,
         Some("combined") => Algorithm::Combined,
         Some(other) => {
-            return Err(invalid(&key("algorithm"), other, "write minhash, simhash128, simhash64 or combined"));
+            return Err(invalid(
+                &key("algorithm"),
+                other,
+                "write minhash, simhash128, simhash64 or combined",
+            ));
         }
     };
     // Eight bands of sixteen bits find every pair at distance 7, four find every pair at distance 3.
@@ -35,7 +39,11 @@ pub(super) fn language_settings(
     };
     let hamming = match own.hamming {
         Some(hamming) if hamming >= bits => {
-            return Err(invalid(&key("hamming"), hamming, "give a number of bits below those of the SimHash"));
+            return Err(invalid(
+                &key("hamming"),
+                hamming,
+                "give a number of bits below those of the SimHash",
+            ));
         }
         Some(hamming) => hamming,
         None if algorithm == inherited.algorithm => inherited.hamming,
@@ -85,7 +93,13 @@ fn share(key: &str, value: Option<f64>, default: f64) -> Result<f64, ConfigError
 
 /// `90s`, `30m`, `12h`, `7d`, `2w`: milliseconds.
 pub(super) fn duration(key: &str, text: &str) -> Result<u64, ConfigError> {
-    let refused = || invalid(key, text, "give a whole number and a unit: 90s, 30m, 12h, 7d or 2w (or forever, for a retention)");
+    let refused = || {
+        invalid(
+            key,
+            text,
+            "give a whole number and a unit: 90s, 30m, 12h, 7d or 2w (or forever, for a retention)",
+        )
+    };
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit: u64 = match text[digits.len()..].trim() {
         "ms" => 1,

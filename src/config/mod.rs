@@ -24,8 +24,8 @@ use crate::text::{Options, language};
 use check::{duration, language_settings};
 
 pub use written::{
-    ClusterSettings, InputSettings, LshSettings, MatchSettings, OutputSettings, Paths, ReviewSettings, Settings,
-    TextSettings,
+    ClusterSettings, InputSettings, LshSettings, MatchSettings, OutputSettings, Paths, ReviewSettings,
+    Settings, TextSettings,
 };
 
 /// Ready values: nothing later can find them wrong.
@@ -67,12 +67,13 @@ impl Config {
     /// # Errors
     /// Names the file and what is wrong with it; correct that and start again.
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-        let named = file.map(Path::to_path_buf).or_else(|| std::env::var_os("SAMESTORY_CONFIG").map(PathBuf::from));
+        let named =
+            file.map(Path::to_path_buf).or_else(|| std::env::var_os("SAMESTORY_CONFIG").map(PathBuf::from));
         let Some(path) = named else {
             return Settings::default().try_into();
         };
-        let content =
-            fs::read_to_string(&path).map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
+        let content = fs::read_to_string(&path)
+            .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
         let settings: Settings =
             toml::from_str(&content).map_err(|error| ConfigError::Syntax { path, error: Box::new(error) })?;
         settings.try_into()
@@ -165,7 +166,7 @@ fn posting(language: &LanguageSettings, banding: Banding) -> Posting {
         Algorithm::Simhash128 => (None, SimHashBands::Of128),
         Algorithm::Simhash64 => (None, SimHashBands::Of64),
     };
-    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: language.rules.brief }
+    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: language.rules.shortest() }
 }
 
 fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
@@ -284,7 +285,10 @@ mod tests {
         let sample: Settings = toml::from_str(include_str!("../../samestory.toml")).unwrap();
         let (sample, defaults) = (Config::try_from(sample).unwrap(), config("").unwrap());
         assert_eq!(sample.engine, defaults.engine);
-        assert_eq!((sample.text, sample.fields, sample.banding), (defaults.text, defaults.fields, defaults.banding));
+        assert_eq!(
+            (sample.text, sample.fields, sample.banding),
+            (defaults.text, defaults.fields, defaults.banding)
+        );
         assert_eq!(sample.postings, defaults.postings);
     }
 
@@ -322,7 +326,10 @@ mod tests {
 
     #[test]
     fn refusals_name_key_value_and_fix() {
-        assert_eq!(refusal("[match]\nthreshold = 1.2"), "match.threshold = 1.2: give a share above 0 and below 1");
+        assert_eq!(
+            refusal("[match]\nthreshold = 1.2"),
+            "match.threshold = 1.2: give a share above 0 and below 1"
+        );
         assert!(refusal("[lsh]\nbands = 32\nrows = 5").contains("32 × 5"));
         assert!(refusal("[lsh]\nbands = 32").contains("lsh.rows"));
         assert!(refusal("[languages.klingon]").contains("samestory languages"));

@@ -5,17 +5,16 @@
 
 use crate::event::{ClusterRecord, Member};
 use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang};
-use crate::store::{Change, Cluster, Document, Hosts, Order, StoreError, View};
+use crate::store::{Change, Cluster, Document, Hosts, Order, Rows, StoreError, View};
 
 use super::candidates::Candidate;
+use super::canonical::prefers;
 use super::plan::Output;
 use super::planner::{Planner, founded_by};
-use super::settings::{CanonicalPolicy, LanguageSettings};
+use super::settings::LanguageSettings;
 
 /// Members that a cluster record names.
 const SHOWN: usize = 50;
-/// Members that an election looks at, from either end. In a cluster of a million copies the rest are not asked.
-const ELECTORATE: usize = 256;
 
 /// A cluster while an item is being decided.
 pub(super) struct Touched {
@@ -26,7 +25,7 @@ pub(super) struct Touched {
     /// Who stood for it before the item.
     stood: ArticleId,
     /// As it is now; nothing once its last member is gone.
-    now: Option<Cluster>,
+    pub(super) now: Option<Cluster>,
     /// Whether there is something new to tell.
     changed: bool,
 }
@@ -63,7 +62,6 @@ impl<V: View> Planner<'_, V> {
     }
 
     fn place(&self) -> String {
-        use crate::store::Rows;
         self.state.place().into()
     }
 
@@ -142,50 +140,7 @@ impl<V: View> Planner<'_, V> {
         Ok(if belongs { (Some((founder, canonical)), None) } else { (None, Some(id)) })
     }
 
-    /// Who stands for a touched cluster at this instant: its canonical, or the next if that is expired or gone.
-    pub(super) fn standing(
-        &self,
-        language: Lang,
-        founder: DocumentNumber,
-    ) -> Result<Option<Document>, StoreError> {
-        let now = self.touched.get(&(language, founder)).and_then(|touched| touched.now.as_ref());
-        let Some(canonical) = now.map(|cluster| cluster.canonical) else { return Ok(None) };
-        match self.state.document(language, canonical)? {
-            Some(document) if document.cluster == founder && self.is_live(&document) => Ok(Some(document)),
-            _ => self.elect(language, founder),
-        }
-    }
-
-    /// Who should stand for a cluster. If all are expired, the oldest, until they are removed.
-    fn elect(&self, language: Lang, founder: DocumentNumber) -> Result<Option<Document>, StoreError> {
-        let policy = self.engine.settings().canonical;
-        // These two need not ask everybody.
-        let end = match policy {
-            CanonicalPolicy::FirstSeen => Some(Order::Ascending),
-            CanonicalPolicy::Newest => Some(Order::Descending),
-            CanonicalPolicy::FirstPublished | CanonicalPolicy::Longest => None,
-        };
-        if let Some(order) = end {
-            for number in self.state.members(language, founder, order, None, ELECTORATE)?.numbers {
-                let member = self.state.document(language, number)?;
-                if let Some(member) = member.filter(|member| self.is_live(member)) {
-                    return Ok(Some(member));
-                }
-            }
-        }
-        for order in [Order::Ascending, Order::Descending] {
-            let live = self.members(language, founder, order, ELECTORATE)?;
-            let live = live.into_iter().filter(|member| self.is_live(member));
-            let elected =
-                live.reduce(|stands, other| if prefers(policy, &other, &stands) { other } else { stands });
-            if elected.is_some() {
-                return Ok(elected);
-            }
-        }
-        Ok(self.members(language, founder, Order::Ascending, 1)?.pop())
-    }
-
-    fn members(
+    pub(super) fn members(
         &self,
         language: Lang,
         founder: DocumentNumber,
@@ -295,25 +250,6 @@ pub(super) fn alone(document: &Document) -> Cluster {
         split_from: None,
         canonical_changed_from: None,
         hosts: document.host.clone().into_iter().collect::<Hosts>(),
-    }
-}
-
-/// Whether the policy wants `other` in the place of `stands`. Between equals the lower number stands.
-fn prefers(policy: CanonicalPolicy, other: &Document, stands: &Document) -> bool {
-    let older = other.number < stands.number;
-    match policy {
-        CanonicalPolicy::FirstSeen => older,
-        CanonicalPolicy::Newest => !older,
-        CanonicalPolicy::FirstPublished => {
-            let rank = |document: &Document| {
-                (document.published_at.is_none(), document.published_at, document.number)
-            };
-            rank(other) < rank(stands)
-        }
-        CanonicalPolicy::Longest => {
-            let (words, most) = (other.fingerprint.tokens, stands.fingerprint.tokens);
-            words > most || words == most && older
-        }
     }
 }
 

@@ -18,12 +18,19 @@ pub struct Rules {
     /// Texts with fewer tokens are short: copies only where (nearly) all of the shorter is in the other, numbers
     /// included.
     pub min_tokens: u32,
-    /// Texts with fewer tokens than this are only ever compared word for word.
+    /// Texts with fewer tokens than this, too, are only ever compared word for word.
     pub brief: u32,
     /// The numerals guard: speaks where both texts have at least this many distinct numbers…
     pub numerals: u32,
     /// …and less than this share of the smaller set is in the other.
     pub numerals_share: f64,
+}
+
+impl Rules {
+    /// Texts with fewer tokens are only ever compared word for word.
+    pub fn shortest(&self) -> u32 {
+        self.brief.min(self.min_tokens)
+    }
 }
 
 impl Default for Rules {
@@ -141,7 +148,7 @@ fn relation(
     }
     let tokens = old.tokens.min(new.tokens);
     let short = tokens < rules.min_tokens;
-    if tokens < rules.brief || short && !is_whole(old, new, pair) {
+    if tokens < rules.shortest() || short && !is_whole(old, new, pair) {
         return Relation::Different;
     }
     let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));

@@ -65,27 +65,19 @@ impl Engine {
         let settings = self.of(article.language);
         let Candidates { all, capped, capped_buckets } = self.candidates(state, article, horizon)?;
         let candidates = all.len() as u64;
+        let rank = |candidate: &Candidate| {
+            let similarity = Share::new(settings.similarity(&candidate.comparison));
+            (candidate.comparison.relation == Relation::Exact, similarity, Reverse(candidate.document.number))
+        };
+        // Of several texts that contain a part, the most similar one is the one it was cut from; the others are pages
+        // around that.
         let best = all
             .iter()
-            .filter(|candidate| !is_guarded(candidate, &all))
-            .filter_map(|candidate| {
-                let (class, score) = match candidate.comparison.relation {
-                    Relation::Exact => (3, Share::new(1.0)),
-                    Relation::Near => (2, Share::new(settings.similarity(&candidate.comparison))),
-                    Relation::Partial => (1, covered(candidate)),
-                    Relation::Extends | Relation::SameTemplate | Relation::Different => return None,
-                };
-                Some(((class, score, Reverse(candidate.document.number)), candidate))
-            })
-            .max_by_key(|(rank, _)| *rank)
-            .map(|(_, candidate)| candidate);
-        let closest = best.or_else(|| {
-            all.iter().max_by_key(|candidate| {
-                (Share::new(settings.similarity(&candidate.comparison)), Reverse(candidate.document.number))
-            })
-        });
+            .filter(|candidate| candidate.comparison.relation.is_duplicate() && !is_guarded(candidate, &all))
+            .max_by_key(|candidate| rank(candidate));
+        let closest = best.or_else(|| all.iter().max_by_key(|candidate| rank(candidate)));
         let pair = closest.map(|candidate| candidate.comparison);
-        let compared = article.fingerprint.tokens >= settings.rules.brief;
+        let compared = article.fingerprint.tokens >= settings.rules.shortest();
         let (verdict, match_type) = match best.map(|candidate| candidate.comparison.relation) {
             Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
             Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),
@@ -119,11 +111,6 @@ fn is_guarded(candidate: &Candidate, all: &[Candidate]) -> bool {
                 && other.document.cluster == candidate.document.cluster
                 && other.comparison.similarity >= candidate.comparison.similarity
         })
-}
-
-/// How much of the one lies in the other, whichever is the part.
-fn covered(candidate: &Candidate) -> Share {
-    Share::new(candidate.comparison.new_in_old.max(candidate.comparison.old_in_new))
 }
 
 /// What the article extends, the most complete first, then whose template it shares, the most similar first. Of a

@@ -4,7 +4,9 @@
 //! articles is [planned](Engine::plan) in order against the state: the [`Plan`] says what goes out and what changes,
 //! and does neither. A verdict is a function of the articles that came before, of nothing else.
 
+mod arrival;
 mod candidates;
+mod canonical;
 mod cluster;
 pub mod compare;
 mod confidence;
@@ -12,6 +14,7 @@ mod judge;
 mod plan;
 mod planner;
 pub mod prepare;
+mod removal;
 mod settings;
 mod times;
 

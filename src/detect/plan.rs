@@ -115,6 +115,8 @@ pub struct Stats {
     pub clamped_times: u64,
     /// Articles that changed state and were not published.
     pub backfilled: u64,
+    /// About how much memory the changes took while they were planned: take smaller batches when it is large.
+    pub overlay_bytes: u64,
 }
 
 impl Engine {

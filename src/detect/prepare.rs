@@ -106,3 +106,63 @@ fn host_of(url: &str) -> Option<&str> {
     };
     Some(&host[..end])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Cut;
+
+    fn article(body: &str) -> Article {
+        Article {
+            id: ArticleId::new("a").unwrap(),
+            body: body.to_owned(),
+            title: Some(" ".to_owned()),
+            url: Some("https://user@news.example:8080/a?b".to_owned()),
+            host: None,
+            language: Some("en".to_owned()),
+            content_type: None,
+            published_at: None,
+            fetched_at: None,
+        }
+    }
+
+    fn position() -> Position {
+        Position::File { file: Cut::new("a.ndjson"), line: 1 }
+    }
+
+    #[test]
+    fn a_host_is_told_from_the_url() {
+        for (url, host) in [
+            ("https://news.example/a", Some("news.example")),
+            ("http://user:secret@news.example:8080?x=/", Some("news.example")),
+            ("https://[2001:db8::1]:443/", Some("[2001:db8::1]")),
+            ("news.example/a", None),
+        ] {
+            assert_eq!(host_of(url), host, "{url}");
+        }
+        let prepared =
+            Preparer::new(Options::default()).prepare(&article("Some text."), &position()).unwrap();
+        assert_eq!(prepared.host.unwrap().as_str(), "news.example");
+        assert_eq!(prepared.title, None, "what is empty is not there");
+    }
+
+    #[test]
+    fn what_is_odd_about_a_text_is_flagged() {
+        let flags = |body: &str, language: &str| {
+            let article = Article { language: Some(language.to_owned()), ..article(body) };
+            Preparer::new(Options::default()).prepare(&article, &position()).unwrap().flags
+        };
+        assert_eq!(flags("The storm is over.", "en"), []);
+        assert_eq!(flags("The storm is over.", "x-klingon"), [Flag::UnknownLanguage]);
+        assert_eq!(flags("The storm is over.", "hi"), [Flag::WrongLanguage]);
+        assert_eq!(flags("…", "hi"), [Flag::NoText]);
+    }
+
+    #[test]
+    fn a_text_over_the_limit_is_a_dead_letter() {
+        let preparer = Preparer::new(Options { max_bytes: 10, ..Options::default() });
+        let letter = preparer.prepare(&article("More than ten bytes."), &position()).unwrap_err();
+        assert_eq!((letter.reason, letter.position), (Reason::TooLarge, position()));
+        assert_eq!(letter.message, "text is longer than 10 bytes");
+    }
+}

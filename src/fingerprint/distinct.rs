@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn hashes() -> impl Strategy<Value = Vec<u64>> {
-        let crowded = (0u64..9).prop_map(|n| n << 60 | n << 32 | n % 2);
+        let crowded = (0u64..9).prop_map(|n| (n << 60) | (n << 32) | (n % 2));
         proptest::collection::vec(prop_oneof![any::<u64>(), crowded], 0..300)
     }
 

@@ -40,10 +40,9 @@ static FUNCTIONS: Functions = {
 pub fn plain(shingles: &[u64]) -> Signature {
     let mut least = [u32::MAX; LANES];
     for &shingle in shingles {
-        for lane in 0..LANES {
-            let value =
-                FUNCTIONS.multiply[lane].wrapping_mul(shingle as u32).wrapping_add(FUNCTIONS.add[lane]);
-            least[lane] = least[lane].min(value);
+        for (lane, least) in least.iter_mut().enumerate() {
+            let (multiply, add) = (FUNCTIONS.multiply[lane], FUNCTIONS.add[lane]);
+            *least = multiply.wrapping_mul(shingle as u32).wrapping_add(add).min(*least);
         }
     }
     least
@@ -83,13 +82,11 @@ fn blocks(shingles: &[u64]) -> Signature {
 
 #[inline(always)]
 fn absorb<const N: usize>(least: &mut Signature, shingles: &[u32; N]) {
-    for lane in 0..LANES {
+    for (lane, least) in least.iter_mut().enumerate() {
         let (multiply, add) = (FUNCTIONS.multiply[lane], FUNCTIONS.add[lane]);
-        let mut value = least[lane];
         for &shingle in shingles {
-            value = value.min(multiply.wrapping_mul(shingle).wrapping_add(add));
+            *least = multiply.wrapping_mul(shingle).wrapping_add(add).min(*least);
         }
-        least[lane] = value;
     }
 }
 

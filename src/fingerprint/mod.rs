@@ -162,7 +162,7 @@ impl Fingerprint {
     /// The bytes are not a fingerprint this program can compare; treat what held them as damaged, or made by
     /// another version.
     pub fn decode(bytes: &[u8]) -> Result<Fingerprint, DecodeError> {
-        let mut read = Reader(bytes);
+        let mut read = Reader { rest: bytes, len: bytes.len() };
         match read.array::<1>()? {
             [LAYOUT] => {}
             [other] => return Err(DecodeError::Layout(other)),
@@ -183,8 +183,8 @@ impl Fingerprint {
         let sample = Sample::checked(read.numbers(sampled)?, shingles).ok_or(DecodeError::Order)?;
         let numerals =
             Sample::checked(read.numbers(numerals)?, distinct_numerals).ok_or(DecodeError::Order)?;
-        if !read.0.is_empty() {
-            return Err(DecodeError::Length(bytes.len()));
+        if !read.rest.is_empty() {
+            return Err(DecodeError::Length(read.len));
         }
         Ok(Fingerprint { scheme, config, content, simhash, tokens, shingles, minhash, sample, numerals })
     }
@@ -207,12 +207,16 @@ pub enum DecodeError {
     Order,
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    rest: &'a [u8],
+    /// Of all the bytes, for the error.
+    len: usize,
+}
 
 impl Reader<'_> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (array, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Length(self.0.len()))?;
-        self.0 = rest;
+        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(DecodeError::Length(self.len))?;
+        self.rest = rest;
         Ok(*array)
     }
 

@@ -70,7 +70,8 @@ impl Array {
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         if !self.reach_element()? {
             if std::mem::take(&mut self.open) {
-                let refusal = Refusal::new(Reason::Undecodable, "the array is not closed: the rest is missing");
+                let refusal =
+                    Refusal::new(Reason::Undecodable, "the array is not closed: the rest is missing");
                 return Ok(Some(Record { line: self.line, content: Err(refusal) }));
             }
             return Ok(None);

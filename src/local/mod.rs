@@ -162,7 +162,8 @@ pub fn run(
     let files = identify(job, &before)?;
     let (sink, sink_name) = open_sink(job, &before)?;
     let starts = files.iter().enumerate();
-    let starts = starts.map(|(source, file)| Start { source, skip: file.as_ref().map_or(0, |file| file.judged) });
+    let starts =
+        starts.map(|(source, file)| Start { source, skip: file.as_ref().map_or(0, |file| file.judged) });
     let starts: Vec<Start> = starts.collect();
     let judged_before = starts.iter().map(|start| start.skip).sum();
     let mut run = Run {

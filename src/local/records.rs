@@ -36,7 +36,7 @@ pub(super) struct Record {
 pub(super) enum Records {
     Lines(Lines),
     Array(Array),
-    Table(Table),
+    Table(Box<Table>),
 }
 
 impl Records {
@@ -65,7 +65,7 @@ impl Records {
             Format::Ndjson => Records::Lines(Lines::new(bytes, limit)),
             Format::Json => Records::Array(Array::new(bytes, limit)),
             Format::Csv | Format::Tsv => {
-                Records::Table(Table::new(bytes, delimiter, limit).map_err(unreadable)?)
+                Records::Table(Box::new(Table::new(bytes, delimiter, limit).map_err(unreadable)?))
             }
         })
     }

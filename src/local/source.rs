@@ -94,7 +94,7 @@ impl Source {
             return Err(SourceError::Directory { name: self.name() });
         }
         let data = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?;
-        Ok(data.is_file().then(|| data.len()))
+        Ok(data.is_file().then_some(data.len()))
     }
 
     /// Opens it, adding to `read` what is read of it before it is unpacked.
@@ -117,7 +117,7 @@ impl Source {
             [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed)),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Box::new(Zst::new(packed)),
             [b'B', b'Z', b'h', ..] => return Err(self.compressed("bzip2", "bzcat")),
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => return Err(self.compressed("xz", "xzcat")),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Err(self.compressed("xz", "xzcat")),
             [b'P', b'K', 3, 4, ..] => return Err(self.compressed("zip", "unzip -p")),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return Err(SourceError::Utf16 { name: self.name() }),
             // Not packed, so it need not be buffered twice.

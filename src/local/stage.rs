@@ -134,15 +134,22 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
     let mut send = |chunk| turn.next().is_some_and(|worker| worker.send(chunk).is_ok());
     for &Start { source: at, skip } in starts {
         let source = &reading.sources[at];
-        let empty = |next, name_by_line, failure| Chunk { source: at, records: Vec::new(), next, name_by_line, failure };
-        let opened = source.open(bytes_read);
-        let mut records = match opened.and_then(|bytes| Records::new(source, bytes, reading.format, reading.limit)) {
-            Ok(records) => records,
-            Err(error) => {
-                send(empty(0, false, Some(error.into())));
-                return;
-            }
+        let empty = |next, name_by_line, failure| Chunk {
+            source: at,
+            records: Vec::new(),
+            next,
+            name_by_line,
+            failure,
         };
+        let opened = source.open(bytes_read);
+        let mut records =
+            match opened.and_then(|bytes| Records::new(source, bytes, reading.format, reading.limit)) {
+                Ok(records) => records,
+                Err(error) => {
+                    send(empty(0, false, Some(error.into())));
+                    return;
+                }
+            };
         // A table without a column for ids has none: that is no fault of its rows.
         let name_by_line = reading.name_by_line
             || records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns));
@@ -190,16 +197,17 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
         let position = Position::File { file: file.clone(), line: record.line };
         let by_line = || chunk.name_by_line.then(|| format!("{name}:{}", record.line));
         let named = std::cell::Cell::new(false);
-        let (incoming, raw) = match decode(record.content, &reading.fields, || by_line().inspect(|_| named.set(true))) {
-            Ok((Event::Article(article), raw)) => match preparer.prepare(&article, &position) {
-                Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
-                Err(letter) => (Incoming::DeadLetter(letter), None),
-            },
-            Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
-            Err(Refusal { reason, message }) => {
-                (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
-            }
-        };
+        let (incoming, raw) =
+            match decode(record.content, &reading.fields, || by_line().inspect(|_| named.set(true))) {
+                Ok((Event::Article(article), raw)) => match preparer.prepare(&article, &position) {
+                    Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
+                    Err(letter) => (Incoming::DeadLetter(letter), None),
+                },
+                Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
+                Err(Refusal { reason, message }) => {
+                    (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
+                }
+            };
         ReadyItem { item: Item { position, time: None, incoming }, raw, named: named.get() }
     });
     Ready { source: chunk.source, items: items.collect(), next: chunk.next, failure: chunk.failure }

@@ -24,7 +24,8 @@ impl<R: BufRead> Zst<R> {
                 Ok(()) => return Ok(true),
                 // Room for other programs' notes, to be passed over.
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length, ..
+                    length,
+                    ..
                 })) => {
                     let skipped = io::copy(&mut self.source.by_ref().take(length.into()), &mut io::sink())?;
                     if skipped < length.into() {

@@ -69,6 +69,12 @@ pub enum StoreError {
         /// The log that should have been committed to.
         log: String,
     },
+    /// The store has changed since the changes were worked out: a mistake in the program. Stop.
+    #[error("state {place} has changed since the changes to apply were worked out")]
+    Outdated {
+        /// Which store.
+        place: String,
+    },
 }
 
 impl StoreError {

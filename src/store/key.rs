@@ -120,6 +120,12 @@ pub(super) fn posting(key: BandKey, number: DocumentNumber) -> [u8; POSTING] {
     bytes
 }
 
+/// The bucket that a posting is in.
+pub(super) fn bucket_of(posting: &[u8; POSTING]) -> BandKey {
+    let [b0, b1, h0, h1, h2, h3, h4, h5, h6, h7, ..] = *posting;
+    BandKey { band: u16::from_be_bytes([b0, b1]), hash: u64::from_be_bytes([h0, h1, h2, h3, h4, h5, h6, h7]) }
+}
+
 pub(super) fn decode_posting(bytes: &[u8]) -> Result<(BandKey, DocumentNumber), DecodeError> {
     let mut read = Read(bytes);
     let band = read.array().map(u16::from_be_bytes)?;
@@ -194,9 +200,14 @@ pub(super) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, DocumentNu
     Ok((language, time, decode_number(read.0)?))
 }
 
-pub(super) fn cluster(language: Lang, founder: DocumentNumber) -> Vec<u8> {
+pub(super) fn clusters(language: Lang) -> Vec<u8> {
     let mut bytes = vec![CLUSTER];
     bytes.language(language);
+    bytes
+}
+
+pub(super) fn cluster(language: Lang, founder: DocumentNumber) -> Vec<u8> {
+    let mut bytes = clusters(language);
     bytes.extend(number(founder));
     bytes
 }
@@ -211,6 +222,24 @@ pub(super) fn member(language: Lang, founder: DocumentNumber, member: DocumentNu
     let mut bytes = members(language, founder);
     bytes.extend(number(member));
     bytes
+}
+
+/// What a row of `clusters` is.
+pub(super) enum ClusterRow {
+    Cluster(Lang, DocumentNumber),
+    Member,
+}
+
+pub(super) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
+    let mut read = Read(bytes);
+    let kind = read.byte()?;
+    let language = read.language()?;
+    let founder = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
+    match kind {
+        CLUSTER => read.end().map(|()| ClusterRow::Cluster(language, founder)),
+        MEMBER => decode_number(read.0).map(|_| ClusterRow::Member),
+        _ => Err(DecodeError::Value("a kind of cluster row")),
+    }
 }
 
 /// A key of the changelog.
@@ -314,6 +343,7 @@ mod tests {
         fn newer_postings_come_first(band in any::<u16>(), hash in any::<u64>(), a in any::<u64>(), b in any::<u64>()) {
             let key = |number| posting(BandKey { band, hash }, DocumentNumber(number));
             prop_assert_eq!(b.cmp(&a), key(a).cmp(&key(b)));
+            prop_assert_eq!(bucket_of(&key(a)), BandKey { band, hash });
             prop_assert_eq!(decode_posting(&key(a)).unwrap(), (BandKey { band, hash }, DocumentNumber(a)));
         }
     }

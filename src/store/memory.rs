@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 
 use crate::model::Lang;
 
-use super::change::Change;
 use super::key::{self, Family, POSTING};
-use super::overlay::{Overlay, Pending, bounds, posting_bounds};
+use super::overlay::{Laid, Pending, bounds, posting_bounds};
 use super::postings::Postings;
 use super::rows::{Order, Rows, Span, Visit};
 use super::{Ahead, Committed, Store, StoreError};
@@ -17,6 +16,7 @@ use super::{Ahead, Committed, Store, StoreError};
 pub struct Memory {
     postings: Postings,
     ahead: Ahead,
+    version: u64,
     bands: BTreeMap<Lang, BTreeSet<[u8; POSTING]>>,
     rows: BTreeMap<Family, BTreeMap<Vec<u8>, Vec<u8>>>,
 }
@@ -24,7 +24,7 @@ pub struct Memory {
 impl Memory {
     /// Empty.
     pub fn new(postings: Postings, ahead: Ahead) -> Memory {
-        Memory { postings, ahead, bands: BTreeMap::new(), rows: BTreeMap::new() }
+        Memory { postings, ahead, version: 0, bands: BTreeMap::new(), rows: BTreeMap::new() }
     }
 
     fn write(&mut self, pending: Pending) {
@@ -52,12 +52,11 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
         let next = proof.covers(self.ahead, self.place())?;
-        let mut overlay = Overlay::new(&*self);
-        changes.iter().try_for_each(|change| overlay.lay(change))?;
-        let pending = overlay.into_pending();
+        let pending = laid.pending(self)?;
         self.write(pending);
+        self.version += 1;
         if let Some(next) = next {
             let meta = self.rows.entry(Family::Meta).or_default();
             meta.insert(key::CHANGELOG.to_vec(), next.to_be_bytes().to_vec());
@@ -85,6 +84,10 @@ fn visit_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 impl Rows for Memory {
     fn place(&self) -> &str {
         "memory"
+    }
+
+    fn version(&self) -> u64 {
+        self.version
     }
 
     fn postings(&self) -> &Postings {

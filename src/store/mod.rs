@@ -13,8 +13,11 @@ mod memory;
 mod overlay;
 mod postings;
 mod record;
+#[cfg(feature = "rocksdb")]
+mod rocks;
 mod rows;
 mod value;
+mod verify;
 mod view;
 
 use std::collections::BTreeMap;
@@ -28,16 +31,19 @@ pub use error::StoreError;
 pub use format::{Format, VERSION};
 pub use key::{ChangeKey, Family};
 pub use memory::Memory;
-pub use overlay::Overlay;
+pub use overlay::{Laid, Overlay};
 pub use postings::{Posting, PostingKind, Postings, SimHashBands};
 pub use record::{
     Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress, Retention,
 };
+#[cfg(feature = "rocksdb")]
+pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader};
 pub use rows::{Order, Page, Rows, Span, Visit};
+pub use verify::{Verification, verify};
 pub use view::{Row, View};
 
 /// State that can be changed.
-pub trait Store: View {
+pub trait Store: View + Sized {
     /// Makes room for a language. Takes tens of milliseconds once in a language's life: call it between turns, so
     /// that a failure is found before anything is committed.
     ///
@@ -49,7 +55,19 @@ pub trait Store: View {
     ///
     /// # Errors
     /// The store may be behind its log now. Close it, open it again and replay; do not read from it.
-    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError>;
+    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+        let mut overlay = Overlay::new(&*self);
+        changes.iter().try_for_each(|change| overlay.lay(change))?;
+        let laid = overlay.into_laid();
+        self.apply_laid(laid, proof)
+    }
+
+    /// Applies what was laid over this store and not applied yet: the same as [`Store::apply`] with the changes
+    /// that were laid, without working them out again.
+    ///
+    /// # Errors
+    /// As [`Store::apply`]; and if anything else was applied in between.
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError>;
 
     /// Makes all that was applied survive a loss of power.
     ///

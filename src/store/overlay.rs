@@ -3,7 +3,7 @@
 //! A store applies changes by laying them over itself and then writing down what has become different. So an
 //! overlay reads as the store will.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
@@ -25,7 +25,26 @@ pub(super) struct Pending {
     pub(super) bands: BTreeMap<Lang, BTreeMap<[u8; POSTING], bool>>,
     /// All other rows; nothing where they are gone.
     pub(super) rows: BTreeMap<Family, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
-    bytes: usize,
+    /// The buckets of those postings. Only asked whether one is in it, so its order never shows.
+    touched: HashSet<(Lang, BandKey)>,
+    pub(super) bytes: usize,
+}
+
+/// Changes that were laid over a store, worked out: applying them is writing them down.
+#[derive(Debug)]
+pub struct Laid {
+    version: u64,
+    pending: Pending,
+}
+
+impl Laid {
+    /// What to write, if the store is still the one it was worked out for.
+    pub(super) fn pending(self, store: &impl Rows) -> Result<Pending, StoreError> {
+        if self.version == store.version() {
+            return Ok(self.pending);
+        }
+        Err(StoreError::Outdated { place: store.place().into() })
+    }
 }
 
 /// Pending rows in order; nothing where they are gone.
@@ -74,8 +93,9 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         Ok(())
     }
 
-    pub(super) fn into_pending(self) -> Pending {
-        self.pending
+    /// What was laid over, to be applied as it is.
+    pub fn into_laid(self) -> Laid {
+        Laid { version: self.base.version(), pending: self.pending }
     }
 
     fn lay_document(
@@ -107,11 +127,11 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         };
         let (old_keys, new_keys) = (keys(old.as_ref()), keys(new));
         let bands = self.pending.bands.entry(language).or_default();
-        for &key in old_keys.iter().filter(|key| new_keys.binary_search(key).is_err()) {
-            bands.insert(key, false);
-        }
-        for &key in new_keys.iter().filter(|key| old_keys.binary_search(key).is_err()) {
-            bands.insert(key, true);
+        let gone = old_keys.iter().filter(|key| new_keys.binary_search(key).is_err()).map(|key| (key, false));
+        let come = new_keys.iter().filter(|key| old_keys.binary_search(key).is_err()).map(|key| (key, true));
+        for (&key, there) in gone.chain(come) {
+            bands.insert(key, there);
+            self.pending.touched.insert((language, key::bucket_of(&key)));
         }
         self.pending.bytes += POSTING * 2 * (old_keys.len() + new_keys.len());
         Ok(())
@@ -124,16 +144,17 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
             detail: format!("docs:{language} document {number} is missing, but its id is not"),
         })
     }
-
-    fn touches(&self, language: Lang, key: BandKey) -> bool {
-        let prefix = key::posting(key, DocumentNumber(u64::MAX));
-        self.pending.bands.get(&language).is_some_and(|bands| {
-            bands.range(prefix..).next().is_some_and(|(key, _)| key[..key::BUCKET] == prefix[..key::BUCKET])
-        })
-    }
 }
 
 impl Pending {
+    /// The buckets that postings are put in.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn buckets(&self) -> impl Iterator<Item = (Lang, BandKey)> {
+        let put =
+            self.bands.iter().flat_map(|(&language, bands)| bands.iter().map(move |row| (language, row)));
+        put.filter(|(_, (_, there))| **there).map(|(language, (key, _))| (language, key::bucket_of(key)))
+    }
+
     fn row(&mut self, family: Family, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.bytes += key.len() + value.as_ref().map_or(0, Vec::len) + 64;
         self.rows.entry(family).or_default().insert(key, value);
@@ -182,6 +203,10 @@ pub(super) fn posting_bounds(span: &Span) -> (Bound<[u8; POSTING]>, Bound<[u8; P
 impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
     fn place(&self) -> &str {
         self.base.place()
+    }
+
+    fn version(&self) -> u64 {
+        self.base.version()
     }
 
     fn postings(&self) -> &Postings {
@@ -240,7 +265,8 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
 
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
         // Most buckets have nothing pending; the store may answer those together.
-        let others: Vec<BandKey> = keys.iter().copied().filter(|&key| !self.touches(language, key)).collect();
+        let others: Vec<BandKey> =
+            keys.iter().copied().filter(|&key| !self.pending.touched.contains(&(language, key))).collect();
         let mut others = others.iter().zip(self.base.buckets(language, &others, cap)?).peekable();
         let mut answer = |&key: &BandKey| match others.next_if(|(other, _)| **other == key) {
             Some((_, page)) => Ok(page),

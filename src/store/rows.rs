@@ -59,6 +59,9 @@ pub trait Rows {
     /// Its directory, or `memory`: for messages.
     fn place(&self) -> &str;
 
+    /// How often it has been changed since it was opened.
+    fn version(&self) -> u64;
+
     /// How its documents are posted.
     fn postings(&self) -> &Postings;
 
@@ -148,6 +151,9 @@ pub(super) fn page<R: Rows + ?Sized>(
 impl<R: Rows + ?Sized> Rows for &R {
     fn place(&self) -> &str {
         (**self).place()
+    }
+    fn version(&self) -> u64 {
+        (**self).version()
     }
     fn postings(&self) -> &Postings {
         (**self).postings()

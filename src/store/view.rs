@@ -1,6 +1,8 @@
 //! Reading state: what the rows mean. Everything comes in a stated order, so that no answer depends on where the
 //! rows live.
 
+use std::ops::ControlFlow;
+
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
 
@@ -57,6 +59,26 @@ pub trait View: Rows {
             .collect()
     }
 
+    /// Every document of a language, oldest number first, until told to stop.
+    fn each_document(
+        &self,
+        language: Lang,
+        visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let family = Family::Documents(language);
+        let mut damage = None;
+        self.scan(family, &Span::all(), Order::Ascending, &mut |key, value| match value::decode_document(
+            language, value,
+        ) {
+            Ok(document) => visit(document),
+            Err(error) => {
+                damage = Some(self.damage(family, &format!("{}", key.escape_ascii()), &error));
+                ControlFlow::Break(())
+            }
+        })?;
+        damage.map_or(Ok(()), Err)
+    }
+
     /// The number of an article's document.
     fn number_of(&self, language: Lang, id: &ArticleId) -> Result<Option<DocumentNumber>, StoreError> {
         let value = self.get(Family::Ids, &key::id(id, language))?;
@@ -69,7 +91,7 @@ pub trait View: Rows {
         let mut keys = Vec::new();
         self.scan(Family::Ids, &Span::prefix(&key::id_prefix(id)), Order::Ascending, &mut |key, _| {
             keys.push(key.to_vec());
-            std::ops::ControlFlow::Continue(())
+            ControlFlow::Continue(())
         })?;
         let languages = keys.iter().map(|key| key::decode_id(key).map(|(_, language)| language));
         let languages: Result<Vec<Lang>, _> = languages.collect();
@@ -166,7 +188,7 @@ pub trait View: Rows {
                 if family != Family::Meta || key == key::POSITION {
                     rows.push(Row { family: family.name(), key: key.to_vec(), value: value.to_vec() });
                 }
-                std::ops::ControlFlow::Continue(())
+                ControlFlow::Continue(())
             })?;
         }
         rows.sort_unstable();

@@ -9,6 +9,8 @@
 
 use std::fmt::{self, Write};
 
+use icu_normalizer::properties::{CanonicalDecomposition, Decomposed};
+
 use super::TooLarge;
 use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold};
 
@@ -192,7 +194,9 @@ impl Maker {
                         } else {
                             ccc != 0
                         };
-                    if attaches || (ccc != 0 && ccc < previous_ccc) {
+                    // `ê` holds a mark already, and a dot below goes in front of that one.
+                    let before = if previous_ccc == 0 { previous.map_or(0, last_ccc) } else { previous_ccc };
+                    if attaches || (ccc != 0 && ccc < before) {
                         return self.slow(text, piece, piece_out);
                     }
                     self.push(c);
@@ -227,6 +231,14 @@ impl Maker {
             }
         }
         Ok(end)
+    }
+}
+
+/// Combining class of the last mark a character holds: `ê` is an e with a mark above.
+fn last_ccc(c: char) -> u8 {
+    match CanonicalDecomposition::new().decompose(c) {
+        Decomposed::Expansion(_, mark) => CCC.get_u8(mark),
+        Decomposed::Default | Decomposed::Singleton(_) => 0,
     }
 }
 
@@ -281,6 +293,7 @@ mod tests {
             ("ｶﾞｷﾞ", "ガギ"),
             ("soft\u{ad}hyphen zero\u{200b}width", "softhyphen zerowidth"),
             ("a\u{a0}\u{2003}b\u{3000}c", "a b c"),
+            ("Viê\u{323}t Việt", "việt việt"),
             ("क\u{93c} ड़ ऩ", "क\u{93c} ड\u{93c} \u{929}"),
             ("", ""),
             (" \n\t ", ""),
@@ -295,7 +308,9 @@ mod tests {
     #[test]
     fn every_character_alone_and_in_company_follows_the_specification() {
         for c in '\0'..=char::MAX {
-            for text in [format!("{c}"), format!("ab {c}\u{301}cd"), format!("и{c}\u{93c}x")] {
+            // At last with marks that may go in front of one the character holds.
+            let marked = format!("{c}\u{338} {c}\u{327} {c}\u{323}");
+            for text in [format!("{c}"), format!("ab {c}\u{301}cd"), format!("и{c}\u{93c}x"), marked] {
                 let result = fast(&text);
                 assert_eq!(result, plain(&text), "{:x} in {text:?}", c as u32);
                 assert_eq!(fast(&result), result, "{:x} in {text:?} is not a fixed point", c as u32);

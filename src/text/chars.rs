@@ -66,9 +66,12 @@ pub(super) fn fold(c: char) -> Fold {
 /// What a typewriter would have put: republishing swaps these freely.
 fn typewriter(c: char) -> Option<&'static str> {
     Some(match c {
-        '‘' | '’' | '‚' | '‛' | '′' | '‹' | '›' | 'ʼ' | '＇' => "'",
-        '“' | '”' | '„' | '‟' | '″' | '«' | '»' | '〝' | '〞' | '〟' => "\"",
+        '‘' | '’' | '‚' | '‛' | '′' | '‹' | '›' | 'ʼ' | '＇' | '׳' => "'",
+        '“' | '”' | '„' | '‟' | '″' | '«' | '»' | '〝' | '〞' | '〟' | '״' => "\"",
         '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '⁃' => "-",
+        // Arabic separators of numbers: 1٬250 is 1,250.
+        '٬' => ",",
+        '٫' => ".",
         // Turkish: both i fold to i, whatever a lower-casing without a locale made of them.
         'İ' | 'ı' => "i",
         _ => return None,

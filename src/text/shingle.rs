@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(numerals("1,000 1.5"), numerals("1000 1,5"));
         assert_eq!(numerals("1,234,567"), numerals("1234567"));
         assert_ne!(numerals("1.5"), numerals("15"));
-        assert_eq!(numerals("no numbers here"), []);
+        assert!(numerals("no numbers here").is_empty());
         let by_character = |text| shingles(text, &row(Segment::Characters, 5)).numerals;
         assert_eq!(by_character("2020年に1,500人"), numerals("2020 1500"));
     }

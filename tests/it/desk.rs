@@ -55,7 +55,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(settings: Settings) -> Desk {
         let rules = settings.default.rules;
-        Desk::with(settings, postings(rules.threshold, rules.brief))
+        Desk::with(settings, postings(rules.threshold, rules.shortest()))
     }
 
     pub(crate) fn with(settings: Settings, postings: Postings) -> Desk {
@@ -109,4 +109,40 @@ pub(crate) fn clusters(outputs: &[Output]) -> Vec<&ClusterRecord> {
         _ => None,
     });
     clusters.collect()
+}
+
+/// A generator of its own, so that a history is its seed on every machine.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, sides: u64) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    pub(crate) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A word of letters alone, different for different seeds.
+fn word(seed: u64) -> String {
+    let mut dice = Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    (0..7).map(|_| char::from(b'a' + dice.below(26) as u8)).collect()
+}
+
+/// A window on an endless text. Overlapping windows are versions and parts of each other; in another edition every
+/// number is another, and an edit replaces one word.
+pub(crate) fn window(family: u64, from: u64, words: u64, edition: u64, edit: u64) -> String {
+    let at = |place: u64| {
+        if place % 12 == 5 {
+            return (1_000 + family * 100_000 + place * 10 + edition).to_string();
+        }
+        if edit > 0 && place == from + edit { word(edit << 40 | place) } else { word(family << 20 | place) }
+    };
+    (from..from + words).map(at).collect::<Vec<_>>().join(" ")
 }

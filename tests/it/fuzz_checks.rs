@@ -3,6 +3,11 @@
 //!
 //! Each check takes raw bytes and panics if something is wrong.
 
+use samestory::detect::compare::{Relation, Rules, compare};
+use samestory::fingerprint::{Fingerprint, MAX_BYTES, fingerprint};
+use samestory::text::TooLarge;
+use samestory::text::canonical::{canonical, skeleton};
+use samestory::text::language::LANGUAGES;
 use samestory::text::markup::{ContentType, sniff, to_text};
 
 /// Markup of any kind becomes text within its limit, or is refused; the limit decides nothing else.
@@ -34,4 +39,67 @@ pub(crate) fn fuzz_markup(data: &[u8]) {
             "there was no markup to remove"
         );
     }
+}
+
+/// Canonical text is a fixed point within its limit, and spaces separate what they stand between.
+pub(crate) fn fuzz_canonical(data: &[u8]) {
+    let (control, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
+    let raw = String::from_utf8_lossy(data);
+    let unbounded = |text: &str| canonical(text, usize::MAX).expect("there is no limit to exceed");
+    let full = unbounded(&raw);
+    assert_eq!(unbounded(&full), full, "{raw:?} is not settled");
+    assert!(full.len() <= 11 * raw.len(), "nothing grows faster than U+FDFA");
+    assert!(!full.starts_with(' ') && !full.ends_with(' ') && !full.contains("  "), "{full:?}");
+    let stray = |c: char| c.is_control() || c.is_ascii_uppercase() || (c.is_whitespace() && c != ' ');
+    assert_eq!(full.find(stray), None, "{full:?}");
+
+    let tight = full.len() * usize::from(control) / 128;
+    match canonical(&raw, tight) {
+        Ok(text) => {
+            assert!(text.len() <= tight);
+            assert_eq!(text, full, "a limit that is kept changes nothing");
+        }
+        Err(refused) => {
+            assert_eq!(refused, TooLarge { limit: tight });
+            // White space may be counted before it collapses, once there is a page of it.
+            assert!(full.len() > tight || raw.len() > 512, "{raw:?} was refused at {tight}");
+        }
+    }
+
+    let merged = skeleton(&raw, usize::MAX).expect("there is no limit to exceed");
+    assert_eq!(skeleton(&merged, usize::MAX).as_deref(), Ok(&*merged), "{raw:?} has no settled skeleton");
+    assert_eq!(unbounded(&merged), merged, "a skeleton is canonical text");
+
+    let middle = raw.len() * usize::from(control) / 256;
+    let cut = (middle..=raw.len()).find(|&at| raw.is_char_boundary(at)).unwrap_or_default();
+    let (left, right) = raw.split_at(cut);
+    let apart = [unbounded(left), unbounded(right)];
+    let joined =
+        apart.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ");
+    assert_eq!(unbounded(&format!("{left} {right}")), joined, "{left:?} {right:?} reach across a space");
+}
+
+/// Any bytes are a fingerprint that encodes to those very bytes, or are refused.
+pub(crate) fn fuzz_fingerprint_decode(data: &[u8]) {
+    check_decoding(data);
+    // The same with a fingerprint that is right but for a few bytes: place (two bytes), then what stands there.
+    let text =
+        "on 3 may 2021 the 17 ferries of gannetsay carried 4,500 people and 2 goats over to the island";
+    let mut bytes = fingerprint(text, &LANGUAGES[0], 7).encode();
+    for edit in data.chunks_exact(3).take(8) {
+        let place = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % bytes.len();
+        bytes[place] = edit[2];
+    }
+    check_decoding(&bytes);
+    bytes.truncate(data.len());
+    check_decoding(&bytes);
+}
+
+fn check_decoding(bytes: &[u8]) {
+    let Ok(print) = Fingerprint::decode(bytes) else { return };
+    assert!(bytes.len() <= MAX_BYTES);
+    assert_eq!(print.encode(), bytes, "what was read is not what was written");
+    let pair = compare(&print, &print, &Rules::default());
+    let expected = if print.tokens == 0 { Relation::Different } else { Relation::Exact };
+    assert_eq!((pair.relation, pair.similarity, pair.distance), (expected, 1.0, 0));
 }

@@ -1,14 +1,12 @@
 //! Markup made to hurt: every input has an outcome, and work grows with size and nothing worse.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
-
 use proptest::prelude::*;
 use samestory::text::TooLarge;
 use samestory::text::markup::ContentType::{Html, Markdown};
 use samestory::text::markup::{ContentType, sniff, to_text};
 
 use crate::fuzz_checks::fuzz_markup;
+use crate::growth;
 
 const ROOM: usize = 16 << 20;
 
@@ -87,40 +85,10 @@ fn output_never_exceeds_its_limit() {
     assert_eq!(to_text(&"&ngE;".repeat(1000), Html, 5000).unwrap().len(), 5000);
 }
 
-fn time(raw: &str, kind: ContentType) -> f64 {
-    let start = Instant::now();
-    std::hint::black_box((sniff(raw), to_text(raw, kind, ROOM).is_ok()));
-    start.elapsed().as_secs_f64()
-}
-
-/// One growth test at a time: they would measure each other.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Eight times the input may take 24 times as long; quadratic work would take 64 times.
-///
-/// What else the machine does only ever adds time, so the least of the runs is what counts, and a busy machine gets
-/// more of them. Quadratic work fails them all.
 fn assert_linear(kind: ContentType, name: &str, input: impl Fn(usize) -> String) {
-    const SIZE: usize = 16_000;
-    // Below this, times are the clock's and the allocator's rather than ours.
-    const NOISE: f64 = 20e-6;
-    let (small, large) = (input(SIZE), input(8 * SIZE));
-    let (mut least_small, mut least_large, mut ratio) = (f64::MAX, f64::MAX, f64::MAX);
-    for run in 0..40 {
-        least_small = least_small.min(time(&small, kind));
-        least_large = least_large.min(time(&large, kind));
-        ratio = (least_large + NOISE) / (least_small + NOISE);
-        if run >= 3 && (ratio < 24.0 || least_large > 0.5) {
-            break;
-        }
-    }
-    if std::env::var_os("SHOW_GROWTH").is_some() {
-        println!(
-            "{ratio:5.1} × for 8 × the size, {:7.2} ms for 128 kB: {kind:?} {name:?}",
-            least_large * 1e3
-        );
-    }
-    assert!(ratio < 24.0, "{kind:?} {name:?}: eight times the input took {ratio:.1} times as long");
+    growth::assert_linear(&format!("{kind:?} {name:?}"), 8_000, input, |raw| {
+        std::hint::black_box((sniff(raw), to_text(raw, kind, ROOM).is_ok()));
+    });
 }
 
 /// `head` once, then `body` over and over.
@@ -130,7 +98,6 @@ fn repeated(head: &str, body: &str, size: usize) -> String {
 
 #[test]
 fn work_on_html_grows_linearly() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for &piece in HTML {
         assert_linear(Html, piece, |size| repeated("", piece, size));
         // The same below as many open elements as are told apart, none of which it closes.
@@ -147,7 +114,6 @@ fn work_on_html_grows_linearly() {
 
 #[test]
 fn work_on_markdown_grows_linearly() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for &piece in MARKDOWN {
         assert_linear(Markdown, piece, |size| repeated("", piece, size));
     }

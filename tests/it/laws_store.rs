@@ -10,20 +10,20 @@ use samestory::model::{
 };
 use samestory::store::{
     Ahead, Change, ChangeKey, Cluster, Committed, Counters, Document, Input, Judgement, Memory, Order,
-    Outlet, Overlay, Page, Posting, Postings, Progress, SimHashBands, Store, View,
+    Outlet, Overlay, Page, Posting, Postings, Progress, SimHashBands, Store, StoreError, View,
 };
 use samestory::text::language::LANGUAGES;
 
 /// Few ids, languages, times and words, so that histories run into themselves.
 #[derive(Clone, Debug)]
-struct Step {
-    what: u8,
-    lang: usize,
-    id: u8,
-    words: Vec<u8>,
-    time: i64,
-    cluster: u64,
-    same_number: bool,
+pub(crate) struct Step {
+    pub(crate) what: u8,
+    pub(crate) lang: usize,
+    pub(crate) id: u8,
+    pub(crate) words: Vec<u8>,
+    pub(crate) time: i64,
+    pub(crate) cluster: u64,
+    pub(crate) same_number: bool,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..40)
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn postings() -> Postings {
     Postings::new(common).with(lang(1), other)
 }
 
-fn lang(n: usize) -> Lang {
+pub(crate) fn lang(n: usize) -> Lang {
     LANGUAGES[n % LANGUAGES.len()].lang
 }
 
@@ -147,6 +147,22 @@ pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
             }
         })
         .collect()
+}
+
+/// A position that counts batches.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn progress(batches: u64) -> Change {
+    let input = Input { next: batches, note: None };
+    Change::Progress(Progress {
+        inputs: BTreeMap::from([(Cut::new("batches"), input)]),
+        ..Progress::default()
+    })
+}
+
+/// How many batches it counts.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn batches(progress: &Progress) -> u64 {
+    progress.inputs.get(&Cut::new("batches")).map_or(0, |input| input.next)
 }
 
 fn memory() -> Memory {
@@ -419,6 +435,21 @@ fn seeing_an_article_again_moves_only_its_expiry() {
         after.iter().filter(|row| !before.contains(row)).map(|row| row.family.as_str()).collect();
     assert_eq!(changed, ["docs:und", "expiry"]);
     assert_eq!(before.len(), after.len());
+}
+
+#[test]
+fn what_was_laid_over_an_earlier_state_is_refused() {
+    let changes =
+        history(&[Step { what: 0, lang: 0, id: 0, words: vec![0], time: 0, cluster: 0, same_number: true }]);
+    let mut store = memory();
+    let mut overlay = Overlay::new(&store);
+    changes.iter().for_each(|change| overlay.lay(change).unwrap());
+    let laid = overlay.into_laid();
+    let outdated = Overlay::new(&store).into_laid();
+    store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+    assert_eq!(store.dump().unwrap(), applied(&changes).dump().unwrap());
+    let refusal = store.apply_laid(outdated, &Committed::rehearsal()).unwrap_err();
+    assert!(matches!(refusal, StoreError::Outdated { .. }), "{refusal}");
 }
 
 #[test]

@@ -1,21 +1,51 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+// Who may import whom, read off the source files.
+mod architecture;
+// The program as it is run.
+mod cli;
 // The compatibility functions beside the crate they must equal.
 mod compat;
 // The demo articles get the verdicts that the demo promises.
 mod demo;
 // An engine with its state, for the tests of verdicts.
 mod desk;
+// `samestory file`: formats, broken input, options, the page, whatever the number of threads.
+mod file;
+// A directory with articles and the program run in it, for the tests of `samestory file`.
+mod folder;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
+// Fixed articles, fixed bytes; and what the demo promises.
+mod golden;
+// How work grows with its input.
+mod growth;
+// Articles made to hurt: defined outcomes, linear work.
+mod hostile;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
+// What holds for every text: random ones, and the demo's.
+mod laws;
+// State in RocksDB: the same as in memory, through crashes, damage and other settings.
+#[cfg(feature = "rocksdb")]
+mod laws_rocks;
 // State: applying, laying over, restoring and its bytes, over random histories.
 mod laws_store;
+// The engine against a second, simple telling of its rules, over random histories.
+mod oracle;
+// Parts and wholes of real articles are found.
+mod parts;
 // Floors under the measured quality of verdicts.
 mod quality;
+// A file run killed at any moment and run again: as if it had not been.
+#[cfg(feature = "rocksdb")]
+mod resume;
 // What several modules need: where the shared articles are.
 mod support;
+// Random texts of every script, and the demo's articles.
+mod texts;
+// Every rule of a verdict by itself.
+mod verdicts;

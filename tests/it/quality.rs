@@ -71,9 +71,8 @@ fn copies_are_found_and_strangers_are_not() {
 fn people_who_say_no_are_believed() {
     let Some(articles) = shared_data("tgcontest_ru_en.ndjson") else { return };
     let report = report(&articles, Options::default());
-    let together = |label| {
-        report.pairs.iter().filter(|cell| cell.label == label).map(|cell| cell.together).sum::<u64>()
-    };
+    let together =
+        |label| report.pairs.iter().filter(|cell| cell.label == label).map(|cell| cell.together).sum::<u64>();
     assert_eq!(together(Label::Different), 0, "{report}");
     assert!(together(Label::Same) >= 12, "{report}");
 }

@@ -71,7 +71,11 @@ fn not_json(error: &serde_json::Error) -> String {
 ///
 /// # Errors
 /// The record is a dead letter, and this is why.
-pub fn decode(record: &Record<'_>, fields: &Fields, name: impl Fn() -> Option<String>) -> Result<Event, Refusal> {
+pub fn decode(
+    record: &Record<'_>,
+    fields: &Fields,
+    name: impl Fn() -> Option<String>,
+) -> Result<Event, Refusal> {
     fields.event(record, name)
 }
 

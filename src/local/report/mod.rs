@@ -6,6 +6,7 @@
 mod page;
 mod pair;
 mod texts;
+mod words;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -90,7 +91,6 @@ pub struct Report {
     near: Doubtful,
     related: Doubtful,
     copies: Vec<Pair>,
-    copies_seen: u64,
     order: u64,
     kept: Texts,
 }
@@ -109,7 +109,6 @@ impl Report {
             near: Doubtful::default(),
             related: Doubtful::default(),
             copies: Vec::new(),
-            copies_seen: 0,
             order: 0,
             kept: Texts::new(reading),
         }
@@ -144,17 +143,13 @@ impl Report {
             // The same article again is nothing to look at.
             Some(MatchType::SameArticle) | None => None,
         };
-        if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of) {
-            if let Some(pair) = self.pair(tagged, kind, old, tagged.similarity, state)? {
-                match kind {
-                    Kind::Exact => {
-                        self.copies_seen += 1;
-                        if self.copies.len() < COPIES {
-                            self.copies.push(pair);
-                        }
-                    }
-                    _ => self.near.add(pair, PAIRS),
-                }
+        if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of)
+            && let Some(pair) = self.pair(tagged, kind, old, tagged.similarity, state)?
+        {
+            match kind {
+                Kind::Exact if self.copies.len() < COPIES => self.copies.push(pair),
+                Kind::Exact => {}
+                _ => self.near.add(pair, PAIRS),
             }
         }
         for related in &tagged.related {
@@ -198,11 +193,18 @@ impl Report {
     ///
     /// # Errors
     /// It cannot be written there. An input that cannot be read again is no error: its texts are missing.
-    pub fn write(self, path: &Path, summary: &Summary, reading: &Reading, options: &Options) -> io::Result<()> {
+    pub fn write(
+        self,
+        path: &Path,
+        summary: &Summary,
+        reading: &Reading,
+        options: &Options,
+    ) -> io::Result<()> {
         let near = self.near.heap.into_sorted_vec();
         let related = self.related.heap.into_sorted_vec();
         let cards = cards(&near, &self.copies);
-        let wanted = cards.iter().flat_map(Card::sides).chain(related.iter().flat_map(|pair| [&pair.old, &pair.new]));
+        let wanted =
+            cards.iter().flat_map(Card::sides).chain(related.iter().flat_map(|pair| [&pair.old, &pair.new]));
         let texts = self.kept.load(wanted, reading, options);
         let page = page::Page {
             summary,
@@ -241,7 +243,11 @@ fn cards<'a>(near: &'a [Pair], copies: &'a [Pair]) -> Vec<Card<'a>> {
     // By doubt; where there is none, the largest first, and then as they came.
     cards.sort_by_key(|card| {
         let first = card.pairs.first().or(card.copies.first()).map(|pair| pair.order);
-        (card.pairs.first().map_or(Share::WHOLE + 1, |pair| pair.confidence.steps()), Reverse(card.copies.len()), first)
+        (
+            card.pairs.first().map_or(Share::WHOLE + 1, |pair| pair.confidence.steps()),
+            Reverse(card.copies.len()),
+            first,
+        )
     });
     cards.truncate(CLUSTERS);
     cards

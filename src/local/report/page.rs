@@ -1,20 +1,24 @@
-//! The page itself: one file, no network, no script. Everything that came from outside goes through [`escaped`].
+//! The page itself: one file, no network, no script. Everything that came from outside is [`escaped`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use crate::event::time;
 use crate::local::Summary;
-use crate::model::{Lang, Share};
+use crate::model::Lang;
 use crate::text::language;
 
 use super::pair::{Cut, side_by_side};
 use super::texts::Shown;
-use super::{Card, COPIES_IN_CLUSTER, Kind, PAIRS_IN_CLUSTER, Pair, Side};
+use super::words::{escaped, headline, label, name, percent, sure, thousands};
+use super::{COPIES_IN_CLUSTER, Card, Kind, PAIRS_IN_CLUSTER, Pair, Side};
 
 const STYLE: &str = include_str!("style.css");
 /// No script, no picture, no font, no frame, nothing from anywhere: only the style that stands here.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+const LEDE: &str = "What two texts have in common is marked. The most doubtful decisions come first: they are \
+    the ones worth a look.";
 
 pub(super) struct Page<'a> {
     pub(super) summary: &'a Summary,
@@ -44,12 +48,11 @@ impl Page<'_> {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>samestory: {} articles, {} told before</title>\n<style>\n{STYLE}{}</style>\n</head>\n\
              <body>\n<div class=\"wrap\">\n<header>\n<h1>{}</h1>\n\
-             <p class=\"lede\">{}</p>\n</header>\n",
+             <p class=\"lede\">{LEDE}</p>\n</header>\n",
             total.articles(),
             total.near + total.exact,
             self.filter_rules(),
             headline(total.articles(), total.near + total.exact),
-            "What two texts have in common is marked. The most doubtful decisions come first: they are the ones worth a look.",
         )?;
         self.tiles(out)?;
         self.filters(out)?;
@@ -109,7 +112,9 @@ impl Page<'_> {
             )?;
         }
         out.push_str("<details class=\"languages\"><summary>By language</summary>\n<table><tr><th>language</th><th>articles</th><th>unique</th><th>near</th><th>exact</th></tr>\n");
-        for (&language, counts) in &self.summary.languages {
+        let mut languages: Vec<_> = self.summary.languages.iter().collect();
+        languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
+        for &(&language, counts) in &languages {
             let cells = [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
             writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", name(language), cells.join("</td><td>"))?;
         }
@@ -142,10 +147,16 @@ impl Page<'_> {
         };
         if languages.len() > 1 {
             let all = std::iter::once(("all".to_owned(), "all".to_owned()));
-            let each = languages.iter().map(|&language| (language.code().to_owned(), name(language).to_owned()));
+            let each =
+                languages.iter().map(|&language| (language.code().to_owned(), name(language).to_owned()));
             group("Language", "l", &all.chain(each).collect::<Vec<_>>())?;
         }
-        let kinds = [("all", "everything"), ("near", "near"), ("exact", "word for word"), ("related", "not the same")];
+        let kinds = [
+            ("all", "everything"),
+            ("near", "near"),
+            ("exact", "word for word"),
+            ("related", "not the same"),
+        ];
         group("Show", "k", &kinds.map(|(value, label)| (value.to_owned(), label.to_owned())))?;
         out.push_str("</div>\n");
         Ok(())
@@ -189,9 +200,9 @@ impl Page<'_> {
             self.pair(out, pair)?;
         }
         for pair in pairs.by_ref().take(PAIRS_IN_CLUSTER - 1) {
-            write!(
+            writeln!(
                 out,
-                "<details class=\"further\"><summary>{}, {}: <bdi>{}</bdi></summary>\n",
+                "<details class=\"further\"><summary>{}, {}: <bdi>{}</bdi></summary>",
                 label(pair.kind).1,
                 sure(pair.confidence),
                 escaped(&self.title(&pair.new), Cut::Title)
@@ -212,8 +223,15 @@ impl Page<'_> {
 
     fn copies(&self, out: &mut String, card: &Card<'_>) -> fmt::Result {
         let count = card.copies.len();
-        let what = if count == 1 { "The same, word for word:".to_owned() } else { format!("{count} times the same, word for word:") };
-        writeln!(out, "<p class=\"facts\"><span class=\"badge exact\">exact</span> {what}</p><ul class=\"copies\">")?;
+        let what = if count == 1 {
+            "The same, word for word:".to_owned()
+        } else {
+            format!("{count} times the same, word for word:")
+        };
+        writeln!(
+            out,
+            "<p class=\"facts\"><span class=\"badge exact\">exact</span> {what}</p><ul class=\"copies\">"
+        )?;
         for pair in card.copies.iter().take(COPIES_IN_CLUSTER) {
             write!(out, "<li>{}", self.line(&pair.new))?;
             if card.pairs.is_empty() || card.pairs[0].old.id != pair.old.id {
@@ -250,14 +268,19 @@ impl Page<'_> {
             sure(pair.confidence),
             percent(pair.similarity),
             match pair.kind {
-                Kind::Near | Kind::Partial => format!("<span>{} of the later text stands in the earlier one</span>", percent(pair.containment)),
+                Kind::Near | Kind::Partial => format!(
+                    "<span>{} of the later text stands in the earlier one</span>",
+                    percent(pair.containment)
+                ),
                 Kind::Exact | Kind::SameTemplate | Kind::Extends => String::new(),
             },
         )?;
         let (old, new) = (self.texts.get(&pair.old), self.texts.get(&pair.new));
         let texts = match (old, new) {
             (Some(old), Some(new)) => side_by_side(&old.text, &new.text, language::row(pair.language)),
-            (old, new) => [old, new].map(|shown| shown.map_or(GONE.to_owned(), |shown| escaped(&shown.text, Cut::Text))),
+            (old, new) => {
+                [old, new].map(|shown| shown.map_or(GONE.to_owned(), |shown| escaped(&shown.text, Cut::Text)))
+            }
         };
         out.push_str("<div class=\"pair\">\n");
         for ((side, text), when) in [&pair.old, &pair.new].into_iter().zip(texts).zip(["earlier", "later"]) {
@@ -280,7 +303,8 @@ impl Page<'_> {
 
     fn heading(&self, side: &Side, when: &str) -> String {
         let shown = self.texts.get(side);
-        let mut parts = vec![when.to_owned(), format!("<bdi>{}</bdi>", escaped(side.id.as_str(), Cut::Title))];
+        let mut parts =
+            vec![when.to_owned(), format!("<bdi>{}</bdi>", escaped(side.id.as_str(), Cut::Title))];
         if let Some(host) = shown.and_then(|shown| shown.host.as_deref()) {
             parts.push(format!("<bdi>{}</bdi>", escaped(host, Cut::Title)));
         }
@@ -292,87 +316,27 @@ impl Page<'_> {
 
     fn line(&self, side: &Side) -> String {
         let host = self.texts.get(side).and_then(|shown| shown.host.as_deref()).unwrap_or(side.id.as_str());
-        format!("<bdi>{}</bdi> <span class=\"more\"><bdi>{}</bdi></span>", self.linked(side), escaped(host, Cut::Title))
+        format!(
+            "<bdi>{}</bdi> <span class=\"more\"><bdi>{}</bdi></span>",
+            self.linked(side),
+            escaped(host, Cut::Title)
+        )
     }
 
     /// The headline, as a link where the address is one that a browser may be sent to.
     fn linked(&self, side: &Side) -> String {
         let title = escaped(&self.title(side), Cut::Title);
         let url = self.texts.get(side).and_then(|shown| shown.url.as_deref());
-        match url.filter(|url| url.len() < 2048 && (url.starts_with("https://") || url.starts_with("http://"))) {
-            Some(url) => format!("<a rel=\"noopener noreferrer nofollow\" href=\"{}\">{title}</a>", escaped(url, Cut::Text)),
+        match url
+            .filter(|url| url.len() < 2048 && (url.starts_with("https://") || url.starts_with("http://")))
+        {
+            Some(url) => format!(
+                "<a rel=\"noopener noreferrer nofollow\" href=\"{}\">{title}</a>",
+                escaped(url, Cut::Text)
+            ),
             None => title,
         }
     }
 }
 
 const GONE: &str = "<span class=\"more\">The text could not be read again.</span>";
-
-fn headline(articles: u64, copies: u64) -> String {
-    match (articles, copies) {
-        (0, _) => "No articles".to_owned(),
-        (_, 0) => format!("{} articles, all of them new", thousands(articles)),
-        (_, 1) => format!("1 of {} articles was told before", thousands(articles)),
-        _ => format!("{} of {} articles were told before", thousands(copies), thousands(articles)),
-    }
-}
-
-fn label(kind: Kind) -> (&'static str, &'static str) {
-    match kind {
-        Kind::Near => ("near", "near-duplicate"),
-        Kind::Partial => ("partial", "partial copy"),
-        Kind::Exact => ("exact", "exact"),
-        Kind::SameTemplate => ("template", "same template, other facts"),
-        Kind::Extends => ("extends", "extends the earlier text"),
-    }
-}
-
-fn name(language: Lang) -> &'static str {
-    if language == Lang::UND { "unknown language" } else { language::row(language).name }
-}
-
-fn percent(share: Share) -> String {
-    format!("{:.0} %", share.get() * 100.0)
-}
-
-fn sure(confidence: Share) -> String {
-    // A hundred per cent would be a promise.
-    format!("{:.0} % sure", (confidence.get() * 100.0).min(99.0))
-}
-
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// Text from outside, fit to stand anywhere in the page.
-pub(super) fn escaped(text: &str, cut: Cut) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars().take(cut.length()) {
-        push_escaped(&mut safe, c);
-    }
-    if text.chars().nth(cut.length()).is_some() {
-        safe.push('…');
-    }
-    safe
-}
-
-pub(super) fn push_escaped(safe: &mut String, c: char) {
-    match c {
-        '&' => safe.push_str("&amp;"),
-        '<' => safe.push_str("&lt;"),
-        '>' => safe.push_str("&gt;"),
-        '"' => safe.push_str("&quot;"),
-        '\'' => safe.push_str("&#39;"),
-        '\n' => safe.push('\n'),
-        c if c.is_control() => safe.push(' '),
-        c => safe.push(c),
-    }
-}

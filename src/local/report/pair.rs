@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::text::language::Language;
 use crate::text::passages::common_passages;
 
-use super::page::{push_escaped, thousands};
+use super::words::{push_escaped, thousands};
 
 /// How much of a text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

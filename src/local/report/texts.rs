@@ -81,7 +81,9 @@ impl Texts {
             }
             let source = Source::File(Path::new(file).to_path_buf());
             let Ok(bytes) = source.open(&Arc::new(AtomicU64::new(0))) else { continue };
-            let Ok(mut records) = Records::new(&source, bytes, reading.format, reading.limit) else { continue };
+            let Ok(mut records) = Records::new(&source, bytes, reading.format, reading.limit) else {
+                continue;
+            };
             while let (false, Ok(Some(record))) = (lines.is_empty(), records.next()) {
                 // Several records may start on one line; the id tells them apart.
                 while lines.first_key_value().is_some_and(|(&line, _)| line < record.line) {
@@ -106,7 +108,9 @@ fn show(
 ) {
     let Ok(record) = json::Record::parse(bytes) else { return };
     // Named by its line or by itself: only who was judged is looked for.
-    let by_line = || sides.first().map(|side| side.id.as_str().to_owned()).filter(|id| id.ends_with(&format!(":{line}")));
+    let by_line = || {
+        sides.first().map(|side| side.id.as_str().to_owned()).filter(|id| id.ends_with(&format!(":{line}")))
+    };
     let Ok(Event::Article(article)) = json::decode(&record, &reading.fields, by_line) else { return };
     if let Some(&side) = sides.iter().find(|side| side.id == article.id) {
         shown.insert(side.clone(), plain(*article, options));
@@ -115,7 +119,8 @@ fn show(
 
 fn plain(article: Article, options: &Options) -> Shown {
     let content_type = article.content_type.as_deref().and_then(ContentType::parse);
-    let text = text::plain(&article.body, content_type, options).map(|text| text.into_owned()).unwrap_or_default();
+    let text =
+        text::plain(&article.body, content_type, options).map(|text| text.into_owned()).unwrap_or_default();
     Shown {
         title: article.title,
         host: article.host,

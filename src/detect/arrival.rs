@@ -1,0 +1,234 @@
+//! How an article comes in: judged, tagged, stored.
+
+use std::collections::BTreeSet;
+
+use crate::event::{Flag, Tagged};
+use crate::model::{DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict};
+use crate::store::{Change, Document, Judgement, Outlet, Retention, StoreError, View};
+
+use super::LanguageSettings;
+use super::cluster::Home;
+use super::judge::Judged;
+use super::plan::Output;
+use super::planner::Planner;
+use super::prepare::Prepared;
+use super::times::{self, Timed};
+
+/// `last_seen` moves in this part of the retention: an article fetched every minute is not written every minute.
+const STEPS: u64 = 8;
+
+impl<V: View> Planner<'_, V> {
+    pub(super) fn article(
+        &mut self,
+        position: &Position,
+        time: Option<EventTime>,
+        article: Prepared,
+    ) -> Result<Vec<Output>, StoreError> {
+        self.stats.articles += 1;
+        let (language, settings) = (article.language, *self.engine.of(article.language));
+        let timed = self.arrive(language, article.fetched_at, time);
+        self.remove_overdue(language)?;
+        let mut left = self.leave_other_languages(&article)?;
+        if let Some(held) = self.held(language, &article.id)? {
+            if !self.is_live(&held) {
+                self.remove(&held)?;
+                self.stats.expired += 1;
+            } else if held.fingerprint.content == article.fingerprint.content {
+                return self.same_again(position, &article, timed, held, &settings);
+            } else {
+                self.remove(&held)?;
+                left.push((held.outlet, held.revision + 1));
+            }
+        }
+        self.judge_and_store(position, article, timed, &left, &settings)
+    }
+
+    /// Takes note of an article's time.
+    fn arrive(&mut self, language: Lang, fetched_at: Option<EventTime>, record: Option<EventTime>) -> Timed {
+        let counters = self.progress.languages.entry(language).or_default();
+        let skew = self.engine.settings().skew_millis;
+        let timed = times::event_time(fetched_at, record, counters.stream_time, skew);
+        if timed.told {
+            counters.stream_time = counters.stream_time.max(Some(timed.at));
+        }
+        timed
+    }
+
+    /// The same article, unchanged: that it was seen is all there is to remember, and not even that every time.
+    fn same_again(
+        &mut self,
+        position: &Position,
+        article: &Prepared,
+        timed: Timed,
+        held: Document,
+        settings: &LanguageSettings,
+    ) -> Result<Vec<Output>, StoreError> {
+        let cluster = self.touch(held.language, held.cluster)?.id.clone();
+        let canonical =
+            self.standing(held.language, held.cluster)?.map_or(held.id.clone(), |document| document.id);
+        let judged = Judged {
+            verdict: Verdict::ExactDuplicate,
+            match_type: Some(MatchType::SameArticle),
+            best: None,
+            similarity: Share::new(1.0),
+            containment: Share::new(1.0),
+            confidence: Share::new(1.0),
+            related: Vec::new(),
+            capped: false,
+            candidates: 0,
+            capped_buckets: 0,
+        };
+        let flags = self.flags(article, &judged, timed, false, settings);
+        let mut tagged =
+            self.tagged(position, article, &judged, Home { cluster, canonical }, held.revision, flags);
+        tagged.duplicate_of = Some(article.id.clone());
+        if let Retention::Millis(retention) = settings.retention {
+            let next = held.last_seen.millis().saturating_add_unsigned((retention / STEPS).max(1));
+            if timed.at.millis() >= next {
+                self.change(Change::Document(Box::new(Document { last_seen: timed.at, ..held })))?;
+            }
+        }
+        if !self.publishes(Some(timed.at)) {
+            self.stats.backfilled += 1;
+            return Ok(Vec::new());
+        }
+        Ok(vec![Output::Tagged(Box::new(tagged))])
+    }
+
+    fn judge_and_store(
+        &mut self,
+        position: &Position,
+        article: Prepared,
+        timed: Timed,
+        left: &[(Outlet, u32)],
+        settings: &LanguageSettings,
+    ) -> Result<Vec<Output>, StoreError> {
+        let (language, horizon) = (article.language, self.horizon(article.language));
+        let judged = self.engine.judge(&self.state, &article, horizon)?;
+        self.stats.candidates += judged.candidates;
+        self.stats.capped_buckets += judged.capped_buckets;
+        let number = self.next_number(language);
+        let expired = horizon.is_some_and(|horizon| timed.at <= horizon);
+        self.stats.arrived_expired += u64::from(expired);
+        let publishes = self.publishes(Some(timed.at));
+        self.stats.backfilled += u64::from(!publishes);
+        let outlet = judged.outlet();
+        let revision = left.iter().map(|&(_, revision)| revision).max().unwrap_or(0);
+        let flags = self.flags(&article, &judged, timed, expired, settings);
+        let (published_at, _) = times::published(article.published_at);
+        let mut document = Document {
+            number,
+            id: article.id.clone(),
+            language,
+            fingerprint: article.fingerprint.clone(),
+            title: article.title.clone(),
+            host: article.host.clone(),
+            url: article.url.clone(),
+            published_at,
+            event_time: timed.at,
+            last_seen: timed.at,
+            position: position.clone(),
+            cluster: number,
+            revision,
+            // What is not published leaves what was published where it stands.
+            outlet: match publishes {
+                true => outlet,
+                false => left.iter().map(|&(outlet, _)| outlet).max().unwrap_or(Outlet::None),
+            },
+            judgement: Judgement {
+                verdict: judged.verdict,
+                match_type: judged.match_type,
+                duplicate_of: judged.best.as_ref().map(|best| best.document.number),
+                similarity: judged.similarity,
+                confidence: judged.confidence,
+            },
+            flags: bits(&flags),
+        };
+        let home = match expired {
+            true => self.guest(&document, judged.best.as_ref(), settings)?,
+            false => self.settle(&mut document, judged.best.as_ref(), settings)?,
+        };
+        let tagged = self.tagged(position, &article, &judged, home, revision, flags);
+        if !publishes {
+            return Ok(Vec::new());
+        }
+        let mut outputs = vec![Output::Tagged(Box::new(tagged))];
+        let gone: BTreeSet<Outlet> = left.iter().map(|&(outlet, _)| outlet).collect();
+        let gone = gone.into_iter().filter(|&other| other != Outlet::None && other != outlet);
+        outputs.extend(gone.map(|outlet| Output::Null { id: article.id.clone(), outlet }));
+        Ok(outputs)
+    }
+
+    /// A number is used up even by an article that is not stored: a cluster id could name it.
+    fn next_number(&mut self, language: Lang) -> DocumentNumber {
+        let counters = self.progress.languages.entry(language).or_default();
+        let number = DocumentNumber(counters.next_number);
+        counters.next_number += 1;
+        number
+    }
+
+    /// All flags, ascending.
+    fn flags(
+        &mut self,
+        article: &Prepared,
+        judged: &Judged,
+        timed: Timed,
+        expired: bool,
+        settings: &LanguageSettings,
+    ) -> Vec<Flag> {
+        let clamped = timed.clamped || times::published(article.published_at).1;
+        self.stats.clamped_times += u64::from(clamped);
+        let review = self.engine.settings().review;
+        let own = [
+            (Flag::ShortText, (1..settings.rules.min_tokens).contains(&article.fingerprint.tokens)),
+            (Flag::ClampedTime, clamped),
+            (Flag::Capped, judged.capped),
+            (Flag::Expired, expired),
+            (Flag::Review, review.is_some_and(|(low, high)| (low..=high).contains(&judged.confidence))),
+        ];
+        let own = own.into_iter().filter(|&(_, raised)| raised).map(|(flag, _)| flag);
+        let mut flags: Vec<Flag> = article.flags.iter().copied().chain(own).collect();
+        flags.sort_unstable();
+        flags.dedup();
+        flags
+    }
+
+    fn tagged(
+        &self,
+        position: &Position,
+        article: &Prepared,
+        judged: &Judged,
+        home: Home,
+        revision: u32,
+        flags: Vec<Flag>,
+    ) -> Tagged {
+        let Home { cluster, canonical } = home;
+        Tagged {
+            id: article.id.clone(),
+            verdict: judged.verdict,
+            match_type: judged.match_type,
+            duplicate_of: judged.best.as_ref().map(|best| best.document.id.clone()),
+            similarity: judged.similarity,
+            containment: judged.containment,
+            confidence: judged.confidence,
+            cluster,
+            canonical_id: canonical,
+            revision,
+            language: article.language,
+            language_source: article.language_source,
+            related: judged.related.clone(),
+            flags,
+            config: self.engine.settings().config,
+            input: position.clone(),
+        }
+    }
+}
+
+/// Flags as a document keeps them.
+fn bits(flags: &[Flag]) -> u32 {
+    Flag::ALL
+        .iter()
+        .enumerate()
+        .filter(|(_, flag)| flags.contains(flag))
+        .fold(0, |bits, (at, _)| bits | 1 << at)
+}

@@ -1,0 +1,133 @@
+//! Which buckets exist, in memory: most buckets of a new article do not, and need not be looked for on disk.
+//!
+//! A blocked Bloom filter. It may say "perhaps" of a bucket that is empty, never "no" of one that is not.
+
+use crate::lsh::BandKey;
+use crate::model::Lang;
+
+/// Bits for each key: about one key in two hundred is looked for in vain.
+const BITS: usize = 12;
+/// Keys that the first segment has room for: six megabytes, of which few are touched while there are few keys.
+const LEAST: usize = 1 << 22;
+
+/// A block is one half of a cache line; each of its eight lanes has one bit of a key.
+type Block = [u32; 8];
+
+/// One bit for each lane, from odd multipliers (those of the Parquet format).
+fn mask(hash: u64) -> Block {
+    const SALT: Block = [
+        0x47b6_137b,
+        0x4497_4d91,
+        0x8824_ad5b,
+        0xa2b7_289d,
+        0x7054_95c7,
+        0x2df1_424b,
+        0x9efc_4947,
+        0x5c6b_fb31,
+    ];
+    SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
+}
+
+/// Hash of a bucket of a language. Some bands have small numbers for hashes, so all bits are mixed.
+fn mixed(language: Lang, key: BandKey) -> u64 {
+    let code = language.code().bytes().fold(u64::from(key.band), |code, byte| code << 8 | u64::from(byte));
+    let mut hash = key.hash ^ code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ hash >> 31
+}
+
+struct Segment {
+    blocks: Vec<Block>,
+    room: usize,
+}
+
+impl Segment {
+    fn new(room: usize) -> Segment {
+        Segment { blocks: vec![[0; 8]; (room * BITS).div_ceil(256)], room }
+    }
+
+    fn block(&self, hash: u64) -> usize {
+        // The high half chooses the block, the low half the bits.
+        (((hash >> 32) * self.blocks.len() as u64) >> 32) as usize
+    }
+
+    fn insert(&mut self, hash: u64) {
+        let at = self.block(hash);
+        self.blocks[at].iter_mut().zip(mask(hash)).for_each(|(lane, bit)| *lane |= bit);
+        self.room = self.room.saturating_sub(1);
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        let block = &self.blocks[self.block(hash)];
+        block.iter().zip(mask(hash)).fold(true, |all, (lane, bit)| all & (lane & bit != 0))
+    }
+}
+
+/// Buckets that may exist. It grows by segments. Each adds its own errors, so each is three times as large as all
+/// before it and they stay few.
+pub(super) struct Filter {
+    segments: Vec<Segment>,
+    keys: usize,
+}
+
+impl Filter {
+    /// With room for so many keys.
+    pub(super) fn new(room: usize) -> Filter {
+        Filter { segments: vec![Segment::new(room.max(LEAST))], keys: 0 }
+    }
+
+    pub(super) fn insert(&mut self, language: Lang, key: BandKey) {
+        let hash = mixed(language, key);
+        self.keys += 1;
+        match self.segments.last_mut() {
+            Some(last) if last.room > 0 => last.insert(hash),
+            _ => {
+                let mut next = Segment::new(3 * self.keys);
+                next.insert(hash);
+                self.segments.push(next);
+            }
+        }
+    }
+
+    pub(super) fn contains(&self, language: Lang, key: BandKey) -> bool {
+        let hash = mixed(language, key);
+        self.segments.iter().rev().any(|segment| segment.contains(hash))
+    }
+
+    /// How many keys were put in, those that have gone since among them.
+    pub(super) fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// All that is in either.
+    pub(super) fn join(&mut self, mut other: Filter) {
+        self.keys += other.keys;
+        // The last segment is the one with room.
+        other.segments.append(&mut self.segments);
+        self.segments = other.segments;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: u64) -> BandKey {
+        BandKey { band: (n % 40) as u16, hash: n }
+    }
+
+    #[test]
+    fn it_never_denies_what_is_there_and_seldom_affirms_what_is_not() {
+        let mut filter = Filter::new(0);
+        let count = LEAST as u64 * 3 / 2;
+        let mut other = Filter::new(0);
+        (0..count).for_each(|n| filter.insert(Lang::UND, key(n)));
+        other.insert(Lang::UND, key(count));
+        filter.join(other);
+        assert_eq!(filter.keys() as u64, count + 1);
+        assert!((0..=count).all(|n| filter.contains(Lang::UND, key(n))));
+        let wrong = (2 * count..3 * count).filter(|&n| filter.contains(Lang::UND, key(n))).count();
+        assert!(wrong as u64 * 100 < count, "{wrong} of {count}");
+    }
+}

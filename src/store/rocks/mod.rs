@@ -1,0 +1,361 @@
+//! State in RocksDB, one database per partition. The only place that names the library.
+//!
+//! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
+//! position is a row like any other. Opening never wipes.
+
+mod filter;
+mod open;
+mod sieve;
+mod upkeep;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, ReadOptions, WriteBatch};
+
+use crate::lsh::BandKey;
+use crate::model::Lang;
+
+use super::change::Change;
+use super::key::{self, BUCKET, Family};
+use super::overlay::{Laid, Overlay, Pending};
+use super::postings::Postings;
+use super::rows::{Order, Page, Rows, Span, Visit};
+use super::{Committed, Store, StoreError};
+
+pub use open::{Budget, RocksOptions};
+pub use upkeep::{Inspection, LanguageInspection, Rebanded};
+
+/// State in a directory.
+pub struct Rocks {
+    // Dropped first: the scan reads the store.
+    scan: sieve::Scan,
+    reader: RocksReader,
+    options: RocksOptions,
+    /// Why a batch is missing. A later one on top of that would be a state that no log ever had.
+    broken: Option<StoreError>,
+}
+
+/// Reads a store from other threads while it is worked on. Each call sees some whole number of batches; two calls
+/// may see different ones.
+#[derive(Clone)]
+pub struct RocksReader(Arc<Opened>);
+
+struct Opened {
+    db: DB,
+    place: String,
+    postings: Postings,
+    sieve: sieve::Sieve,
+    version: AtomicU64,
+}
+
+impl Rocks {
+    /// Opens the state in a directory, or makes it where there is none.
+    ///
+    /// # Errors
+    /// Nothing is ever wiped: see [`StoreError`] for what to do about each. In particular
+    /// [`StoreError::OtherBands`] can be resolved by [`Rocks::reband`].
+    pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
+        let reader = RocksReader(Arc::new(open::open(directory, options)?));
+        Ok(Rocks { scan: sieve::Scan::start(reader.clone()), reader, options: options.clone(), broken: None })
+    }
+
+    /// Waits until the filter of buckets is complete. Nothing needs this but measurements: until then look-ups are
+    /// slower, and say the same.
+    pub fn wait_for_filter(&mut self) {
+        self.scan.wait();
+    }
+
+    /// A view for other threads. The directory stays in use until the last of them is gone.
+    pub fn reader(&self) -> RocksReader {
+        self.reader.clone()
+    }
+
+    fn opened(&self) -> &Opened {
+        &self.reader.0
+    }
+
+    fn write(&self, batch: WriteBatch) -> Result<(), StoreError> {
+        let opened = self.opened();
+        opened.db.write_opt(batch, &open::writing(self.options.ahead)).map_err(|error| opened.failure(&error))
+    }
+
+    fn write_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+        let next = proof.covers(self.options.ahead, self.place())?;
+        let pending = laid.pending(self)?;
+        // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
+        for &language in pending.bands.keys() {
+            self.ensure_language(language)?;
+        }
+        let batch = self.batch(&pending, next)?;
+        // Before it is written: a bucket must never be there without the filter knowing.
+        self.opened().sieve.insert(pending.buckets());
+        self.write(batch)?;
+        self.opened().version.fetch_add(1, Ordering::Relaxed);
+        if self.opened().sieve.is_stale(self.opened()) {
+            self.scan = sieve::Scan::start(self.reader());
+        }
+        Ok(())
+    }
+
+    fn batch(&self, pending: &Pending, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {
+        let opened = self.opened();
+        let mut batch = WriteBatch::with_capacity_bytes(pending.bytes);
+        for (&language, bands) in &pending.bands {
+            let family = opened.existing(Family::Bands(language))?;
+            for (key, there) in bands {
+                if *there { batch.put_cf(&family, key, []) } else { batch.delete_cf(&family, key) }
+            }
+        }
+        for (&family, rows) in &pending.rows {
+            let family = opened.existing(family)?;
+            for (key, value) in rows {
+                match value {
+                    Some(value) => batch.put_cf(&family, key, value),
+                    None => batch.delete_cf(&family, key),
+                }
+            }
+        }
+        if let Some(next) = changelog_next {
+            batch.put_cf(&opened.existing(Family::Meta)?, key::CHANGELOG, next.to_be_bytes());
+        }
+        Ok(batch)
+    }
+}
+
+impl Store for Rocks {
+    fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError> {
+        for family in Family::of(language) {
+            self.opened().create(family, &self.options)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+        let mut overlay = Overlay::new(&*self);
+        let laid = changes.iter().try_for_each(|change| overlay.lay(change)).map(|()| overlay.into_laid());
+        match laid {
+            Ok(laid) => self.apply_laid(laid, proof),
+            Err(error) => Err(self.broken.get_or_insert(error).clone()),
+        }
+    }
+
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+        match self.broken {
+            None => self.write_laid(laid, proof).map_err(|error| self.broken.insert(error).clone()),
+            Some(ref error) => Err(error.clone()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.opened().flush()
+    }
+}
+
+impl Opened {
+    fn family(&self, family: Family) -> Option<Arc<BoundColumnFamily<'_>>> {
+        self.db.cf_handle(&family.name())
+    }
+
+    fn existing(&self, family: Family) -> Result<Arc<BoundColumnFamily<'_>>, StoreError> {
+        self.family(family).ok_or_else(|| StoreError::Corrupt {
+            place: self.place.clone(),
+            detail: format!("column family {} is missing", family.name()),
+        })
+    }
+
+    fn create(&self, family: Family, options: &RocksOptions) -> Result<(), StoreError> {
+        if self.family(family).is_some() {
+            return Ok(());
+        }
+        let created = self.db.create_cf(family.name(), &open::family_options(family, options));
+        created.map_err(|error| self.failure(&error))
+    }
+
+    /// The families that exist: the common ones, then a pair for each language.
+    fn families(&self) -> Vec<Family> {
+        let languages = self.languages().into_iter().flat_map(Family::of);
+        Family::COMMON.into_iter().chain(languages).filter(|&family| self.family(family).is_some()).collect()
+    }
+
+    fn languages(&self) -> Vec<Lang> {
+        let mut languages: Vec<Lang> = crate::text::language::LANGUAGES.iter().map(|row| row.lang).collect();
+        languages.retain(|&language| self.family(Family::Documents(language)).is_some());
+        languages.sort_unstable();
+        languages
+    }
+
+    /// Flushes every family by name: together they are a consistent state, and only those that are named are.
+    fn flush(&self) -> Result<(), StoreError> {
+        let families: Vec<_> = self.families().into_iter().filter_map(|family| self.family(family)).collect();
+        let families: Vec<&Arc<BoundColumnFamily<'_>>> = families.iter().collect();
+        let mut options = FlushOptions::default();
+        options.set_wait(true);
+        self.db.flush_cfs_opt(&families, &options).map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &rocksdb::Error) -> StoreError {
+        failure(&self.place, error)
+    }
+}
+
+/// What to do about an error. A kind that the library does not know is taken for damage, never for "not there".
+fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
+    let (place, detail) = (place.to_owned(), error.to_string());
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| detail.contains(phrase));
+    match error.kind() {
+        ErrorKind::Corruption | ErrorKind::Unknown | ErrorKind::NotFound => {
+            StoreError::Corrupt { place, detail }
+        }
+        ErrorKind::IOError if says(&["lock file", "lock hold"]) => StoreError::InUse { place },
+        ErrorKind::IOError if says(&["No space left", "quota exceeded", "File too large"]) => {
+            StoreError::Full { place, detail }
+        }
+        _ => StoreError::Unusable { place, detail },
+    }
+}
+
+impl Rows for RocksReader {
+    fn place(&self) -> &str {
+        &self.0.place
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
+    fn postings(&self) -> &Postings {
+        &self.0.postings
+    }
+
+    fn languages(&self) -> Vec<Lang> {
+        self.0.languages()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(family) = self.0.family(family) else { return Ok(None) };
+        self.0.db.get_cf(&family, key).map_err(|error| self.0.failure(&error))
+    }
+
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(handle) = self.0.family(family) else { return Ok(()) };
+        let mut options = ReadOptions::default();
+        // Inside one bucket the filters help; anywhere else they would hide rows.
+        if in_one_bucket(family, span) && order == Order::Ascending {
+            options.set_prefix_same_as_start(true);
+        } else {
+            options.set_total_order_seek(true);
+        }
+        options.set_iterate_lower_bound(span.from.clone());
+        if let Some(to) = &span.to {
+            options.set_iterate_upper_bound(to.clone());
+        }
+        let mut rows = self.0.db.raw_iterator_cf_opt(&handle, options);
+        match order {
+            Order::Ascending => rows.seek(&span.from),
+            Order::Descending => rows.seek_to_last(),
+        }
+        while let Some((key, value)) = rows.item() {
+            if visit(key, value).is_break() {
+                return Ok(());
+            }
+            match order {
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.prev(),
+            }
+        }
+        // An iterator that ends may have failed: then what was seen is not all.
+        rows.status().map_err(|error| self.0.failure(&error))
+    }
+
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let (Some(handle), [_, _, ..]) = (self.0.family(family), keys) else {
+            return keys.iter().map(|key| self.get(family, key)).collect();
+        };
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|&at| &keys[at]);
+        let sorted = order.iter().map(|&at| &keys[at]);
+        let found = self.0.db.batched_multi_get_cf(&handle, sorted, true);
+        let mut values = vec![None; keys.len()];
+        for (at, value) in order.into_iter().zip(found) {
+            values[at] = value.map_err(|error| self.0.failure(&error))?.map(|value| value.to_vec());
+        }
+        Ok(values)
+    }
+
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+        let mut pages = vec![Page::default(); keys.len()];
+        let Some(family) = self.0.family(Family::Bands(language)) else { return Ok(pages) };
+        let mut order = self.0.sieve.perhaps(language, keys);
+        if order.is_empty() {
+            return Ok(pages);
+        }
+        // In key order one iterator meets each block once.
+        order.sort_unstable_by_key(|&at| keys[at]);
+        let mut options = ReadOptions::default();
+        options.set_prefix_same_as_start(true);
+        let mut rows = self.0.db.raw_iterator_cf_opt(&family, options);
+        for at in order {
+            let bucket = key::bucket(keys[at]);
+            rows.seek(bucket);
+            while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
+                if pages[at].numbers.len() == cap {
+                    pages[at].more = true;
+                    break;
+                }
+                let (_, number) = key::decode_posting(key).map_err(|error| {
+                    StoreError::damaged(&self.0.place, &Family::Bands(language).name(), &error)
+                })?;
+                pages[at].numbers.push(number);
+                rows.next();
+            }
+            rows.status().map_err(|error| self.0.failure(&error))?;
+        }
+        Ok(pages)
+    }
+}
+
+fn in_one_bucket(family: Family, span: &Span) -> bool {
+    let bucket = matches!(family, Family::Bands(_)).then(|| span.from.get(..BUCKET)).flatten();
+    bucket.is_some_and(|bucket| Span::prefix(bucket).to == span.to)
+}
+
+impl Rows for Rocks {
+    fn place(&self) -> &str {
+        self.reader.place()
+    }
+    fn version(&self) -> u64 {
+        self.reader.version()
+    }
+    fn postings(&self) -> &Postings {
+        self.reader.postings()
+    }
+    fn languages(&self) -> Vec<Lang> {
+        self.reader.languages()
+    }
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.reader.get(family, key)
+    }
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.reader.scan(family, span, order, visit)
+    }
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.reader.get_many(family, keys)
+    }
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+        self.reader.buckets(language, keys, cap)
+    }
+}

@@ -1,0 +1,222 @@
+//! Opening: the directory, the families, the settings of each, and the check of what the store was made with.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LruCacheOptions,
+    Options, SliceTransform, WriteBufferManager, WriteOptions,
+};
+
+use super::{Opened, failure};
+use crate::store::key::{self, BUCKET, Family};
+use crate::store::{Ahead, Format, Postings, StoreError};
+
+/// Memory that all stores of the process share.
+#[derive(Clone)]
+pub struct Budget {
+    cache: Cache,
+    write_buffers: WriteBufferManager,
+}
+
+impl Budget {
+    /// So many bytes for blocks read, of which write buffers may take so many.
+    pub fn new(cache: usize, write_buffers: usize) -> Budget {
+        let mut options = LruCacheOptions::default();
+        options.set_capacity(cache);
+        // Few shards: what is larger than one is never kept.
+        options.set_num_shard_bits(3);
+        let cache = Cache::new_lru_cache_opts(&options);
+        // Never stall: with many families a stalled writer can wait for a flush that waits for it.
+        let write_buffers =
+            WriteBufferManager::new_write_buffer_manager_with_cache(write_buffers, false, cache.clone());
+        Budget { cache, write_buffers }
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::new(256 << 20, 128 << 20)
+    }
+}
+
+/// How to open a store.
+#[derive(Clone)]
+pub struct RocksOptions {
+    /// How documents are posted; a store made with other ones is refused.
+    pub postings: Postings,
+    /// What makes it whole after a crash; with a changelog it keeps no log of its own.
+    pub ahead: Ahead,
+    /// Memory shared with the other stores.
+    pub budget: Budget,
+    /// Bytes that a family collects before they are written down.
+    pub write_buffer: usize,
+    /// Files kept open, of the process's limit.
+    pub open_files: i32,
+}
+
+impl RocksOptions {
+    /// The usual sizes.
+    pub fn new(postings: Postings, ahead: Ahead, budget: Budget) -> RocksOptions {
+        RocksOptions { postings, ahead, budget, write_buffer: 16 << 20, open_files: 512 }
+    }
+}
+
+pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, StoreError> {
+    let format = Format::new(options.ahead, options.postings.clone());
+    let opened = open_unchecked(directory, options)?;
+    let meta = opened.existing(Family::Meta)?;
+    match opened.db.get_cf(&meta, key::FORMAT).map_err(|error| opened.failure(&error))? {
+        Some(found) => format.accepts(&found, &opened.place)?,
+        None => {
+            opened.refuse_rows_without_a_format()?;
+            opened.put_format(&format)?;
+        }
+    }
+    drop(meta);
+    // A crash can fall between the two families of a language.
+    for language in opened.languages() {
+        for family in Family::of(language) {
+            opened.create(family, options)?;
+        }
+    }
+    Ok(opened)
+}
+
+/// Opens without asking what the store was made with.
+pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result<Opened, StoreError> {
+    let place = directory.display().to_string();
+    let exists = prepare(directory, &place)?;
+    let mut settings = database_options(options);
+    settings.create_if_missing(!exists);
+    let mut families: BTreeSet<Family> = Family::COMMON.into();
+    if exists {
+        let names = DB::list_cf(&settings, directory).map_err(|error| failure(&place, &error))?;
+        for name in names.iter().filter(|name| *name != "default") {
+            families.insert(Family::from_name(name).map_err(|error| StoreError::Foreign {
+                place: place.clone(),
+                what: "column family",
+                found: format!("{name:?} ({error})"),
+                expected: "only those of this version".into(),
+                remedy: "use the version of samestory that made it, or run `samestory state rebuild`",
+            })?);
+        }
+    }
+    let descriptors = families
+        .into_iter()
+        .map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(family, options)));
+    let db = DB::open_cf_descriptors(&settings, directory, descriptors)
+        .map_err(|error| failure(&place, &error))?;
+    Ok(Opened {
+        db,
+        place,
+        postings: options.postings.clone(),
+        sieve: super::sieve::Sieve::default(),
+        version: 0.into(),
+    })
+}
+
+/// Makes the directory, and tells whether a store is in it. Anything that might be one and is not is refused.
+fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
+    let unusable = |detail: String| StoreError::Unusable { place: place.into(), detail };
+    if directory.exists() && !directory.is_dir() {
+        return Err(unusable("it is not a directory".into()));
+    }
+    std::fs::create_dir_all(directory).map_err(|error| unusable(error.to_string()))?;
+    let entries = std::fs::read_dir(directory).map_err(|error| unusable(error.to_string()))?;
+    let mut strangers = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(|error| unusable(error.to_string()))?.file_name();
+        if name == "CURRENT" {
+            return Ok(true);
+        }
+        // Left by a start that was cut off before the store existed, or by the file system.
+        let harmless = ["LOCK", "LOG", "IDENTITY", "MANIFEST", "OPTIONS", "lost+found"];
+        let temporary = Path::new(&name).extension() == Some(OsStr::new("dbtmp"));
+        if !temporary && !harmless.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            strangers.push(name);
+        }
+    }
+    let data = |name: &&std::ffi::OsString| {
+        Path::new(name).extension().is_some_and(|extension| extension == "sst" || extension == "log")
+    };
+    match (strangers.iter().find(data), strangers.first()) {
+        (Some(data), _) => Err(StoreError::Corrupt {
+            place: place.into(),
+            detail: format!("{} is there, but the file CURRENT is not", data.display()),
+        }),
+        (None, Some(stranger)) => Err(unusable(format!(
+            "it holds {}, which is not state; choose an empty directory",
+            stranger.display()
+        ))),
+        (None, None) => Ok(false),
+    }
+}
+
+impl Opened {
+    /// A store that has rows knows what it was made with: the first thing written is that.
+    fn refuse_rows_without_a_format(&self) -> Result<(), StoreError> {
+        for family in self.families() {
+            let mut rows = self.db.raw_iterator_cf(&self.existing(family)?);
+            rows.seek_to_first();
+            rows.status().map_err(|error| self.failure(&error))?;
+            if rows.valid() {
+                let detail = format!("{} has rows, but there is no meta format", family.name());
+                return Err(StoreError::Corrupt { place: self.place.clone(), detail });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down what the store is made with, and sees to it that it stays.
+    pub(super) fn put_format(&self, format: &Format) -> Result<(), StoreError> {
+        let meta = self.existing(Family::Meta)?;
+        let put = self.db.put_cf_opt(&meta, key::FORMAT, format.encode(), &writing(format.ahead));
+        put.map_err(|error| self.failure(&error))?;
+        self.flush()
+    }
+}
+
+/// Where the changelog is the log, RocksDB keeps none.
+pub(super) fn writing(ahead: Ahead) -> WriteOptions {
+    let mut options = WriteOptions::default();
+    options.disable_wal(matches!(ahead, Ahead::Changelog { .. }));
+    options
+}
+
+fn database_options(options: &RocksOptions) -> Options {
+    let mut settings = Options::default();
+    settings.create_missing_column_families(true);
+    // Without this a crash leaves each family at another moment: the position ahead of its rows, or behind.
+    settings.set_atomic_flush(true);
+    settings.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+    settings.set_write_buffer_manager(&options.budget.write_buffers);
+    settings.set_max_open_files(options.open_files);
+    settings.set_max_background_jobs(2);
+    settings.set_keep_log_file_num(4);
+    settings.set_max_log_file_size(4 << 20);
+    settings
+}
+
+pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options {
+    let mut settings = Options::default();
+    settings.set_write_buffer_size(options.write_buffer);
+    settings.set_compression_type(DBCompressionType::Lz4);
+    settings.set_bottommost_compression_type(DBCompressionType::Zstd);
+    settings.set_level_compaction_dynamic_level_bytes(true);
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&options.budget.cache);
+    table.set_bloom_filter(10.0, false);
+    table.set_format_version(6);
+    // Filters stay with their tables: in the cache, one larger than a shard would be read again at every look-up.
+    table.set_cache_index_and_filter_blocks(false);
+    if let Family::Bands(_) = family {
+        // Buckets are looked up by prefix, rows never.
+        settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
+        settings.set_memtable_prefix_bloom_ratio(0.1);
+        table.set_whole_key_filtering(false);
+    }
+    settings.set_block_based_table_factory(&table);
+    settings
+}

@@ -1,0 +1,308 @@
+//! What an operator does to a store: look at it, compact it, make its postings anew.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use rocksdb::{BottommostLevelCompaction, CompactOptions, WriteBatch, properties};
+
+use super::open::{RocksOptions, family_options, open_unchecked, writing};
+use super::{Opened, Rocks, RocksReader};
+use crate::model::Lang;
+use crate::store::change::document_postings;
+use crate::store::key::{self, Family};
+use crate::store::rows::{Order, Rows, Span};
+use crate::store::value::decode_document;
+use crate::store::view::View;
+use crate::store::{Format, Progress, StoreError};
+
+/// What is in a store.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// What it was made with.
+    pub format: Option<Format>,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Where the changelog is to be read from.
+    pub changelog_next: Option<u64>,
+    /// Language by language.
+    pub languages: Vec<LanguageInspection>,
+    /// Bytes on disk, of all families.
+    pub bytes: u64,
+}
+
+/// What is in a store of one language.
+#[derive(Clone, Debug)]
+pub struct LanguageInspection {
+    /// The language.
+    pub language: Lang,
+    /// How many documents, counted.
+    pub documents: u64,
+    /// How many clusters of two and more have been written down, counted.
+    pub clusters: u64,
+    /// How many postings, as RocksDB estimates.
+    pub postings: u64,
+    /// Bytes on disk of its documents and postings.
+    pub bytes: u64,
+}
+
+/// How far re-banding has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebanded {
+    /// The language.
+    pub language: Lang,
+    /// Documents posted so far.
+    pub documents: u64,
+    /// Documents there are.
+    pub of: u64,
+}
+
+impl RocksReader {
+    /// Sizes and counts.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn inspect(&self) -> Result<Inspection, StoreError> {
+        let format = self.format()?.map(|bytes| Format::decode(&bytes)).transpose();
+        let format = format.map_err(|error| self.damage(Family::Meta, "format", &error))?;
+        let languages = Rows::languages(self).into_iter().map(|language| {
+            let [documents, bands] = Family::of(language);
+            Ok(LanguageInspection {
+                language,
+                documents: self.count(Family::Expiry, &key::language_prefix(language))?,
+                clusters: self.count(Family::Clusters, &key::clusters(language))?,
+                postings: self.0.property(bands, properties::ESTIMATE_NUM_KEYS)?,
+                bytes: self.0.bytes(documents)? + self.0.bytes(bands)?,
+            })
+        });
+        Ok(Inspection {
+            format,
+            progress: self.progress()?,
+            changelog_next: self.changelog_next()?,
+            languages: languages.collect::<Result<_, _>>()?,
+            bytes: self.0.families().into_iter().map(|family| self.0.bytes(family)).sum::<Result<_, _>>()?,
+        })
+    }
+
+    fn count(&self, family: Family, prefix: &[u8]) -> Result<u64, StoreError> {
+        let mut count = 0;
+        self.scan(family, &Span::prefix(prefix), Order::Ascending, &mut |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+}
+
+impl Opened {
+    fn property(&self, family: Family, name: &rocksdb::properties::PropName) -> Result<u64, StoreError> {
+        let value = self.db.property_int_value_cf(&self.existing(family)?, name);
+        value.map(Option::unwrap_or_default).map_err(|error| self.failure(&error))
+    }
+
+    fn bytes(&self, family: Family) -> Result<u64, StoreError> {
+        self.property(family, properties::LIVE_SST_FILES_SIZE)
+    }
+}
+
+impl Rocks {
+    /// Flushes and rewrites everything, so that what was removed takes no more space.
+    ///
+    /// # Errors
+    /// It could not be done; what was there is still there.
+    pub fn compact(&mut self) -> Result<(), StoreError> {
+        let opened = self.opened();
+        opened.flush()?;
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
+        for family in opened.families() {
+            opened.db.compact_range_cf_opt(&opened.existing(family)?, None::<&[u8]>, None::<&[u8]>, &options);
+        }
+        // The library does not say how a compaction went; a full disk shows here.
+        match opened.property(Family::Meta, properties::BACKGROUND_ERRORS)? {
+            0 => Ok(()),
+            errors => Err(StoreError::Unusable {
+                place: opened.place.clone(),
+                detail: format!("{errors} compactions failed; its file LOG says why"),
+            }),
+        }
+    }
+
+    /// Makes all postings anew from the stored fingerprints, as the options say, and opens the store.
+    ///
+    /// If this is cut off, the store says so when it is opened, and doing it again begins at the beginning.
+    ///
+    /// # Errors
+    /// As [`Rocks::open`]; a store of another format or scheme cannot be re-banded.
+    pub fn reband(
+        directory: &Path,
+        options: &RocksOptions,
+        progress: &mut dyn FnMut(Rebanded),
+    ) -> Result<Rocks, StoreError> {
+        let wanted = Format::new(options.ahead, options.postings.clone());
+        let opened = open_unchecked(directory, options)?;
+        let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
+        match found.map_err(|error| opened.failure(&error))? {
+            // Nothing to make anew.
+            None => {}
+            Some(found) => match wanted.accepts(&found, &opened.place) {
+                Ok(()) => {}
+                Err(StoreError::OtherBands { .. }) => {
+                    // First of all it must be known that the postings are not to be trusted.
+                    opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
+                    let reader = RocksReader(std::sync::Arc::new(opened));
+                    for language in Rows::languages(&reader) {
+                        reader.reband_language(language, options, progress)?;
+                    }
+                    reader.0.flush()?;
+                    reader.0.put_format(&wanted)?;
+                }
+                Err(other) => return Err(other),
+            },
+        }
+        Rocks::open(directory, options)
+    }
+}
+
+impl RocksReader {
+    fn reband_language(
+        &self,
+        language: Lang,
+        options: &RocksOptions,
+        progress: &mut dyn FnMut(Rebanded),
+    ) -> Result<(), StoreError> {
+        /// Documents between two reports, which is also how many are written at once.
+        const STEP: u64 = 1000;
+        let opened = &*self.0;
+        let [documents, bands] = Family::of(language);
+        let of = self.count(Family::Expiry, &key::language_prefix(language))?;
+        if opened.family(bands).is_some() {
+            opened.db.drop_cf(&bands.name()).map_err(|error| opened.failure(&error))?;
+        }
+        let created = opened.db.create_cf(bands.name(), &family_options(bands, options));
+        created.map_err(|error| opened.failure(&error))?;
+        let handle = opened.existing(bands)?;
+        let writing = writing(options.ahead);
+        let (mut batch, mut done, mut outcome) = (WriteBatch::default(), 0u64, Ok(()));
+        let mut post = |key: &[u8], value: &[u8]| -> Result<(), StoreError> {
+            let document = decode_document(language, value)
+                .map_err(|error| self.damage(documents, &format!("{}", key.escape_ascii()), &error))?;
+            document_postings(&document, &options.postings)
+                .iter()
+                .for_each(|key| batch.put_cf(&handle, key, []));
+            done += 1;
+            if done.is_multiple_of(STEP) {
+                progress(Rebanded { language, documents: done, of });
+                let written = opened.db.write_opt(std::mem::take(&mut batch), &writing);
+                written.map_err(|error| opened.failure(&error))?;
+            }
+            Ok(())
+        };
+        self.scan(documents, &Span::all(), Order::Ascending, &mut |key, value| {
+            outcome = post(key, value);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        outcome?;
+        opened.db.write_opt(batch, &writing).map_err(|error| opened.failure(&error))?;
+        progress(Rebanded { language, documents: done, of });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprint::{LANES, fingerprint};
+    use crate::lsh::Banding;
+    use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Position, Share, Verdict};
+    use crate::store::{
+        Ahead, Budget, Change, Committed, Document, Judgement, Outlet, Posting, Postings, SimHashBands,
+        Store, verify,
+    };
+    use crate::text::language::LANGUAGES;
+
+    fn document(number: u64) -> Change {
+        let text = format!("the river {number} rises above its banks and the town of a thousand waits");
+        Change::Document(Box::new(Document {
+            number: DocumentNumber(number),
+            id: ArticleId::new(&format!("a{number}")).unwrap(),
+            language: Lang::UND,
+            fingerprint: fingerprint(&text, &LANGUAGES[0], 1),
+            title: None,
+            host: None,
+            url: None,
+            published_at: None,
+            event_time: EventTime::from_millis(0),
+            last_seen: EventTime::from_millis(0),
+            position: Position::File { file: Cut::new("a"), line: number },
+            cluster: DocumentNumber(0),
+            revision: 0,
+            outlet: Outlet::None,
+            judgement: Judgement {
+                verdict: Verdict::Unique,
+                match_type: None,
+                duplicate_of: None,
+                similarity: Share::new(0.0),
+                confidence: Share::new(1.0),
+            },
+            flags: 0,
+        }))
+    }
+
+    fn made(name: &str) -> (Rocks, std::path::PathBuf) {
+        let directory = std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()));
+        drop(std::fs::remove_dir_all(&directory));
+        let posting = Posting {
+            minhash: Banding::new(32, 4, LANES).ok(),
+            simhash: SimHashBands::None,
+            samples: 2,
+            shortest: 1,
+        };
+        let options = RocksOptions::new(Postings::new(posting), Ahead::Itself, Budget::new(1 << 20, 1 << 20));
+        (Rocks::open(&directory, &options).unwrap(), directory)
+    }
+
+    #[test]
+    fn nothing_is_applied_on_top_of_a_batch_that_failed() {
+        let (mut store, directory) = made("broken");
+        store.apply(&[document(0)], &Committed::attest_output()).unwrap();
+        store.opened().db.drop_cf("expiry").unwrap();
+        let failure = store.apply(&[document(1)], &Committed::attest_output()).unwrap_err();
+        // Whatever was wrong goes away, as a full disk does.
+        store.opened().create(Family::Expiry, &store.options).unwrap();
+        assert_eq!(store.apply(&[document(2)], &Committed::attest_output()), Err(failure));
+        assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
+    }
+
+    #[test]
+    fn a_row_too_many_or_too_few_is_found_in_every_family() {
+        let (mut store, directory) = made("verify");
+        store.apply(&[document(0), document(1)], &Committed::attest_output()).unwrap();
+        let sound = verify(&store).unwrap();
+        assert_eq!((sound.documents, sound.findings.len()), (2, 0));
+        let families =
+            Family::of(Lang::UND).into_iter().chain([Family::Ids, Family::Expiry, Family::Clusters]);
+        for family in families {
+            let opened = store.opened();
+            let handle = opened.existing(family).unwrap();
+            let mut rows = opened.db.raw_iterator_cf(&handle);
+            rows.seek_to_first();
+            let (key, value) = rows.item().map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap();
+            drop(rows);
+            opened.db.delete_cf(&handle, &key).unwrap();
+            let findings = verify(&store).unwrap().findings;
+            assert!(!findings.is_empty(), "a row of {} is gone and nobody noticed", family.name());
+            let mut other = key.clone();
+            *other.last_mut().unwrap() ^= 0x40;
+            opened.db.put_cf(&handle, &other, &value).unwrap();
+            let findings = verify(&store).unwrap().findings;
+            assert!(!findings.is_empty(), "a row of {} was replaced and nobody noticed", family.name());
+            opened.db.delete_cf(&handle, &other).unwrap();
+            opened.db.put_cf(&handle, &key, &value).unwrap();
+            assert_eq!(verify(&store).unwrap(), sound);
+        }
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
+    }
+}

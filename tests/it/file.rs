@@ -1,0 +1,402 @@
+//! `samestory file`, as a person runs it.
+
+use std::fs;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use serde_json::Value;
+
+use super::folder::{Folder, story, verdicts};
+
+/// Three articles: a text, another, and the first again.
+fn three() -> Vec<(&'static str, String)> {
+    vec![("a", story(1, "")), ("b", story(2, "")), ("c", story(1, ""))]
+}
+
+const EXPECTED: [&str; 3] = ["a unique -", "b unique -", "c exact-duplicate a"];
+
+fn ndjson(articles: &[(&str, String)]) -> String {
+    articles.iter().map(|(id, text)| format!("{{\"id\":\"{id}\",\"body\":{text:?}}}\n")).collect()
+}
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zst(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+#[test]
+fn the_same_articles_in_every_format() {
+    let folder = Folder::new("formats");
+    let lines = ndjson(&three());
+    let array = format!("[\n  {}\n]\n", lines.trim().replace('\n', ",\n  "));
+    let pretty =
+        lines.replace("{\"id\"", "{\n  \"id\"").replace(",\"body\"", ",\n  \"body\"").replace("}\n", "\n}\n");
+    let rows = |separator: &str| -> String {
+        let row = |(id, text): &(&str, String)| format!("{id}{separator}\"{text}\"\r\n");
+        format!("Id{separator}Article Body\r\n{}", three().iter().map(row).collect::<String>())
+    };
+    let twice = [
+        gz(lines.lines().next().unwrap().as_bytes()),
+        gz(b"\n"),
+        gz(lines.split_once('\n').unwrap().1.as_bytes()),
+    ];
+    let frames = [
+        zst(&lines.as_bytes()[..10]),
+        vec![0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3],
+        zst(&lines.as_bytes()[10..]),
+    ];
+    let files: [(&str, Vec<u8>); 14] = [
+        ("a.ndjson", lines.clone().into_bytes()),
+        ("bom.jsonl", [b"\xef\xbb\xbf", lines.as_bytes()].concat()),
+        ("crlf.ndjson", lines.replace('\n', "\r\n").into_bytes()),
+        ("no-end.ndjson", lines.trim_end().into()),
+        ("gaps.ndjson", lines.replace('\n', "\n\n  \n").into_bytes()),
+        ("a.json", array.clone().into_bytes()),
+        ("flat.json", array.replace('\n', "").into_bytes()),
+        ("stream.json", pretty.into_bytes()),
+        ("a.csv", rows(",").into_bytes()),
+        ("semicolon.csv", [b"\xef\xbb\xbf", rows(";").as_bytes()].concat()),
+        ("a.tsv", rows("\t").into_bytes()),
+        ("members.ndjson.gz", twice.concat()),
+        ("frames.zst", frames.concat()),
+        ("array.json.gz", gz(array.as_bytes())),
+    ];
+    for (name, bytes) in files {
+        folder.write(name, &bytes);
+        let said = folder.run(&["file", name]);
+        assert_eq!(verdicts(&said.stdout), EXPECTED, "{name}: {}", said.stderr);
+        let said = folder.pipe(&["file", "-"], &bytes);
+        assert_eq!(verdicts(&said.stdout), EXPECTED, "{name} through a pipe: {}", said.stderr);
+    }
+}
+
+#[test]
+fn the_envelope_has_these_fields_in_this_order_and_the_article_as_it_came() {
+    let folder = Folder::new("envelope");
+    let article = "{ \"id\":7, \"x\":1e400,\"x\":\"\\ud800\",\"body\" : \"short\", \"title\":\"T\" }";
+    folder.write("a.ndjson", article.as_bytes());
+    let said = folder.run(&["file", "a.ndjson"]);
+    let line = said.stdout.trim_end();
+    let keys = [
+        "id",
+        "verdict",
+        "match_type",
+        "duplicate_of",
+        "similarity",
+        "containment",
+        "confidence",
+        "cluster_id",
+        "canonical_id",
+        "revision",
+        "language",
+        "language_source",
+        "related",
+        "flags",
+        "config",
+        "input",
+        "article",
+    ];
+    let places: Vec<usize> = keys.iter().map(|key| line.find(&format!("\"{key}\":")).unwrap()).collect();
+    assert!(places.is_sorted(), "{line}");
+    assert!(
+        line.starts_with("{\"id\":\"7\",\"verdict\":\"unique\",\"match_type\":null,\"duplicate_of\":null,"),
+        "{line}"
+    );
+    assert!(
+        line.ends_with(&format!("\"input\":{{\"file\":\"a.ndjson\",\"line\":1}},\"article\":{article}}}")),
+        "{line}"
+    );
+    let said = folder.run(&["file", "a.ndjson", "--no-article"]);
+    assert!(said.stdout.ends_with("\"input\":{\"file\":\"a.ndjson\",\"line\":1}}\n"), "{}", said.stdout);
+}
+
+#[test]
+fn broken_records_are_named_counted_and_passed_over() {
+    let folder = Folder::new("broken");
+    let good = ndjson(&three());
+    let good: Vec<&str> = good.lines().collect();
+    let deep =
+        format!("{{\"id\":\"deep\",\"x\":{}{},\"body\":\"\"}}", "[".repeat(100_000), "]".repeat(100_000));
+    let lines: [&[u8]; 11] = [
+        good[0].as_bytes(),
+        b"{\"id\": \"cut off",
+        b"{\"id\":\"x\",\"body\":\"\xff\"}",
+        b"[1,2]",
+        b"{\"title\":\"no id\",\"body\":\"\"}",
+        b"{\"id\":\"x\",\"url\":\"u\"}",
+        b"{\"id\":\"x\",\"body\":{\"a\":1}}",
+        b"{\"id\":[1],\"body\":\"\"}",
+        deep.as_bytes(),
+        good[1].as_bytes(),
+        good[2].as_bytes(),
+    ];
+    folder.write("a.ndjson", &lines.join(&b'\n'));
+    // The parser of this test would stop at the depth of that one.
+    let said = folder.run(&["file", "a.ndjson", "--no-article"]);
+    let found = verdicts(&said.stdout);
+    assert_eq!(found, [EXPECTED[0], "deep unique -", EXPECTED[1], EXPECTED[2]], "{}", said.stderr);
+    for wanted in [
+        "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 15",
+        "a.ndjson:3: undecodable: byte 19 is not UTF-8",
+        "a.ndjson:4: wrong-type: an article is an object with fields, not a list",
+        "a.ndjson:5: no-id: missing field \"id\" or a usual name for it; there is title, body",
+        "a.ndjson:6: no-body: missing field \"body\" or a usual name for it; there is id, url",
+        "a.ndjson:7: wrong-type: field \"body\" is an object; it must be a text or a list of texts",
+        "a.ndjson:8: wrong-type: field \"id\" is a list; it must be a text or a whole number",
+        "7 could not be read: 2 undecodable, 1 no-id, 1 no-body, 3 wrong-type",
+    ] {
+        assert!(said.stderr.contains(wanted), "no {wanted:?} in\n{}", said.stderr);
+    }
+    let strict = folder.start(&["file", "a.ndjson", "--strict"], b"");
+    assert!(!strict.0 && strict.1.stderr.contains("a.ndjson:2: undecodable"), "{}", strict.1.stderr);
+    assert_eq!(verdicts(&strict.1.stdout), EXPECTED[..1], "what stood before it was judged");
+}
+
+#[test]
+fn an_endless_line_is_a_dead_letter_and_costs_no_memory() {
+    let folder = Folder::new("endless");
+    let mut bytes = b"{\"id\":\"big\",\"body\":\"".to_vec();
+    bytes.resize(100 << 20, b'x');
+    bytes.extend_from_slice(b"\"}\n");
+    bytes.extend_from_slice(ndjson(&three()).as_bytes());
+    folder.write("a.ndjson", &bytes);
+    let said = folder.run(&["file", "a.ndjson"]);
+    assert_eq!(verdicts(&said.stdout), EXPECTED);
+    assert!(
+        said.stderr.contains("a.ndjson:1: too-large: 104857602 bytes; at most 8388608"),
+        "{}",
+        said.stderr
+    );
+    // A quote that is never closed, in a table.
+    folder.write("a.csv", &[b"id,text\na,\"".as_slice(), &bytes[..20 << 20]].concat());
+    let said = folder.run(&["file", "a.csv"]);
+    assert!(said.stderr.contains("a.csv:2: too-large"), "{}", said.stderr);
+    // Within the line's limit, beyond the text's.
+    bytes.truncate(3 << 20);
+    folder.write("b.ndjson", &[&bytes[..], b"\"}"].concat());
+    let said = folder.run(&["file", "b.ndjson"]);
+    assert!(
+        said.stderr.contains("b.ndjson:1: too-large: text is longer than 1048576 bytes"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn tables_name_their_faults_by_line() {
+    let folder = Folder::new("tables");
+    folder.write("a.csv", b"id,text\r\na,\"two\r\nlines\"\r\n\r\nb,too,many\r\nc,\xff\r\nd,fine\r\n");
+    let said = folder.run(&["file", "a.csv"]);
+    assert_eq!(verdicts(&said.stdout), ["a unique -", "d unique -"]);
+    assert!(
+        said.stderr.contains("a.csv:5: undecodable: a row of 3 values under a header of 2"),
+        "{}",
+        said.stderr
+    );
+    assert!(
+        said.stderr.contains("a.csv:6: undecodable: the value of column \"text\" is not UTF-8"),
+        "{}",
+        said.stderr
+    );
+    let last: Value = serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["input"]["line"], &last["article"]["text"]), (&7.into(), &"fine".into()));
+    // Without a column for ids, rows are named by their lines.
+    folder.write("b.csv", b"headline,text\nOne,first\nTwo,second\n");
+    let said = folder.run(&["file", "b.csv"]);
+    assert_eq!(verdicts(&said.stdout), ["b.csv:2 unique -", "b.csv:3 unique -"]);
+    assert!(said.stderr.contains("2 had no id and are named by file and line"), "{}", said.stderr);
+}
+
+#[test]
+fn fields_are_found_where_the_crawler_keeps_them() {
+    let folder = Folder::new("fields");
+    let text = story(1, "");
+    let lines = [
+        format!("{{\"_id\":\"a\",\"content\":{{\"text\":{text:?}}},\"lang\":\"en\"}}"),
+        format!("{{\"GUID\":\"b\",\"articleBody\":{text:?},\"languageCode\":\"en\"}}"),
+        format!("{{\"url\":\"https://x.example/c\",\"paragraphs\":[{text:?},null],\"locale\":\"en_GB\"}}"),
+    ];
+    folder.write("usual.ndjson", lines.join("\n").as_bytes());
+    let said = folder.run(&["file", "usual.ndjson"]);
+    let expected = ["a unique -", "b exact-duplicate a", "https://x.example/c exact-duplicate a"];
+    assert_eq!(verdicts(&said.stdout), expected, "{}", said.stderr);
+    let line = format!(
+        "{{\"id\":\"wrong\",\"nid\":1,\"doc\":{{\"parts\":[{{\"p\":{text:?}}},{{\"p\":\"End.\"}}]}}}}"
+    );
+    folder.write("own.ndjson", line.as_bytes());
+    let arguments = ["file", "own.ndjson", "--field", "body=doc.parts[].p", "--field", "id=nid"];
+    assert_eq!(verdicts(&folder.run(&arguments).stdout), ["1 unique -"]);
+    folder.write("c.toml", b"[input.fields]\nbody = \"doc.parts[].p\"\n");
+    assert_eq!(
+        verdicts(&folder.run(&["--config", "c.toml", "file", "own.ndjson"]).stdout),
+        ["wrong unique -"]
+    );
+    assert!(folder.fail(&["file", "own.ndjson", "--field", "bdoy=x"]).contains("there is no field \"bdoy\""));
+    folder.write("none.ndjson", b"{\"text\":\"x\"}");
+    assert_eq!(
+        verdicts(&folder.run(&["file", "none.ndjson", "--id", "line"]).stdout),
+        ["none.ndjson:1 unique -"]
+    );
+}
+
+#[test]
+fn only_what_is_asked_for_is_written() {
+    let folder = Folder::new("only");
+    folder.write("a.ndjson", ndjson(&three()).as_bytes());
+    let only = |names: &str| verdicts(&folder.run(&["file", "a.ndjson", "--only", names]).stdout);
+    assert_eq!(only("unique"), EXPECTED[..2]);
+    assert_eq!(only("exact-duplicate"), EXPECTED[2..]);
+    assert_eq!(only("unique,duplicate"), EXPECTED);
+    assert!(only("near-duplicate,related,review").is_empty());
+}
+
+#[test]
+fn an_id_again_is_the_same_article_or_an_update() {
+    let folder = Folder::new("again");
+    let (one, two) = (story(1, ""), story(2, ""));
+    folder.write(
+        "a.ndjson",
+        ndjson(&[("a", one.clone()), ("a", one.clone()), ("a", two), ("b", one)]).as_bytes(),
+    );
+    let said = folder.run(&["file", "a.ndjson"]);
+    assert_eq!(verdicts(&said.stdout), ["a unique -", "a exact-duplicate a", "a unique -", "b unique -"]);
+    let revision = |line: &str| serde_json::from_str::<Value>(line).unwrap()["revision"].as_u64().unwrap();
+    assert_eq!(said.stdout.lines().map(revision).collect::<Vec<_>>(), [0, 0, 1, 0]);
+}
+
+#[test]
+fn several_files_are_one_stream() {
+    let folder = Folder::new("several");
+    let lines = ndjson(&three());
+    let (first, rest) = lines.split_once('\n').unwrap();
+    folder.write("one.ndjson", first.as_bytes());
+    folder.write("two.ndjson", rest.as_bytes());
+    folder.write("empty.ndjson", b"");
+    let said = folder.run(&["file", "one.ndjson", "empty.ndjson", "two.ndjson", "--output", "out.ndjson"]);
+    assert_eq!(verdicts(&folder.read("out.ndjson")), EXPECTED);
+    assert!(said.stdout.is_empty() && said.stderr.contains("3 articles in"), "{}", said.stderr);
+}
+
+#[test]
+fn the_number_of_threads_never_shows() {
+    let folder = Folder::new("threads");
+    let text = |at: usize| match at % 5 {
+        3 => story(at - 3, ""),
+        4 => story(at - 2, "And one more sentence of another desk."),
+        _ => story(at, ""),
+    };
+    let articles: Vec<String> =
+        (0..2000).map(|at| format!("{{\"id\":\"{at}\",\"body\":{:?}}}\n", text(at))).collect();
+    folder.write("a.ndjson", articles.concat().as_bytes());
+    let run = |threads: &str, out: &str| {
+        folder.run(&[
+            "file",
+            "a.ndjson",
+            "--threads",
+            threads,
+            "--output",
+            out,
+            "--html",
+            &format!("{out}.html"),
+        ]);
+        (folder.read(out), folder.read(&format!("{out}.html")))
+    };
+    let alone = run("1", "one");
+    assert!(alone.0.contains("near-duplicate"));
+    assert!(alone == run("4", "four"), "four threads differ from one");
+    assert!(alone == run("3", "three"), "three threads differ from one");
+    let pipe = folder.pipe(&["file", "-", "--threads", "2"], articles.concat().as_bytes()).stdout;
+    assert!(pipe == alone.0.replace("\"file\":\"a.ndjson\"", "\"file\":\"-\""), "a pipe differs");
+}
+
+#[test]
+fn what_is_not_a_file_of_articles_is_said_at_once() {
+    let folder = Folder::new("refused");
+    fs::create_dir(folder.path().join("dir")).unwrap();
+    folder.write("a.ndjson", ndjson(&three()).as_bytes());
+    folder.write("utf16.csv", b"\xff\xfei\0d\0");
+    folder.write("a.xz", b"\xfd7zXZ\0\0\0");
+    folder.write("text", b"just words\n");
+    for (arguments, wanted) in [
+        (vec!["dir"], "dir is a directory; name the files in it"),
+        (vec!["a.ndjson", "missing.ndjson"], "cannot read missing.ndjson: No such file"),
+        (vec!["utf16.csv"], "utf16.csv is UTF-16; convert it"),
+        (vec!["a.xz"], "xzcat a.xz | samestory file -"),
+        (vec!["text"], "cannot tell how text is written"),
+        (vec!["a.ndjson", "--output", "a.ndjson"], "a.ndjson is an input"),
+        (vec!["a.ndjson", "--output", "dir"], "cannot write dir"),
+        (vec!["a.ndjson", "--html", "no/such/page.html"], "cannot write the page no/such/page.html"),
+    ] {
+        let arguments = [vec!["file"], arguments].concat();
+        let said = folder.fail(&arguments);
+        assert!(said.contains(wanted), "{arguments:?}: {said}");
+        assert_eq!(verdicts(&folder.run(&["file", "a.ndjson"]).stdout), EXPECTED, "the input is as it was");
+    }
+}
+
+#[test]
+fn damaged_archives_fail_after_what_could_be_read() {
+    let folder = Folder::new("damaged");
+    let lines: String =
+        (0..3000).map(|at| format!("{{\"id\":\"{at}\",\"body\":{:?}}}\n", story(at, ""))).collect();
+    for (name, mut bytes) in [("a.gz", gz(lines.as_bytes())), ("a.zst", zst(lines.as_bytes()))] {
+        bytes.truncate(bytes.len() * 2 / 3);
+        folder.write(name, &bytes);
+        let (success, said) = folder.start(&["file", name], b"");
+        assert!(
+            !success && said.stderr.contains(&format!("{name} cannot be read on after line")),
+            "{}",
+            said.stderr
+        );
+        assert!(said.stdout.lines().count() > 100, "{name}");
+    }
+    let mut flipped = zst(lines.as_bytes());
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x10;
+    folder.write("flipped.zst", &flipped);
+    assert!(folder.fail(&["file", "flipped.zst"]).contains("flipped.zst cannot be read on"));
+}
+
+#[test]
+fn the_page_shows_hostile_articles_as_text() {
+    let folder = Folder::new("page");
+    let evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onmouseover='x' & \u{202e}txet";
+    let body = |end: &str| format!("{}{evil}{end}", story(1, ""));
+    let article = |id: &str, end: &str| {
+        serde_json::json!({"id": format!("{id}{evil}"), "title": evil, "url": format!("javascript:alert(3)//{evil}"),
+            "host": evil, "language": "en", "content_type": "text/plain", "body": body(end)}).to_string()
+    };
+    let copy = serde_json::json!({"id": "copy", "language": "en", "title": evil, "url": "https://x.example/?a=\"><script>", "body": body(""), "content_type": "text/plain"});
+    let lines = [article("a", ""), article("b", " Another desk has added this sentence."), copy.to_string()];
+    folder.write("a.ndjson", lines.join("\n").as_bytes());
+    let said = folder.run(&["file", "a.ndjson", "--html", "page.html"]);
+    assert!(said.stdout.contains("near-duplicate"), "{}", said.stdout);
+    let page = folder.read("page.html");
+    let (head, body) = page.split_once("<body>").unwrap();
+    assert!(head.contains("Content-Security-Policy") && head.contains("default-src 'none'"));
+    for never in
+        ["<script", "<img", "onerror=alert(2)>", "href=\"javascript:", "\" onmouseover", "@import", "url("]
+    {
+        assert!(!body.contains(never), "{never:?} is in the page");
+    }
+    assert!(body.contains("&lt;script&gt;") && body.contains("<mark>") && body.contains("dir=\"auto\""));
+    assert!(page.contains("2 of 3 articles were told before"), "{body}");
+    // Through a pipe the texts are there too.
+    folder.pipe(&["file", "-", "--html", "pipe.html"], lines.join("\n").as_bytes());
+    assert_eq!(folder.read("pipe.html"), page);
+}
+
+#[test]
+fn a_page_without_copies_says_so() {
+    let folder = Folder::new("bare-page");
+    folder.write("a.ndjson", b"");
+    folder.run(&["file", "a.ndjson", "--html", "page.html"]);
+    assert!(folder.read("page.html").contains("No articles"));
+}

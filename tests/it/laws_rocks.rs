@@ -1,0 +1,385 @@
+//! State in RocksDB reads as state in memory does, whatever happens to the process or the files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use samestory::store::{
+    Ahead, Budget, Change, Committed, Order, Posting, Postings, Rocks, RocksOptions, Rows, Store, StoreError,
+    View, verify,
+};
+
+use crate::laws_store::{self, Step, applied, history, lang, postings, reads_like_the_model, steps};
+
+/// A directory that goes away with the test.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let path = std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()));
+        drop(fs::remove_dir_all(&path));
+        Dir(path)
+    }
+
+    fn files(&self, extension: &str) -> Vec<PathBuf> {
+        let files = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn options(ahead: Ahead) -> RocksOptions {
+    RocksOptions::new(postings(), ahead, Budget::new(8 << 20, 4 << 20))
+}
+
+const LOGGED: Ahead = Ahead::Changelog { partition: 3 };
+
+fn apply(store: &mut Rocks, changes: &[Change]) {
+    store.apply(changes, &Committed::rehearsal()).unwrap();
+}
+
+/// A history in which every document gets a number of its own.
+fn long_history(length: u8) -> Vec<Change> {
+    let step = |n: u8| Step {
+        what: [0, 1, 2, 0, 5, 7, 4][usize::from(n) % 7],
+        lang: usize::from(n) % 2,
+        id: n % 5,
+        words: (0..12).map(|at| (n.wrapping_mul(31).wrapping_add(at) >> (at % 3)) % 3).collect(),
+        time: i64::from(n % 5),
+        cluster: u64::from(n % 3),
+        same_number: n.is_multiple_of(3),
+    };
+    history(&(0..length).map(step).collect::<Vec<_>>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rocksdb_reads_as_memory_does(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>()) {
+        let dir = Dir::new("equal");
+        let changes = history(&steps);
+        let options = options(if logged { LOGGED } else { Ahead::Itself });
+        let mut store = Rocks::open(&dir.0, &options).unwrap();
+        for (n, batch) in changes.chunks(size).enumerate() {
+            apply(&mut store, batch);
+            if n == 1 {
+                store.flush().unwrap();
+            }
+        }
+        let expected = applied(&changes).dump().unwrap();
+        prop_assert_eq!(&store.dump().unwrap(), &expected);
+        reads_like_the_model(&store, &changes, cap, edge);
+        drop(store);
+        let mut store = Rocks::open(&dir.0, &options).unwrap();
+        prop_assert_eq!(&store.dump().unwrap(), &expected);
+        reads_like_the_model(&store.reader(), &changes, cap, edge);
+        prop_assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+        store.compact().unwrap();
+        prop_assert_eq!(&store.dump().unwrap(), &expected);
+        reads_like_the_model(&store, &changes, cap, edge);
+    }
+}
+
+#[test]
+fn a_store_in_use_is_refused_at_once() {
+    let dir = Dir::new("in-use");
+    let _first = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+    let refusal = Rocks::open(&dir.0, &options(LOGGED)).err().unwrap();
+    assert!(matches!(refusal, StoreError::InUse { .. }), "{refusal}");
+    assert!(refusal.to_string().contains(&dir.0.display().to_string()), "{refusal}");
+}
+
+#[test]
+fn what_is_not_a_state_directory_is_refused_and_left_alone() {
+    let dir = Dir::new("strangers");
+    fs::create_dir_all(&dir.0).unwrap();
+    let file = dir.0.join("articles.ndjson");
+    fs::write(&file, "{}").unwrap();
+    for path in [dir.0.clone(), file.clone(), file.join("state")] {
+        let refusal = Rocks::open(&path, &options(LOGGED)).err().unwrap();
+        assert!(matches!(refusal, StoreError::Unusable { .. }), "{refusal}");
+        assert!(refusal.to_string().contains(&path.display().to_string()), "{refusal}");
+    }
+    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1, "nothing was made");
+}
+
+#[test]
+fn a_start_that_was_cut_off_before_anything_was_written_is_made_good() {
+    let dir = Dir::new("cut-off");
+    fs::create_dir_all(&dir.0).unwrap();
+    for file in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
+        fs::write(dir.0.join(file), "").unwrap();
+    }
+    Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+}
+
+fn filled(dir: &Dir) -> Vec<Change> {
+    let changes = long_history(60);
+    let mut store = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+    apply(&mut store, &changes);
+    changes
+}
+
+fn copy(from: &Path, to: &Path) {
+    drop(fs::remove_dir_all(to));
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Everything that can be read, or why not.
+fn everything(dir: &Path) -> Result<usize, StoreError> {
+    let store = Rocks::open(dir, &options(LOGGED))?;
+    Ok(store.dump()?.len())
+}
+
+/// What the engine asks for every document of a history: its number, the document, and who shares its buckets.
+fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
+    let mut store = match Rocks::open(dir, &options(LOGGED)) {
+        Ok(store) => store,
+        Err(refusal) => return vec![Err(refusal)],
+    };
+    store.wait_for_filter();
+    let documents = changes.iter().filter_map(|change| match change {
+        Change::Document(document) => Some(document),
+        _ => None,
+    });
+    documents
+        .flat_map(|document| {
+            let language = document.language;
+            let keys = postings().of(language).keys(&document.fingerprint);
+            let horizon = document.last_seen;
+            [
+                store.number_of(language, &document.id).map(|found| format!("{found:?}")),
+                store.documents(language, &[document.number]).map(|found| format!("{found:?}")),
+                store.buckets(language, &keys, 3).map(|found| format!("{found:?}")),
+                store
+                    .members(language, document.cluster, Order::Descending, None, 9)
+                    .map(|found| format!("{found:?}")),
+                store.overdue(language, horizon, 9).map(|found| format!("{found:?}")),
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn a_damaged_file_is_reported_and_never_read_as_not_there() {
+    let (sound, damaged) = (Dir::new("sound"), Dir::new("damaged"));
+    let changes = filled(&sound);
+    let rows = everything(&sound.0).unwrap();
+    let truth = answers(&sound.0, &changes);
+    let mut noticed = 0;
+    for file in sound.files("sst") {
+        let length = fs::metadata(&file).unwrap().len() as usize;
+        for damage in 0..6 {
+            copy(&sound.0, &damaged.0);
+            let target = damaged.0.join(file.file_name().unwrap());
+            let mut bytes = fs::read(&target).unwrap();
+            match damage {
+                0 => bytes.truncate(length / 2),
+                1 => bytes.clear(),
+                2 => fs::remove_file(&target).unwrap(),
+                // Data stands at the front.
+                _ => bytes[(damage - 3) * 7 + 2] ^= 0x10,
+            }
+            if damage != 2 {
+                fs::write(&target, bytes).unwrap();
+            }
+            match everything(&damaged.0) {
+                Err(StoreError::Corrupt { place, .. }) => {
+                    assert_eq!(place, damaged.0.display().to_string());
+                    noticed += 1;
+                }
+                Err(other) => panic!("{} damage {damage}: {other}", file.display()),
+                Ok(read) => assert_eq!(read, rows, "{} damage {damage}", file.display()),
+            }
+            for (answer, truth) in answers(&damaged.0, &changes).iter().zip(&truth) {
+                let silent = answer.is_ok() && answer != truth;
+                assert!(!silent, "{} damage {damage}: {answer:?} is not {truth:?}", file.display());
+            }
+        }
+    }
+    assert!(noticed >= 6 * 5, "{noticed} damages were noticed");
+    assert_eq!(everything(&sound.0), Ok(rows));
+}
+
+#[test]
+fn a_store_without_its_current_file_is_damaged_and_not_made_anew() {
+    let dir = Dir::new("current");
+    filled(&dir);
+    fs::remove_file(dir.0.join("CURRENT")).unwrap();
+    let tables = dir.files("sst").len();
+    let refusal = everything(&dir.0).unwrap_err();
+    assert!(matches!(refusal, StoreError::Corrupt { .. }), "{refusal}");
+    assert_eq!(dir.files("sst").len(), tables);
+}
+
+#[test]
+fn a_store_of_another_log_or_scheme_is_refused_by_name() {
+    let dir = Dir::new("foreign");
+    filled(&dir);
+    for other in [Ahead::Changelog { partition: 4 }, Ahead::Itself] {
+        let refusal = Rocks::open(&dir.0, &options(other)).err().unwrap();
+        assert!(matches!(refusal, StoreError::Foreign { what: "log", .. }), "{refusal}");
+    }
+    everything(&dir.0).unwrap();
+}
+
+#[test]
+fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
+    let dir = Dir::new("reband");
+    let changes = filled(&dir);
+    let mut options = options(LOGGED);
+    options.postings = Postings::new(Posting { samples: 9, ..*postings().of(lang(0)) });
+    let refusal = Rocks::open(&dir.0, &options).err().unwrap();
+    assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
+    assert!(refusal.to_string().contains("`samestory state rebuild`"), "{refusal}");
+    everything(&dir.0).expect("a refusal changes nothing");
+
+    let cut_off = std::panic::catch_unwind(|| {
+        drop(Rocks::reband(&dir.0, &options, &mut |_| panic!("the lights went out")));
+    });
+    assert!(cut_off.is_err());
+    for asked in [&options, &self::options(LOGGED)] {
+        let refusal = Rocks::open(&dir.0, asked).err().unwrap();
+        assert!(refusal.to_string().contains("unfinished"), "{refusal}");
+    }
+
+    let mut reports = Vec::new();
+    let store = Rocks::reband(&dir.0, &options, &mut |done| reports.push(done)).unwrap();
+    assert!(reports.iter().all(|done| done.documents == done.of && done.of > 0), "{reports:?}");
+    assert_eq!(reports.len(), 2);
+    let mut always = samestory::store::Memory::new(options.postings.clone(), LOGGED);
+    always.apply(&changes, &Committed::rehearsal()).unwrap();
+    assert_eq!(store.dump().unwrap(), always.dump().unwrap());
+    assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+}
+
+#[test]
+fn inspecting_counts_what_is_there() {
+    let dir = Dir::new("inspect");
+    let changes = filled(&dir);
+    let mut store = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+    // What was removed spoils the estimate of postings until it is compacted away.
+    store.compact().unwrap();
+    let seen = store.reader().inspect().unwrap();
+    let documents = store.dump().unwrap().iter().filter(|row| row.family.starts_with("docs:")).count();
+    assert_eq!(seen.languages.iter().map(|language| language.documents).sum::<u64>(), documents as u64);
+    assert!(seen.languages.iter().all(|language| language.postings > 0 && language.clusters > 0), "{seen:?}");
+    assert!(seen.bytes > 0);
+    assert_eq!(seen.progress, applied(&changes).progress().unwrap());
+    assert_eq!(seen.format.unwrap().ahead, LOGGED);
+}
+
+/// Not a test by itself: the process that the next one kills.
+#[test]
+fn a_process_that_is_killed() {
+    let Ok(dir) = std::env::var("SAMESTORY_TEST_KILLED") else { return };
+    let (dir, ahead) = dir.split_once('|').unwrap();
+    let mut options = options(if ahead == "logged" { LOGGED } else { Ahead::Itself });
+    // So small that families fill up, each at its own time, all the while.
+    options.write_buffer = 64 << 10;
+    let mut store = Rocks::open(Path::new(dir), &options).unwrap();
+    for (n, change) in endless().enumerate() {
+        apply(&mut store, &change);
+        println!("\napplied {}", n + 1);
+    }
+}
+
+/// Batches of a document and the position that counts it.
+fn endless() -> impl Iterator<Item = Vec<Change>> {
+    (0u64..).map(|n| {
+        let words =
+            (0..12).map(|at| ((n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * at)) % 3) as u8).collect();
+        let step =
+            Step { what: 0, lang: 0, id: 0, words, time: n as i64, cluster: n % 7, same_number: false };
+        let Some(Change::Document(mut document)) = history(&[step]).pop() else { unreachable!() };
+        document.number = samestory::model::DocumentNumber(n);
+        document.id = samestory::model::ArticleId::new(&format!("a{}", n % 5000)).unwrap();
+        vec![Change::Document(document), laws_store::progress(n + 1)]
+    })
+}
+
+#[test]
+fn what_survives_a_kill_is_what_whole_batches_left() {
+    for ahead in ["logged", "itself"] {
+        let mut survived = 0;
+        for round in 0..4 {
+            let dir = Dir::new(&format!("killed-{ahead}"));
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["laws_rocks::a_process_that_is_killed", "--exact", "--nocapture"])
+                .env("SAMESTORY_TEST_KILLED", format!("{}|{ahead}", dir.0.display()))
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let out = std::io::BufReader::new(child.stdout.take().unwrap());
+            let lines = std::io::BufRead::lines(out).map_while(Result::ok);
+            let mut applied_batches =
+                lines.filter_map(|line| line.strip_prefix("applied ")?.parse::<u64>().ok());
+            let kill_at = 300 + 170 * round;
+            assert_eq!(applied_batches.find(|&count| count == kill_at), Some(kill_at));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let told = applied_batches.last().unwrap_or(kill_at);
+            let options = options(if ahead == "logged" { LOGGED } else { Ahead::Itself });
+            let logs: Vec<u64> =
+                dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
+            let store = Rocks::open(&dir.0, &options).unwrap();
+            let batches = laws_store::batches(&store.progress().unwrap());
+            let expected: Vec<Change> = endless().take(batches as usize).flatten().collect();
+            assert_eq!(
+                store.dump().unwrap(),
+                applied(&expected).dump().unwrap(),
+                "{ahead} after {batches} batches"
+            );
+            match options.ahead {
+                // Its own log has everything it said it had applied.
+                Ahead::Itself => assert!(batches >= told, "{batches} of {told} batches"),
+                // It keeps no log; the changelog gives back what is missing.
+                Ahead::Changelog { .. } => assert!(logs.iter().all(|log| *log == 0), "{logs:?}"),
+            }
+            survived += batches;
+        }
+        assert!(survived > 0, "{ahead}: nothing was ever written down, so nothing was shown");
+    }
+}
+
+/// What the kept states were made with. Like their bytes, this never changes.
+fn kept_options() -> RocksOptions {
+    RocksOptions { postings: Postings::new(*postings().of(lang(0))), ..options(LOGGED) }
+}
+
+fn printed(store: &Rocks) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let rows = store.dump().unwrap();
+    rows.iter().map(|row| format!("{} {} {}\n", row.family, hex(&row.key), hex(&row.value))).collect()
+}
+
+/// A state directory is kept for every format version: it opens, or is refused by name.
+///
+/// To keep one of a new version, name a directory that does not exist in `SAMESTORY_KEEP_STATE`; its files `LOG` and
+/// `OPTIONS-*` need not be kept.
+#[test]
+fn a_kept_state_of_version_one_still_opens_and_reads_the_same() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state");
+    if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
+        let mut store = Rocks::open(Path::new(&new), &kept_options()).unwrap();
+        store.apply(&long_history(60), &Committed::rehearsal()).unwrap();
+        store.flush().unwrap();
+        fs::write(format!("{new}.dump"), printed(&store)).unwrap();
+        return;
+    }
+    let dir = Dir::new("kept");
+    copy(&kept.join("v1"), &dir.0);
+    let store = Rocks::open(&dir.0, &kept_options()).unwrap();
+    assert_eq!(printed(&store), fs::read_to_string(kept.join("v1.dump")).unwrap());
+    assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+}

@@ -1,0 +1,145 @@
+//! Random histories of articles that are copies, parts, versions, templates and strangers of each other.
+
+use samestory::detect::{
+    Algorithm, CanonicalPolicy, Incoming, Item, LanguageSettings, Preparer, Settings, compare::Rules,
+};
+use samestory::event::{Article, DeadLetter, Reason};
+use samestory::fingerprint::LANES;
+use samestory::lsh::Banding;
+use samestory::model::{EventTime, Lang, Share};
+use samestory::store::{Posting, Postings, Retention, SimHashBands};
+use samestory::text::{Options, language::find};
+
+use crate::desk::{Dice, article, id, line, window};
+
+pub(super) const LANGUAGES: [&str; 2] = ["en", "de"];
+const RETENTION: u64 = 1_000;
+const SKEW: u64 = 300;
+/// Times begin here, so that there is a past to be late from.
+const START: i64 = 100_000;
+
+pub(super) fn language(code: &str) -> Lang {
+    find(code).unwrap().lang
+}
+
+fn body(dice: &mut Dice, name: u64) -> String {
+    let family = dice.below(3);
+    match dice.below(24) {
+        0 => String::new(),
+        1 | 2 => window(family, 0, 6, 0, 0),
+        // What this article mostly says: it comes again unchanged, and others say it too.
+        3..10 => window(name % 3, 0, 40, 0, 0),
+        _ => {
+            let from = dice.one_of(&[0, 0, 0, 4, 13, 26, 39]);
+            let words = dice.one_of(&[20, 40, 40, 40, 60, 120]);
+            let edition = dice.one_of(&[0, 0, 0, 1, 2]);
+            let edit = dice.one_of(&[0, 0, 0, 9, 20]);
+            window(family, from, words, edition, edit)
+        }
+    }
+}
+
+pub(super) struct History {
+    pub(super) settings: Settings,
+    pub(super) postings: Postings,
+    pub(super) items: Vec<Item>,
+}
+
+impl History {
+    pub(super) fn new(seed: u64) -> History {
+        let mut dice = Dice(seed);
+        let settings = settings(&mut dice);
+        // One row a band, and every sampled shingle: whatever is alike at all is looked at.
+        let posting = Posting {
+            minhash: Some(Banding::new(LANES as u16, 1, LANES).unwrap()),
+            simhash: SimHashBands::None,
+            samples: 64,
+            shortest: settings.default.rules.shortest(),
+        };
+        let (mut now, length) = (START, 40 + dice.below(40));
+        let items = (1..=length).map(|at| item(&mut dice, at, &mut now)).collect();
+        History { settings, postings: Postings::new(posting), items }
+    }
+}
+
+fn settings(dice: &mut Dice) -> Settings {
+    let algorithms = [
+        Algorithm::Combined,
+        Algorithm::Combined,
+        Algorithm::Minhash,
+        Algorithm::Simhash128,
+        Algorithm::Simhash64,
+    ];
+    let policies = [
+        CanonicalPolicy::FirstSeen,
+        CanonicalPolicy::FirstPublished,
+        CanonicalPolicy::Newest,
+        CanonicalPolicy::Longest,
+    ];
+    let language = LanguageSettings {
+        rules: Rules { min_tokens: 10, ..Rules::default() },
+        algorithm: dice.one_of(&algorithms),
+        hamming: 14,
+        floor: 0.3,
+        retention: Retention::Millis(RETENTION),
+    };
+    let mut settings = Settings {
+        default: language,
+        canonical: dice.one_of(&policies),
+        max_bucket: 1_000,
+        review: Some((Share::new(0.5), Share::new(0.9))),
+        skew_millis: SKEW,
+        publish_from: dice.one_of(&[None, None, None, Some(EventTime::from_millis(START + 400))]),
+        config: 0x9f2c_41d0,
+        ..Settings::default()
+    };
+    if dice.below(4) == 0 {
+        let forever = LanguageSettings { retention: Retention::Forever, ..language };
+        settings.languages.insert(self::language("de"), forever);
+    }
+    settings
+}
+
+fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
+    *now += match dice.below(40) {
+        0 => 2 * RETENTION as i64,
+        _ => dice.below(40) as i64,
+    };
+    let article_number = dice.below(18);
+    let name = format!("a{article_number}");
+    let time = (dice.below(15) > 0).then(|| EventTime::from_millis(*now));
+    let incoming = match dice.below(20) {
+        0 => Incoming::Delete(id(&name)),
+        1 => Incoming::Forget((0..dice.below(4)).map(|_| id(&format!("a{}", dice.below(18)))).collect()),
+        2 => Incoming::DeadLetter(DeadLetter {
+            position: line(at),
+            reason: Reason::NoBody,
+            message: "no body".to_owned(),
+        }),
+        _ => {
+            let fetched_at = match dice.below(12) {
+                0..6 => None,
+                // Late, very late, ahead, far ahead, before all times.
+                6 | 7 => Some(*now - dice.below(500) as i64),
+                8 => Some(*now - 1_200),
+                9 => Some(*now + dice.below(600) as i64),
+                10 => Some(dice.one_of(&[253_370_764_800_000, i64::MAX])),
+                _ => Some(dice.one_of(&[*now, *now, -1, i64::MIN])),
+            };
+            let published = [None, Some(-7), Some(50_000), Some(60_000), Some(70_000), Some(i64::MAX)];
+            let article = Article {
+                language: Some(
+                    LANGUAGES[usize::from(article_number.is_multiple_of(5) != (dice.below(15) == 0))]
+                        .to_owned(),
+                ),
+                fetched_at: fetched_at.map(EventTime::from_millis),
+                published_at: dice.one_of(&published).map(EventTime::from_millis),
+                host: dice.one_of(&[None, Some("wire.example")]).map(str::to_owned),
+                ..article(&name, &body(dice, article_number))
+            };
+            let prepared = Preparer::new(Options::default()).prepare(&article, &line(at)).unwrap();
+            Incoming::Article(Box::new(prepared))
+        }
+    };
+    Item { position: line(at), time, incoming }
+}

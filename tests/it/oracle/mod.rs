@@ -1,0 +1,169 @@
+//! The engine against an oracle over random histories: every output and the state that is left.
+//!
+//! The [`model`] is the verdict table and the rules for clusters written down a second time, over plain maps, with a
+//! search of everything in place of every index. [`histories`] makes articles that run into each other.
+
+mod histories;
+mod model;
+
+use std::collections::BTreeMap;
+use std::env;
+
+use samestory::detect::{Batch, Engine, Item, Output, Plan};
+use samestory::model::{DocumentNumber, Lang};
+use samestory::store::{Ahead, Change, Committed, Document, Input, InputName, Memory, Postings, Store, View};
+
+use histories::{History, LANGUAGES};
+use model::Model;
+
+/// As many histories as are looked at; `SAMESTORY_HISTORIES` asks for more.
+fn seeds() -> std::ops::Range<u64> {
+    let more = env::var("SAMESTORY_HISTORIES").ok().and_then(|count| count.parse().ok());
+    0..more.unwrap_or(60)
+}
+
+fn store(postings: &Postings) -> Memory {
+    Memory::new(postings.clone(), Ahead::Itself)
+}
+
+fn plan(engine: &Engine, store: &Memory, items: &[Item]) -> Plan {
+    let next = items.len() as u64;
+    let inputs = BTreeMap::from([(InputName::new("history"), Input { next, note: None })]);
+    engine.plan(store, Batch { items: items.to_vec(), inputs }).unwrap()
+}
+
+fn outputs(plan: &Plan) -> Vec<Vec<Output>> {
+    plan.decided.iter().map(|decided| decided.outputs.clone()).collect()
+}
+
+fn documents(store: &Memory, language: Lang) -> Vec<Document> {
+    let numbers: Vec<DocumentNumber> =
+        (0..store.counters(language).unwrap().next_number).map(DocumentNumber).collect();
+    let mut documents: Vec<Document> =
+        store.documents(language, &numbers).unwrap().into_iter().flatten().collect();
+    documents.iter_mut().for_each(model::forgive_kept_confidence);
+    documents
+}
+
+fn same_state(store: &Memory, model: &Model, seed: u64) {
+    for language in LANGUAGES.map(histories::language) {
+        let ours = documents(store, language);
+        assert_eq!(ours, model.documents(language), "history {seed}: documents of {language}");
+        assert_eq!(store.counters(language).unwrap(), model.counters(language), "history {seed}: {language}");
+        for document in &ours {
+            let kept = store.cluster(language, document.cluster).unwrap();
+            let expected = model.cluster(language, document.cluster);
+            // Nobody has joined: all that there is to say of the cluster follows from its document.
+            if kept.is_none() {
+                assert_eq!((document.number, expected.size), (document.cluster, 1), "history {seed}");
+                assert_eq!(expected.split_from, None, "history {seed}: {document:?}");
+            } else {
+                assert_eq!(kept, Some(expected), "history {seed}: cluster of {document:?}");
+            }
+        }
+        for founder in 0..store.counters(language).unwrap().next_number {
+            if store.cluster(language, DocumentNumber(founder)).unwrap().is_some() {
+                let alive = ours.iter().any(|document| document.cluster.0 == founder);
+                assert!(alive, "history {seed}: cluster {language} {founder} has no members left");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_engine_decides_as_the_oracle_does() {
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+    for seed in seeds() {
+        let History { settings, postings, items } = History::new(seed);
+        let engine = Engine::new(settings.clone());
+        let mut memory = store(&postings);
+        let mut model = Model::new(settings, postings);
+        for (at, item) in items.iter().enumerate() {
+            let expected = model.decide(item);
+            let plan = plan(&engine, &memory, std::slice::from_ref(item));
+            let mut decided = outputs(&plan).remove(0);
+            model::forgive_confidence(&mut decided, &engine.settings().review);
+            assert_eq!(decided, expected, "history {seed}, item {at}: {item:?}");
+            memory.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+        }
+        same_state(&memory, &model, seed);
+        for (what, count) in model.seen {
+            *seen.entry(what).or_default() += count;
+        }
+    }
+    // What never happens is not tested.
+    let rows = [
+        "exact",
+        "near",
+        "partial",
+        "extends",
+        "same-template",
+        "unique",
+        "same-article",
+        "short-text",
+        "no-text",
+        "update",
+        "moved",
+        "delete",
+        "unknown delete",
+        "forget",
+        "language change",
+        "overdue removed",
+        "expired at read",
+        "arrived expired",
+        "promotion",
+        "split",
+        "joined",
+        "cluster gone",
+        "clamped",
+        "backfilled",
+        "seen later",
+        "tie",
+        "dead letter",
+    ];
+    let rare: Vec<_> = rows.iter().map(|row| (*row, seen.get(row).copied().unwrap_or(0))).collect();
+    println!("{rare:?}");
+    let missing: Vec<_> = rare.iter().filter(|(_, count)| *count < 5).collect();
+    assert!(missing.is_empty(), "hardly ever happened: {missing:?}");
+}
+
+#[test]
+fn cutting_a_batch_anywhere_changes_nothing() {
+    for seed in seeds() {
+        let History { settings, postings, items } = History::new(seed);
+        let engine = Engine::new(settings);
+        let mut whole = store(&postings);
+        let at_once = plan(&engine, &whole, &items);
+        whole.apply(&at_once.changes, &Committed::rehearsal()).unwrap();
+        assert!(matches!(at_once.changes.last(), Some(Change::Progress(_))));
+        let mut pieces = store(&postings);
+        let (mut in_pieces, mut log) = (Vec::new(), Vec::new());
+        let mut rest = &items[..];
+        let mut size = seed as usize % 7 + 1;
+        while !rest.is_empty() {
+            let (batch, others) = rest.split_at(size.min(rest.len()));
+            let plan = plan(&engine, &pieces, batch);
+            in_pieces.extend(outputs(&plan));
+            pieces.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+            log.extend(plan.changes);
+            rest = others;
+            size = size * 5 % 11 + 1;
+        }
+        assert_eq!(outputs(&at_once), in_pieces, "history {seed}");
+        let without_position = |store: &Memory| {
+            let mut rows = store.dump().unwrap();
+            rows.retain(|row| row.family != "meta");
+            (rows, store.progress().unwrap().languages)
+        };
+        assert_eq!(without_position(&whole), without_position(&pieces), "history {seed}");
+        // And the log alone makes the same state.
+        let read_back = |change: &Change| {
+            let (key, value) = change.encode();
+            Change::decode(&key, value.as_deref()).unwrap()
+        };
+        let mut restored = store(&postings);
+        let log: Vec<Change> = log.iter().map(read_back).collect();
+        restored.apply(&log, &Committed::rehearsal()).unwrap();
+        assert_eq!(restored.dump().unwrap(), pieces.dump().unwrap(), "history {seed}");
+    }
+}

@@ -1,0 +1,617 @@
+//! The oracle: documents in a map, everything searched from end to end.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use samestory::detect::compare::{Comparison, Relation, compare_by};
+use samestory::detect::{Algorithm, CanonicalPolicy, Incoming, Item, Output, Prepared, Settings};
+use samestory::event::{ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
+use samestory::fingerprint::Fingerprint;
+use samestory::lsh::BandKey;
+use samestory::model::{
+    ArticleId, ClusterId, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
+};
+use samestory::store::{
+    Cluster, Counters, Document, Judgement, Outlet, Posting, PostingKind, Postings, Retention,
+};
+
+const YEAR_2100: i64 = 4_102_444_800_000;
+
+type Key = (Lang, u64);
+
+/// What is remembered of a cluster beside its members.
+#[derive(Clone)]
+struct Group {
+    id: ClusterId,
+    split_from: Option<ClusterId>,
+    canonical: u64,
+    changed_from: Option<ArticleId>,
+}
+
+pub(super) struct Model {
+    settings: Settings,
+    postings: Postings,
+    documents: BTreeMap<Key, Document>,
+    groups: BTreeMap<Key, Group>,
+    counters: BTreeMap<Lang, Counters>,
+    /// How often each thing happened.
+    pub(super) seen: BTreeMap<&'static str, u64>,
+}
+
+/// Confidence has tests of its own; what is made of it is checked here.
+pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Share, Share)>) {
+    for output in outputs {
+        if let Output::Tagged(tagged) = output {
+            let inside =
+                review.is_some_and(|(low, high)| low <= tagged.confidence && tagged.confidence <= high);
+            assert_eq!(tagged.flags.contains(&Flag::Review), inside, "{tagged:?}");
+            tagged.flags.retain(|flag| *flag != Flag::Review);
+            tagged.confidence = Share::new(0.0);
+        }
+    }
+}
+
+/// The same for what is kept of it.
+pub(super) fn forgive_kept_confidence(document: &mut Document) {
+    document.judgement.confidence = Share::new(0.0);
+    document.flags &= !(1 << Flag::ALL.iter().position(|flag| *flag == Flag::Review).unwrap());
+}
+
+impl Model {
+    pub(super) fn new(settings: Settings, postings: Postings) -> Model {
+        Model {
+            settings,
+            postings,
+            documents: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn documents(&self, language: Lang) -> Vec<Document> {
+        self.documents.values().filter(|document| document.language == language).cloned().collect()
+    }
+
+    pub(super) fn counters(&self, language: Lang) -> Counters {
+        self.counters.get(&language).copied().unwrap_or_default()
+    }
+
+    pub(super) fn cluster(&self, language: Lang, founder: DocumentNumber) -> Cluster {
+        let group = &self.groups[&(language, founder.0)];
+        let members = self.members((language, founder.0));
+        Cluster {
+            id: group.id.clone(),
+            canonical: DocumentNumber(group.canonical),
+            size: members.len() as u64,
+            first_seen: members.iter().map(|member| member.event_time).min().unwrap(),
+            last_seen: members.iter().map(|member| member.event_time).max().unwrap(),
+            split_from: group.split_from.clone(),
+            canonical_changed_from: group.changed_from.clone(),
+            hosts: members.iter().filter_map(|member| member.host.clone()).collect(),
+        }
+    }
+
+    fn note(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    fn stream_time(&self, language: Lang) -> Option<EventTime> {
+        self.counters(language).stream_time
+    }
+
+    fn expires_by(&self, language: Lang) -> Option<i64> {
+        let own = self.settings.languages.get(&language).unwrap_or(&self.settings.default);
+        match own.retention {
+            Retention::Forever => None,
+            Retention::Millis(millis) => Some(self.stream_time(language)?.millis() - millis as i64),
+        }
+    }
+
+    fn live(&self, document: &Document) -> bool {
+        self.expires_by(document.language).is_none_or(|expired| document.last_seen.millis() > expired)
+    }
+
+    fn published_at(&self, time: Option<EventTime>) -> bool {
+        match (self.settings.publish_from, time) {
+            (None, _) => true,
+            (Some(from), time) => time.is_some_and(|time| time >= from),
+        }
+    }
+
+    fn members(&self, cluster: Key) -> Vec<&Document> {
+        let of = |document: &&Document| (document.language, document.cluster.0) == cluster;
+        self.documents.values().filter(of).collect()
+    }
+
+    /// Who stands for a cluster: the first by policy of those who are live, else the oldest.
+    fn stands(&self, cluster: Key) -> Option<&Document> {
+        let members = self.members(cluster);
+        let live = members.iter().copied().filter(|member| self.live(member));
+        let by_policy = match self.settings.canonical {
+            CanonicalPolicy::FirstSeen => live.min_by_key(|member| member.number),
+            CanonicalPolicy::Newest => live.max_by_key(|member| member.number),
+            CanonicalPolicy::FirstPublished => live.min_by_key(|member| {
+                (member.published_at.map_or(i64::MAX, EventTime::millis), member.number)
+            }),
+            CanonicalPolicy::Longest => {
+                live.max_by_key(|member| (member.fingerprint.tokens, Reverse(member.number)))
+            }
+        };
+        by_policy.or(members.first().copied())
+    }
+
+    pub(super) fn decide(&mut self, item: &Item) -> Vec<Output> {
+        let before: BTreeMap<Key, (Group, usize, ArticleId)> = self
+            .groups
+            .iter()
+            .map(|(&key, group)| {
+                let stood = self.documents[&(key.0, group.canonical)].id.clone();
+                (key, (group.clone(), self.members(key).len(), stood))
+            })
+            .collect();
+        let mut touched = BTreeSet::new();
+        let mut outputs = match &item.incoming {
+            Incoming::Article(article) => self.article(&item.position, item.time, article, &mut touched),
+            Incoming::Delete(id) => self.forget(std::slice::from_ref(id), item.time, true, &mut touched),
+            Incoming::Forget(ids) => self.forget(ids, item.time, false, &mut touched),
+            Incoming::DeadLetter(letter) => {
+                self.note("dead letter");
+                vec![Output::DeadLetter(letter.clone())]
+            }
+        };
+        for key in touched {
+            let published = self.published_at(self.stream_time(key.0));
+            let Some((group, size, stood)) = before.get(&key) else { continue };
+            let Some(stands) = self.stands(key).map(|document| (document.number.0, document.id.clone()))
+            else {
+                self.groups.remove(&key);
+                if *size > 1 && published {
+                    self.note("cluster gone");
+                    outputs.push(Output::NoCluster(group.id.clone()));
+                }
+                continue;
+            };
+            let now = self.groups.get_mut(&key).unwrap();
+            now.canonical = stands.0;
+            if stands.1 != *stood {
+                now.changed_from = Some(stood.clone());
+                self.note("promotion");
+            }
+            if published {
+                outputs.extend(match self.record(key) {
+                    Some(record) => Some(Output::Cluster(Box::new(record))),
+                    None => (*size > 1).then(|| Output::NoCluster(group.id.clone())),
+                });
+            }
+        }
+        outputs
+    }
+
+    fn record(&self, key: Key) -> Option<ClusterRecord> {
+        let cluster = self.cluster(key.0, DocumentNumber(key.1));
+        let live: Vec<&Document> = self.members(key).into_iter().filter(|member| self.live(member)).collect();
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        (live.len() >= 2).then(|| ClusterRecord {
+            canonical: self.documents[&(key.0, cluster.canonical.0)].id.clone(),
+            id: cluster.id,
+            size: live.len() as u64,
+            first_seen: cluster.first_seen,
+            last_seen: cluster.last_seen,
+            hosts: cluster.hosts.iter().map(|host| host.to_string()).collect(),
+            members: live
+                .iter()
+                .rev()
+                .map(|member| Member {
+                    id: member.id.clone(),
+                    title: text(member.title.as_ref().map(|title| title.as_str())),
+                    host: text(member.host.as_ref().map(|host| host.as_str())),
+                    url: text(member.url.as_ref().map(|url| url.as_str())),
+                    published_at: member.published_at,
+                    match_type: if member.number.0 == key.1 { None } else { member.judgement.match_type },
+                })
+                .collect(),
+            canonical_changed_from: cluster.canonical_changed_from,
+            split_from: cluster.split_from,
+        })
+    }
+
+    fn remove(&mut self, document: &Document, touched: &mut BTreeSet<Key>) {
+        self.documents.remove(&(document.language, document.number.0)).unwrap();
+        touched.insert((document.language, document.cluster.0));
+    }
+
+    fn of_id(&self, id: &ArticleId) -> Vec<Document> {
+        self.documents.values().filter(|document| document.id == *id).cloned().collect()
+    }
+
+    fn forget(
+        &mut self,
+        ids: &[ArticleId],
+        time: Option<EventTime>,
+        delete: bool,
+        touched: &mut BTreeSet<Key>,
+    ) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        for id in ids {
+            let (mut known, mut when) = (false, time);
+            for document in self.of_id(id) {
+                if self.live(&document) {
+                    known = true;
+                    self.note(if delete { "delete" } else { "forget" });
+                } else {
+                    self.note("expired at read");
+                }
+                when = when.or(self.stream_time(document.language));
+                self.remove(&document, touched);
+            }
+            if known && self.published_at(when) {
+                outputs.push(Output::Null { id: id.clone(), outlet: Outlet::Unique });
+                outputs.push(Output::Null { id: id.clone(), outlet: Outlet::NearDuplicate });
+            }
+            if !known && delete {
+                self.note("unknown delete");
+            }
+        }
+        outputs
+    }
+
+    /// The event time, whether somebody told it, and whether it was clamped.
+    fn time(&self, article: &Prepared, record: Option<EventTime>) -> (i64, bool, bool) {
+        let still = self.stream_time(article.language).map_or(0, EventTime::millis);
+        let record = record.map(EventTime::millis);
+        let Some(fetched) = article.fetched_at.map(EventTime::millis) else {
+            return record.map_or((still, false, false), |record| (record, true, false));
+        };
+        if fetched < 0 {
+            return (0, true, true);
+        }
+        match record {
+            Some(record) if fetched > record + self.settings.skew_millis as i64 => {
+                (record + self.settings.skew_millis as i64, true, true)
+            }
+            None if fetched > YEAR_2100 => (still, false, true),
+            _ => (fetched, true, false),
+        }
+    }
+
+    fn article(
+        &mut self,
+        position: &Position,
+        record: Option<EventTime>,
+        article: &Prepared,
+        touched: &mut BTreeSet<Key>,
+    ) -> Vec<Output> {
+        let language = article.language;
+        let (at, told, mut clamped) = self.time(article, record);
+        let at = EventTime::from_millis(at);
+        let counters = self.counters.entry(language).or_default();
+        if told {
+            counters.stream_time = Some(counters.stream_time.map_or(at, |now| now.max(at)));
+        }
+        let mut published_at = article.published_at;
+        if let Some(time) = &mut published_at {
+            let within = EventTime::from_millis(time.millis().clamp(0, YEAR_2100));
+            clamped |= within != *time;
+            *time = within;
+        }
+
+        // Four that are overdue go first, those last seen longest ago.
+        let mut overdue: Vec<Document> = self.documents(language);
+        overdue.retain(|document| !self.live(document));
+        overdue.sort_by_key(|document| (document.last_seen, document.number));
+        for document in overdue.iter().take(4) {
+            self.note("overdue removed");
+            self.remove(document, touched);
+        }
+
+        let (mut left, mut revision) = (BTreeSet::new(), 0);
+        for held in self.of_id(&article.id) {
+            if !self.live(&held) {
+                self.note("expired at read");
+                self.remove(&held, touched);
+            } else if held.language != language {
+                self.note("language change");
+                left.insert(held.outlet);
+                self.remove(&held, touched);
+            } else if held.fingerprint.content == article.fingerprint.content {
+                return self.again(position, at, article, clamped, held);
+            } else {
+                self.note("update");
+                left.insert(held.outlet);
+                revision = held.revision + 1;
+                self.remove(&held, touched);
+            }
+        }
+
+        let mut pairs = self.pairs(article);
+        let own = *self.settings.languages.get(&language).unwrap_or(&self.settings.default);
+        let similarity = |pair: &Comparison| match own.algorithm {
+            _ if pair.relation == Relation::Exact => 1.0,
+            Algorithm::Simhash128 => 1.0 - f64::from(pair.distance) / 128.0,
+            Algorithm::Simhash64 => 1.0 - f64::from(pair.distance64) / 64.0,
+            _ => pair.similarity,
+        };
+        let share = |pair: &Comparison| Share::new(similarity(pair));
+        pairs.sort_by_key(|(document, _)| document.number);
+        // Lowest number first, so that the first of the greatest is the one.
+        let best_of = |relations: &[Relation]| {
+            let mut best: Option<&(Document, Comparison)> = None;
+            for pair in pairs.iter().filter(|(_, pair)| relations.contains(&pair.relation)) {
+                // The guard has spoken against a closer text of that cluster.
+                let guarded = pairs.iter().any(|(other, theirs)| {
+                    theirs.relation == Relation::SameTemplate
+                        && other.cluster == pair.0.cluster
+                        && theirs.similarity >= pair.1.similarity
+                });
+                if guarded && pair.1.relation != Relation::Exact {
+                    continue;
+                }
+                if best.is_none_or(|best| share(&pair.1) > share(&best.1)) {
+                    best = Some(pair);
+                }
+            }
+            best.cloned()
+        };
+        let best = best_of(&[Relation::Exact]).or_else(|| best_of(&[Relation::Near, Relation::Partial]));
+        if let Some(best) = &best {
+            let rivals = pairs.iter().filter(|(_, pair)| *pair == best.1).count();
+            if rivals > 1 {
+                self.note("tie");
+            }
+        }
+        let closest = best.clone().or_else(|| {
+            let greatest = pairs.iter().map(|(_, pair)| share(pair)).max();
+            pairs.iter().find(|(_, pair)| Some(share(pair)) == greatest).cloned()
+        });
+        let (verdict, match_type) = match best.as_ref().map(|(_, pair)| pair.relation) {
+            Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
+            Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),
+            Some(Relation::Partial) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
+            _ => (Verdict::Unique, None),
+        };
+        self.note(match_type.map_or("unique", MatchType::as_str));
+
+        let mut related: Vec<(
+            RelationKind,
+            Reverse<Share>,
+            DocumentNumber,
+            ArticleId,
+            DocumentNumber,
+            Share,
+        )> = pairs
+            .iter()
+            .filter_map(|(document, pair)| {
+                let (kind, score) = match pair.relation {
+                    Relation::Extends => (RelationKind::Extends, Share::new(pair.old_in_new)),
+                    Relation::SameTemplate => (RelationKind::SameTemplate, share(pair)),
+                    _ => return None,
+                };
+                Some((
+                    kind,
+                    Reverse(score),
+                    document.number,
+                    document.id.clone(),
+                    document.cluster,
+                    share(pair),
+                ))
+            })
+            .collect();
+        related.sort();
+        let mut named: BTreeSet<DocumentNumber> = best.iter().map(|(document, _)| document.cluster).collect();
+        related.retain(|(.., cluster, _)| named.insert(*cluster));
+        related.truncate(5);
+        let related: Vec<Related> = related
+            .into_iter()
+            .map(|(relation, _, _, id, _, similarity)| Related { id, relation, similarity })
+            .collect();
+        for related in &related {
+            self.note(related.relation.as_str());
+        }
+
+        let number = DocumentNumber(self.counters(language).next_number);
+        self.counters.get_mut(&language).unwrap().next_number += 1;
+        let expired = self.expires_by(language).is_some_and(|expired| at.millis() <= expired);
+        let published = self.published_at(Some(at));
+        let outlet = if verdict == Verdict::Unique { Outlet::Unique } else { Outlet::NearDuplicate };
+        let flags = self.flags(article, clamped, expired);
+        let bits =
+            flags.iter().fold(0, |bits, flag| bits | 1 << Flag::ALL.iter().position(|f| f == flag).unwrap());
+
+        let own_cluster = ClusterId { language, founder: article.id.clone(), number };
+        let (mut cluster, mut canonical, mut split_from) = (own_cluster.clone(), article.id.clone(), None);
+        if let Some((match_, _)) = &best {
+            let key = (language, match_.cluster.0);
+            let stands = self.stands(key).unwrap().clone();
+            let pair = self.compare(&stands.fingerprint, &article.fingerprint, language);
+            let floor = own.floor;
+            let resembles = match pair.relation {
+                Relation::Exact | Relation::Near | Relation::Partial => true,
+                Relation::Extends | Relation::SameTemplate => false,
+                Relation::Different => {
+                    pair.similarity >= floor
+                        || pair.new_in_old >= own.rules.coverage * floor / own.rules.threshold
+                }
+            };
+            if resembles || stands.number == match_.number {
+                cluster = self.groups[&key].id.clone();
+                canonical = stands.id;
+            } else {
+                split_from = Some(self.groups[&key].id.clone());
+                self.note("split");
+            }
+        }
+        let similarity = closest.as_ref().map_or(Share::new(0.0), |(_, pair)| share(pair));
+        let containment = closest.as_ref().map_or(Share::new(0.0), |(_, pair)| Share::new(pair.new_in_old));
+        if expired {
+            self.note("arrived expired");
+        } else {
+            let key = (language, cluster.number.0);
+            let document = Document {
+                number,
+                id: article.id.clone(),
+                language,
+                fingerprint: article.fingerprint.clone(),
+                title: article.title.clone(),
+                host: article.host.clone(),
+                url: article.url.clone(),
+                published_at,
+                event_time: at,
+                last_seen: at,
+                position: position.clone(),
+                cluster: cluster.number,
+                revision,
+                outlet: if published { outlet } else { left.last().copied().unwrap_or(Outlet::None) },
+                judgement: Judgement {
+                    verdict,
+                    match_type,
+                    duplicate_of: best.as_ref().map(|(document, _)| document.number),
+                    similarity,
+                    confidence: Share::new(0.0),
+                },
+                flags: bits,
+            };
+            self.documents.insert((language, number.0), document);
+            if cluster == own_cluster {
+                let group = Group { id: own_cluster, split_from, canonical: number.0, changed_from: None };
+                self.groups.insert(key, group);
+            } else {
+                self.note("joined");
+                touched.insert(key);
+                canonical = self.stands(key).unwrap().id.clone();
+            }
+        }
+        if !published {
+            self.note("backfilled");
+            return Vec::new();
+        }
+        let mut outputs = vec![Output::Tagged(Box::new(Tagged {
+            id: article.id.clone(),
+            verdict,
+            match_type,
+            duplicate_of: best.map(|(document, _)| document.id),
+            similarity,
+            containment,
+            confidence: Share::new(0.0),
+            cluster,
+            canonical_id: canonical,
+            revision,
+            language,
+            language_source: article.language_source,
+            related,
+            flags,
+            config: self.settings.config,
+            input: position.clone(),
+        }))];
+        for other in [Outlet::Unique, Outlet::NearDuplicate] {
+            if other != outlet && left.contains(&other) {
+                self.note("moved");
+                outputs.push(Output::Null { id: article.id.clone(), outlet: other });
+            }
+        }
+        outputs
+    }
+
+    /// The same article, unchanged.
+    fn again(
+        &mut self,
+        position: &Position,
+        at: EventTime,
+        article: &Prepared,
+        clamped: bool,
+        held: Document,
+    ) -> Vec<Output> {
+        self.note("same-article");
+        let flags = self.flags(article, clamped, false);
+        let key = (held.language, held.cluster.0);
+        let tagged = Tagged {
+            id: article.id.clone(),
+            verdict: Verdict::ExactDuplicate,
+            match_type: Some(MatchType::SameArticle),
+            duplicate_of: Some(article.id.clone()),
+            similarity: Share::new(1.0),
+            containment: Share::new(1.0),
+            confidence: Share::new(0.0),
+            cluster: self.groups[&key].id.clone(),
+            canonical_id: self.stands(key).unwrap().id.clone(),
+            revision: held.revision,
+            language: article.language,
+            language_source: article.language_source,
+            related: Vec::new(),
+            flags,
+            config: self.settings.config,
+            input: position.clone(),
+        };
+        let own = self.settings.languages.get(&held.language).unwrap_or(&self.settings.default);
+        if let Retention::Millis(retention) = own.retention
+            && at.millis() - held.last_seen.millis() >= retention as i64 / 8
+        {
+            self.note("seen later");
+            self.documents.get_mut(&(held.language, held.number.0)).unwrap().last_seen = at;
+        }
+        if !self.published_at(Some(at)) {
+            self.note("backfilled");
+            return Vec::new();
+        }
+        vec![Output::Tagged(Box::new(tagged))]
+    }
+
+    fn flags(&mut self, article: &Prepared, clamped: bool, expired: bool) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        let tokens = article.fingerprint.tokens;
+        if tokens > 0 && tokens < self.settings.default.rules.min_tokens {
+            flags.push(Flag::ShortText);
+            self.note("short-text");
+        }
+        if tokens == 0 {
+            flags.push(Flag::NoText);
+            self.note("no-text");
+        }
+        if clamped {
+            flags.push(Flag::ClampedTime);
+            self.note("clamped");
+        }
+        if expired {
+            flags.push(Flag::Expired);
+        }
+        flags
+    }
+
+    fn compare(&self, old: &Fingerprint, new: &Fingerprint, language: Lang) -> Comparison {
+        let own = self.settings.languages.get(&language).unwrap_or(&self.settings.default);
+        compare_by(old, new, &own.rules, |pair| match own.algorithm {
+            Algorithm::Simhash128 => pair.distance <= own.hamming,
+            Algorithm::Simhash64 => pair.distance64 <= own.hamming,
+            Algorithm::Minhash => pair.similarity >= own.rules.threshold,
+            Algorithm::Combined => {
+                let apart = pair.new_in_old < own.rules.coverage && pair.old_in_new < own.rules.coverage;
+                let agree = pair.distance <= own.hamming && pair.numerals.unwrap_or(1.0) >= 0.8;
+                pair.similarity >= own.rules.threshold
+                    || pair.similarity >= own.rules.rewritten && apart && agree
+            }
+        })
+    }
+
+    /// Every live document that shares enough with the article to be looked at, and what the article is to it.
+    fn pairs(&self, article: &Prepared) -> Vec<(Document, Comparison)> {
+        let posting = self.postings.of(article.language);
+        let keys: Vec<BandKey> = posting.keys(&article.fingerprint);
+        let stored = self.documents(article.language);
+        let posted: Vec<Vec<BandKey>> =
+            stored.iter().map(|document| posting.keys(&document.fingerprint)).collect();
+        let holders = |key: &BandKey| posted.iter().filter(|keys| keys.contains(key)).count();
+        let mut pairs = Vec::new();
+        for (document, theirs) in stored.iter().zip(&posted) {
+            let shared: Vec<&BandKey> = keys.iter().filter(|key| theirs.contains(key)).collect();
+            let (samples, others): (Vec<&BandKey>, Vec<&BandKey>) =
+                shared.into_iter().partition(|key| Posting::kind(**key) == PostingKind::Sample);
+            let looked_at =
+                !others.is_empty() || samples.len() >= 2 || samples.iter().any(|key| holders(key) <= 8);
+            if looked_at && self.live(document) {
+                let pair = self.compare(&document.fingerprint, &article.fingerprint, article.language);
+                pairs.push((document.clone(), pair));
+            }
+        }
+        pairs
+    }
+}

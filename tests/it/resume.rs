@@ -1,0 +1,145 @@
+//! A file run that is killed at any moment and run again, until it is done: the output is that of a run that nobody
+//! disturbed, byte for byte.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::folder::{Folder, story};
+
+const ARTICLES: usize = 3000;
+
+/// Stories with copies, light edits, updates, deletes and lines that cannot be read, in two languages.
+fn articles(folder: &Folder, name: &str, seed: usize) {
+    let mut lines = String::new();
+    for at in 0..ARTICLES {
+        let line = match at % 11 {
+            3 => format!("{{\"id\":\"c{at}\",\"text\":{:?}}}", story(seed + at - 3, "")),
+            5 => {
+                format!("{{\"id\":\"e{at}\",\"text\":{:?}}}", story(seed + at - 5, "Edited by another desk."))
+            }
+            7 => format!("{{\"id\":\"a{}\",\"text\":{:?}}}", at - 7, story(seed + at, "")),
+            8 => "{broken".to_owned(),
+            9 => format!("{{\"id\":\"a{}\",\"deleted\":true}}", at.saturating_sub(40)),
+            _ => format!("{{\"id\":\"a{at}\",\"text\":{:?},\"n\":{at}}}", story(seed + at, "")),
+        };
+        lines += &line;
+        lines.push('\n');
+    }
+    folder.write(name, lines.as_bytes());
+}
+
+fn start(folder: &Folder, state: &str, output: &str) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_samestory"))
+        .args(["file", "one.ndjson", "two.ndjson", "--quiet", "--state", state, "--output", output])
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |data| data.len())
+}
+
+#[test]
+fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
+    let folder = Folder::new("resume");
+    articles(&folder, "one.ndjson", 0);
+    articles(&folder, "two.ndjson", ARTICLES / 2);
+    assert!(start(&folder, "quiet", "quiet.ndjson").wait().unwrap().success());
+    let undisturbed = fs::read(folder.path().join("quiet.ndjson")).unwrap();
+    assert!(undisturbed.len() > 100_000);
+    let mut chance = 0x2545_f491_4f6c_dd1d_u64;
+    let mut interrupted = 0;
+    for round in 0..3 {
+        let (state, output) = (format!("state{round}"), format!("out{round}.ndjson"));
+        let path = folder.path().join(&output);
+        let mut attempts = 0;
+        loop {
+            let mut run = start(&folder, &state, &output);
+            chance ^= chance << 13;
+            chance ^= chance >> 7;
+            chance ^= chance << 17;
+            // Wait for some progress, then for a moment that falls anywhere in a batch. In the end, let it finish.
+            let before = length(&path);
+            attempts += 1;
+            if attempts <= 12 {
+                let mut waited = 0;
+                while length(&path) == before && waited < 2000 && run.try_wait().unwrap().is_none() {
+                    sleep(Duration::from_millis(1));
+                    waited += 1;
+                }
+                sleep(Duration::from_micros(chance % 60_000));
+                if run.try_wait().unwrap().is_none() {
+                    run.kill().unwrap();
+                    interrupted += 1;
+                }
+            }
+            let status = run.wait().unwrap();
+            if status.success() {
+                break;
+            }
+            assert_eq!(status.code(), None, "it was killed, it did not fail");
+        }
+        assert!(fs::read(&path).unwrap() == undisturbed, "round {round} differs");
+        // Once more: there is nothing left to do, and nothing is written.
+        assert!(start(&folder, &state, &output).wait().unwrap().success());
+        assert_eq!(length(&path), undisturbed.len() as u64);
+    }
+    assert!(
+        interrupted >= 3,
+        "only {interrupted} runs were interrupted: the machine is too fast for this test"
+    );
+}
+
+#[test]
+fn a_file_that_has_grown_is_read_on() {
+    let folder = Folder::new("grown");
+    let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}\n", story(at, ""));
+    folder.write("one.ndjson", (line(1) + &line(2)).as_bytes());
+    let run =
+        || folder.run(&["file", "one.ndjson", "--state", "state", "--output", "out.ndjson", "--no-article"]);
+    run();
+    folder.write("one.ndjson", (line(1) + &line(2) + &line(3)).as_bytes());
+    let said = run();
+    assert!(said.stderr.contains("2 records were judged before"), "{}", said.stderr);
+    let output = folder.read("out.ndjson");
+    assert_eq!(output.lines().count(), 3);
+    assert!(output.lines().all(|line| line.contains("\"verdict\":\"unique\"")), "{output}");
+}
+
+#[test]
+fn an_output_that_was_cut_is_not_continued() {
+    let folder = Folder::new("cut");
+    folder.write("one.ndjson", format!("{{\"id\":\"a\",\"text\":{:?}}}\n", story(1, "")).as_bytes());
+    let arguments = ["file", "one.ndjson", "--state", "state", "--output", "out.ndjson"];
+    folder.run(&arguments);
+    folder.write("out.ndjson", b"");
+    let refused = folder.fail(&arguments);
+    assert!(refused.contains("out.ndjson has 0 bytes, but the state knows of"), "{refused}");
+    fs::remove_file(folder.path().join("out.ndjson")).unwrap();
+    assert!(folder.fail(&arguments).contains("out.ndjson has 0 bytes"));
+}
+
+#[test]
+fn state_in_use_is_refused_not_waited_for() {
+    let folder = Folder::new("in-use");
+    let mut first = Command::new(env!("CARGO_BIN_EXE_samestory"))
+        .args(["file", "-", "--state", "state", "--output", "out.ndjson"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !folder.path().join("out.ndjson").exists() {
+        sleep(Duration::from_millis(5));
+    }
+    folder.write("one.ndjson", b"");
+    let refused = folder.fail(&["file", "one.ndjson", "--state", "state"]);
+    drop(first.stdin.take());
+    first.wait().unwrap();
+    assert!(refused.contains("in use by another process"), "{refused}");
+}

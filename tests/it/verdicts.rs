@@ -1,0 +1,458 @@
+//! Every rule of a verdict by itself: the rows of the table, clusters, updates, deletes, times.
+
+use samestory::detect::{Algorithm, CanonicalPolicy, Incoming, LanguageSettings, Output, Settings};
+use samestory::event::{Article, Flag, RelationKind, Tagged};
+use samestory::model::{EventTime, MatchType, Share, Verdict};
+use samestory::store::{Outlet, Retention, View};
+use samestory::text::language::find;
+
+use super::desk::{Desk, article, at, clusters, id, tagged, window};
+
+/// A story of eighty words without repetition, from the middle of an endless one.
+fn story(family: u64) -> String {
+    window(family, 100, 80, 0, 0)
+}
+
+fn desk() -> Desk {
+    Desk::new(Settings::default())
+}
+
+fn timed(article: Article, millis: i64) -> Article {
+    Article { fetched_at: at(millis), ..article }
+}
+
+fn of(tagged: &Tagged) -> (Verdict, Option<MatchType>, Option<&str>) {
+    (tagged.verdict, tagged.match_type, tagged.duplicate_of.as_ref().map(|id| id.as_str()))
+}
+
+fn null(name: &str, outlet: Outlet) -> Output {
+    Output::Null { id: id(name), outlet }
+}
+
+#[test]
+fn another_article_with_the_same_content_is_exact() {
+    let mut desk = desk();
+    let first = desk.tag(&article("a", &story(1)));
+    assert_eq!(of(&first), (Verdict::Unique, None, None));
+    assert_eq!((first.cluster.to_string().as_str(), first.canonical_id.as_str()), ("en:a:0", "a"));
+    let second = desk.tag(&article("b", &story(1).to_uppercase()));
+    assert_eq!(of(&second), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!((second.cluster.to_string().as_str(), second.canonical_id.as_str()), ("en:a:0", "a"));
+    assert_eq!([second.similarity, second.containment, second.confidence], [Share::new(1.0); 3]);
+}
+
+#[test]
+fn a_few_words_changed_is_near() {
+    let mut desk = desk();
+    desk.tag(&article("a", &story(1)));
+    let near = desk.tag(&article("b", &window(1, 100, 80, 0, 20)));
+    assert_eq!(of(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+    assert!(near.similarity > Share::new(0.8) && near.similarity < Share::new(1.0), "{near:?}");
+}
+
+#[test]
+fn a_part_and_a_whole_that_adds_little_are_partial() {
+    let mut desk = desk();
+    desk.tag(&article("a", &window(1, 100, 240, 0, 0)));
+    let part = desk.tag(&article("part", &window(1, 160, 60, 0, 0)));
+    assert_eq!(of(&part), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
+    assert!(part.containment > Share::new(0.9), "{part:?}");
+    let whole = desk.tag(&article("whole", &window(1, 100, 400, 0, 0)));
+    assert_eq!(of(&whole), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
+}
+
+#[test]
+fn a_whole_that_adds_more_than_it_repeats_is_unique_and_extends() {
+    let mut desk = desk();
+    desk.tag(&article("a", &story(1)));
+    let whole = desk.tag(&article("whole", &window(1, 0, 300, 0, 0)));
+    assert_eq!(of(&whole), (Verdict::Unique, None, None));
+    let related: Vec<_> = whole.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
+    assert_eq!(related, [("a", RelationKind::Extends)]);
+    assert_eq!(whole.cluster.to_string(), "en:whole:1");
+}
+
+#[test]
+fn other_numbers_in_the_same_wording_are_the_same_template() {
+    let mut desk = desk();
+    desk.tag(&article("monday", &window(1, 100, 80, 0, 0)));
+    let tuesday = desk.tag(&article("tuesday", &window(1, 100, 80, 1, 0)));
+    assert_eq!(of(&tuesday), (Verdict::Unique, None, None));
+    let related: Vec<_> = tuesday.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
+    assert_eq!(related, [("monday", RelationKind::SameTemplate)]);
+}
+
+#[test]
+fn the_numerals_guard_speaks_before_the_best_is_chosen() {
+    let mut desk = desk();
+    desk.tag(&article("monday", &window(1, 100, 80, 0, 0)));
+    // Shares the numbers, and less of the words than Monday's report does.
+    desk.tag(&article("tuesday", &window(1, 122, 80, 1, 0)));
+    let copy = desk.tag(&article("copy", &window(1, 100, 80, 1, 0)));
+    assert_eq!(of(&copy), (Verdict::NearDuplicate, Some(MatchType::Near), Some("tuesday")));
+    let [related] = &copy.related[..] else { panic!("{copy:?}") };
+    assert_eq!((related.id.as_str(), related.relation), ("monday", RelationKind::SameTemplate));
+    assert!(related.similarity > copy.similarity, "{copy:?}");
+}
+
+#[test]
+fn ties_go_to_the_lowest_number() {
+    let mut desk = desk();
+    for name in ["z", "a", "m"] {
+        desk.tag(&article(name, &story(1)));
+    }
+    let near = desk.tag(&article("near", &window(1, 100, 80, 0, 20)));
+    assert_eq!(near.duplicate_of, Some(id("z")));
+}
+
+#[test]
+fn short_texts_match_word_for_word_and_empty_ones_never() {
+    let mut desk = desk();
+    let short = window(1, 100, 49, 0, 0);
+    assert_eq!(desk.tag(&article("a", &short)).flags, [Flag::ShortText]);
+    assert_eq!(of(&desk.tag(&article("b", &window(1, 100, 49, 0, 20)))), (Verdict::Unique, None, None));
+    let copy = desk.tag(&article("c", &short));
+    assert_eq!(of(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    for name in ["empty", "void"] {
+        let empty = desk.tag(&article(name, " … "));
+        assert_eq!((empty.verdict, &empty.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
+    }
+    assert_eq!(desk.tag(&article("void", "")).verdict, Verdict::Unique, "other blanks are other content");
+}
+
+#[test]
+fn the_same_article_again_changes_nothing() {
+    let mut desk = desk();
+    desk.tag(&timed(article("a", &story(1)), 1_000));
+    desk.tag(&timed(article("b", &story(1)), 2_000));
+    let before = desk.store.dump().unwrap();
+    let outputs = desk.article(&timed(article("b", &story(1)), 3_000));
+    let again = tagged(&outputs).unwrap();
+    assert_eq!(of(again), (Verdict::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
+    assert_eq!((again.cluster.to_string().as_str(), again.canonical_id.as_str()), ("en:a:0", "a"));
+    assert_eq!(outputs.len(), 1);
+    let after = desk.store.dump().unwrap();
+    let changed: Vec<_> = after.iter().filter(|row| !before.contains(row)).map(|row| &row.family).collect();
+    assert_eq!(changed, ["meta"], "only stream time");
+}
+
+#[test]
+fn seen_again_is_remembered_in_eighths_of_the_retention() {
+    let mut desk = desk();
+    let seen = |desk: &Desk| {
+        let english = find("en").unwrap().lang;
+        desk.store.document(english, samestory::model::DocumentNumber(0)).unwrap().unwrap().last_seen.millis()
+    };
+    let eighth = 7 * 24 * 60 * 60 * 1000 / 8;
+    desk.tag(&timed(article("a", &story(1)), 0));
+    desk.tag(&timed(article("a", &story(1)), eighth - 1));
+    assert_eq!(seen(&desk), 0);
+    desk.tag(&timed(article("a", &story(1)), eighth));
+    assert_eq!(seen(&desk), eighth);
+    desk.tag(&timed(article("a", &story(1)), 5));
+    assert_eq!(seen(&desk), eighth, "what comes late moves nothing back");
+}
+
+#[test]
+fn an_update_forgets_the_old_fingerprint() {
+    let mut desk = desk();
+    desk.tag(&article("a", &story(1)));
+    let updated = desk.tag(&article("a", &story(2)));
+    assert_eq!((updated.verdict, updated.revision), (Verdict::Unique, 1));
+    assert_eq!(desk.tag(&article("b", &story(1))).verdict, Verdict::Unique, "nobody says that any more");
+    assert_eq!(desk.tag(&article("c", &story(2))).duplicate_of, Some(id("a")));
+}
+
+#[test]
+fn an_update_that_moves_leaves_a_null_behind() {
+    let mut desk = desk();
+    desk.tag(&article("a", &story(1)));
+    desk.tag(&article("b", &story(2)));
+    let outputs = desk.article(&article("b", &window(1, 100, 80, 0, 20)));
+    assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
+    assert_eq!(outputs[1], null("b", Outlet::Unique));
+    let outputs = desk.article(&article("b", &story(3)));
+    assert_eq!(tagged(&outputs).unwrap().revision, 2);
+    assert_eq!(outputs[1], null("b", Outlet::NearDuplicate));
+    let outputs = desk.article(&article("b", &story(4)));
+    assert_eq!(outputs.len(), 1, "it stays where it was: {outputs:?}");
+}
+
+#[test]
+fn a_founder_who_changes_leaves_its_name_to_the_cluster() {
+    let mut desk = desk();
+    desk.tag(&article("a", &story(1)));
+    desk.tag(&article("b", &story(1)));
+    let outputs = desk.article(&article("a", &story(2)));
+    let changed = tagged(&outputs).unwrap();
+    assert_eq!(changed.cluster.to_string(), "en:a:2", "a name is not given twice");
+    assert!(matches!(&outputs[1], Output::NoCluster(gone) if gone.to_string() == "en:a:0"), "{outputs:?}");
+    let outputs = desk.article(&article("c", &story(1)));
+    assert_eq!(tagged(&outputs).unwrap().cluster.to_string(), "en:a:0");
+    let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
+    assert_eq!((cluster.canonical.as_str(), cluster.canonical_changed_from.clone()), ("b", Some(id("a"))));
+}
+
+#[test]
+fn a_delete_leaves_nulls_and_nothing_else() {
+    let mut desk = desk();
+    for name in ["a", "b", "c"] {
+        desk.tag(&article(name, &story(1)));
+    }
+    let outputs = desk.delete("a");
+    assert_eq!(outputs[..2], [null("a", Outlet::Unique), null("a", Outlet::NearDuplicate)]);
+    let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
+    assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
+    assert_eq!(cluster.canonical_changed_from, Some(id("a")));
+    assert_eq!(desk.delete("a"), [], "it is not known any more");
+    desk.delete("b");
+    desk.delete("c");
+    assert!(desk.store.dump().unwrap().iter().all(|row| row.family == "meta"));
+    assert_eq!(desk.tag(&article("d", &story(1))).verdict, Verdict::Unique);
+}
+
+#[test]
+fn deletes_of_unknown_ids_are_counted() {
+    let mut desk = desk();
+    let items = vec![
+        desk.item(None, Incoming::Delete(id("nobody"))),
+        desk.item(None, Incoming::Forget(vec![id("x")])),
+    ];
+    let plan = desk.run(items);
+    assert_eq!((plan.stats.unknown_deletes, plan.outputs().count()), (1, 0));
+}
+
+#[test]
+fn an_update_in_another_language_leaves_the_first() {
+    let mut desk = desk();
+    desk.tag(&article("a", &story(1)));
+    desk.tag(&article("b", &story(1)));
+    let german = Article { language: Some("de".to_owned()), ..article("b", &story(1)) };
+    let outputs = desk.article(&german);
+    let moved = tagged(&outputs).unwrap();
+    assert_eq!((moved.verdict, moved.cluster.to_string().as_str()), (Verdict::Unique, "de:b:0"));
+    assert_eq!(outputs[1], null("b", Outlet::NearDuplicate));
+    assert_eq!(desk.store.languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
+}
+
+#[test]
+fn a_chain_of_versions_splits_where_it_leaves_the_canonical() {
+    let mut desk = desk();
+    let outputs: Vec<Tagged> =
+        (0..3).map(|n| desk.tag(&article(&format!("v{n}"), &window(1, 100 + 30 * n, 100, 0, 0)))).collect();
+    assert_eq!(outputs[1].cluster.to_string(), "en:v0:0");
+    assert_eq!(of(&outputs[2]), (Verdict::NearDuplicate, Some(MatchType::Near), Some("v1")));
+    assert_eq!(
+        (outputs[2].cluster.to_string().as_str(), outputs[2].canonical_id.as_str()),
+        ("en:v2:2", "v2")
+    );
+    let joined = desk.article(&article("v3", &window(1, 160, 100, 0, 20)));
+    let [cluster] = clusters(&joined)[..] else { panic!("{joined:?}") };
+    assert_eq!(cluster.split_from.as_ref().unwrap().to_string(), "en:v0:0");
+}
+
+fn with_policy(canonical: CanonicalPolicy) -> Desk {
+    Desk::new(Settings { canonical, ..Settings::default() })
+}
+
+#[test]
+fn each_policy_has_its_own_canonical() {
+    let published = |name: &str, words: u64, millis: i64| Article {
+        published_at: at(millis),
+        ..article(name, &window(1, 100, words, 0, 0))
+    };
+    let articles = [published("a", 80, 500), published("b", 90, 100), published("c", 85, 900)];
+    for (policy, stands) in [
+        (CanonicalPolicy::FirstSeen, ["a", "a", "a"]),
+        (CanonicalPolicy::FirstPublished, ["a", "b", "b"]),
+        (CanonicalPolicy::Newest, ["a", "b", "c"]),
+        (CanonicalPolicy::Longest, ["a", "b", "b"]),
+    ] {
+        let mut desk = with_policy(policy);
+        let canonicals: Vec<String> =
+            articles.iter().map(|it| desk.tag(it).canonical_id.to_string()).collect();
+        assert_eq!(canonicals, stands, "{policy:?}");
+        let leaves = desk.delete(stands[2]);
+        let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
+        let next = match policy {
+            CanonicalPolicy::FirstSeen | CanonicalPolicy::Newest => "b",
+            CanonicalPolicy::FirstPublished => "a",
+            CanonicalPolicy::Longest => "c",
+        };
+        assert_eq!(cluster.canonical.as_str(), next, "{policy:?}");
+        assert_eq!(cluster.canonical_changed_from, Some(id(stands[2])));
+    }
+}
+
+#[test]
+fn a_cluster_record_comes_with_the_second_member_and_names_the_newest() {
+    let mut desk = desk();
+    assert_eq!(desk.article(&article("a", &story(1))).len(), 1);
+    let outputs = desk.article(&article("b", &story(1)));
+    let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
+    assert_eq!(
+        (cluster.size, &cluster.hosts[..]),
+        (2, &["a.example".to_owned(), "b.example".to_owned()][..])
+    );
+    let members: Vec<_> =
+        cluster.members.iter().map(|member| (member.id.as_str(), member.match_type)).collect();
+    assert_eq!(members, [("b", Some(MatchType::Exact)), ("a", None)]);
+    assert_eq!(cluster.members[0].title.as_deref(), Some("About b"));
+    let mut last = Vec::new();
+    for n in 0..60 {
+        last = desk.article(&article(&format!("c{n}"), &story(1)));
+    }
+    let [cluster] = clusters(&last)[..] else { panic!("{last:?}") };
+    assert_eq!((cluster.size, cluster.members.len(), cluster.hosts.len()), (62, 50, 32));
+    assert_eq!((cluster.members[0].id.as_str(), cluster.members[49].id.as_str()), ("c59", "c10"));
+}
+
+fn with_retention(millis: u64) -> Desk {
+    let default = LanguageSettings { retention: Retention::Millis(millis), ..LanguageSettings::default() };
+    Desk::new(Settings { default, ..Settings::default() })
+}
+
+#[test]
+fn what_is_expired_is_not_matched_though_it_is_not_removed_yet() {
+    let mut desk = with_retention(1_000);
+    for n in 0..7 {
+        desk.tag(&timed(article(&format!("a{n}"), &story(n)), n as i64));
+    }
+    let late = desk.tag(&timed(article("late", &story(6)), 1_005));
+    assert_eq!(late.duplicate_of, Some(id("a6")), "six are overdue, the seventh is not");
+    let english = find("en").unwrap().lang;
+    let left = |desk: &Desk| desk.store.overdue(english, EventTime::from_millis(5), 9).unwrap().numbers.len();
+    assert_eq!(left(&desk), 2, "four go at a time");
+    let again = desk.tag(&timed(article("again", &story(5)), 1_005));
+    assert_eq!((again.verdict, left(&desk)), (Verdict::Unique, 0));
+}
+
+#[test]
+fn an_expired_canonical_stands_for_nobody() {
+    let mut desk = with_retention(1_000);
+    for n in 0..6 {
+        desk.tag(&timed(article(&format!("other{n}"), &story(n + 10)), 0));
+    }
+    desk.tag(&timed(article("a", &story(1)), 1));
+    desk.tag(&timed(article("b", &story(1)), 500));
+    // All of the first seven are overdue; four are removed, and a is not among them.
+    let outputs = desk.article(&timed(article("c", &story(1)), 1_001));
+    let copy = tagged(&outputs).unwrap();
+    assert_eq!((copy.duplicate_of.clone(), copy.canonical_id.as_str()), (Some(id("b")), "b"));
+    let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
+    assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
+    assert_eq!(cluster.canonical_changed_from, Some(id("a")));
+}
+
+#[test]
+fn an_article_that_arrives_expired_is_judged_and_not_stored() {
+    let mut desk = with_retention(1_000);
+    desk.tag(&timed(article("a", &story(1)), 5_000));
+    let late = desk.tag(&timed(article("late", &story(1)), 4_000));
+    assert_eq!(of(&late), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!((&late.flags[..], late.cluster.to_string().as_str()), (&[Flag::Expired][..], "en:a:0"));
+    assert_eq!(desk.store.languages_of(&id("late")).unwrap(), []);
+    let stored = desk.tag(&timed(article("b", &story(2)), 4_001));
+    assert_eq!(
+        (&stored.flags[..], stored.cluster.to_string().as_str()),
+        (&[][..], "en:b:2"),
+        "a number is used once"
+    );
+}
+
+#[test]
+fn a_time_far_ahead_expires_nothing() {
+    let mut desk = with_retention(10_000_000);
+    let give = |desk: &mut Desk, name: &str, fetched: i64, record: i64| {
+        let article = timed(article(name, &story(1)), fetched);
+        let prepared = samestory::detect::Preparer::new(samestory::text::Options::default())
+            .prepare(&article, &super::desk::line(1))
+            .unwrap();
+        tagged(&desk.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+    };
+    give(&mut desk, "a", 1_000, 1_000);
+    let ahead = give(&mut desk, "ahead", 253_370_764_800_000, 2_000);
+    assert_eq!((ahead.verdict, &ahead.flags[..]), (Verdict::ExactDuplicate, &[Flag::ClampedTime][..]));
+    let next = give(&mut desk, "next", 3_000, 3_000);
+    assert_eq!((next.duplicate_of, &next.flags[..]), (Some(id("a")), &[][..]));
+    let before_all = give(&mut desk, "early", -5, 3_000);
+    assert_eq!(
+        (before_all.verdict, &before_all.flags[..]),
+        (Verdict::ExactDuplicate, &[Flag::ClampedTime][..])
+    );
+}
+
+#[test]
+fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
+    let mut desk = Desk::new(Settings { max_bucket: 8, ..Settings::default() });
+    let first = desk.tag(&article("first", &story(1)));
+    assert_eq!(first.flags, []);
+    let mut last = None;
+    for n in 0..100 {
+        last = Some(desk.tag(&article(&format!("copy{n}"), &story(1))));
+    }
+    let last = last.unwrap();
+    assert_eq!((last.duplicate_of, &last.flags[..]), (Some(id("first")), &[Flag::Capped][..]));
+    let prepared = samestory::detect::Preparer::new(samestory::text::Options::default());
+    let near = prepared.prepare(&article("near", &window(1, 100, 80, 0, 20)), &super::desk::line(1)).unwrap();
+    let item = desk.item(None, Incoming::Article(Box::new(near)));
+    let plan = desk.run(vec![item]);
+    assert!(plan.stats.capped_buckets > 0 && plan.stats.candidates <= 9, "{:?}", plan.stats);
+    assert_eq!(tagged(&plan.decided[0].outputs).unwrap().duplicate_of, Some(id("first")));
+}
+
+#[test]
+fn history_changes_state_and_publishes_nothing() {
+    let from = |publish_from| Settings { publish_from, ..Settings::default() };
+    let (mut live, mut backfilled) = (Desk::new(from(None)), Desk::new(from(at(1_000))));
+    for (name, family, millis) in [("a", 1, 10), ("b", 1, 20), ("a", 1, 30), ("c", 2, 40), ("c", 1, 50)] {
+        let article = timed(article(name, &story(family)), millis);
+        live.article(&article);
+        assert_eq!(backfilled.article(&article), [], "{name}");
+    }
+    assert_eq!(backfilled.give(at(60), Incoming::Delete(id("b"))), []);
+    live.give(at(60), Incoming::Delete(id("b")));
+    let article = timed(article("d", &story(1)), 1_000);
+    assert_eq!(backfilled.article(&article), live.article(&article));
+    // Nothing of it stands anywhere, so nothing is withdrawn.
+    let changed = timed(super::desk::article("a", &story(5)), 1_001);
+    assert!(!backfilled.article(&changed).contains(&null("a", Outlet::Unique)));
+}
+
+#[test]
+fn doubtful_verdicts_are_flagged_for_review() {
+    let all = Some((Share::new(0.0), Share::new(1.0)));
+    let mut desk = Desk::new(Settings { review: all, ..Settings::default() });
+    assert_eq!(desk.tag(&article("a", &story(1))).flags, [Flag::Review]);
+    let mut desk =
+        Desk::new(Settings { review: Some((Share::new(0.0), Share::new(0.1))), ..Settings::default() });
+    assert_eq!(desk.tag(&article("a", &story(1))).flags, []);
+}
+
+#[test]
+fn under_simhash_the_hamming_distance_decides() {
+    let with = |algorithm, hamming| {
+        let default = LanguageSettings { algorithm, hamming, ..LanguageSettings::default() };
+        let mut desk = Desk::new(Settings { default, ..Settings::default() });
+        desk.tag(&article("a", &story(1)));
+        desk.tag(&article("b", &window(1, 100, 80, 0, 20)))
+    };
+    for algorithm in [Algorithm::Simhash128, Algorithm::Simhash64] {
+        let far = with(algorithm, 0);
+        assert_eq!(
+            far.match_type,
+            Some(MatchType::Partial),
+            "bits differ; yet it is mostly in there: {far:?}"
+        );
+        let near = with(algorithm, 40);
+        assert_eq!(of(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+        let bits = if algorithm == Algorithm::Simhash128 { 128.0 } else { 64.0 };
+        assert_eq!((near.similarity.get() * bits * 10.0).round() % 10.0, 0.0, "whole bits: {near:?}");
+    }
+    assert_eq!(
+        with(Algorithm::Combined, 0).match_type,
+        Some(MatchType::Near),
+        "a second opinion does not decide"
+    );
+    assert!(with(Algorithm::Combined, 0).confidence < with(Algorithm::Combined, 40).confidence);
+}
