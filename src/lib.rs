@@ -18,12 +18,14 @@
 //! - [`store`]: state, and the changes to it
 //! - [`detect`]: what one text is to another; verdicts
 //! - [`config`]: settings as written → values as usable
+//! - [`eval`]: how good the verdicts are
 //! - [`compat`]: functions that other systems define, apart from the flow
 #![cfg_attr(feature = "kafka", doc = "- [`stream`]: the stage on the bus")]
 
 pub mod compat;
 pub mod config;
 pub mod detect;
+pub mod eval;
 pub mod event;
 pub mod fingerprint;
 pub mod local;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use samestory::config::Config;
-use samestory::detect::compare::{Comparison, Relation, compare};
+use samestory::detect::compare::{Comparison, Relation};
 use samestory::fingerprint::{config_hash, of_text};
 use samestory::text::language::{self, Language};
 use samestory::text::passages::{Passage, common_passages};
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let (a, b) = (args.reading.read(&args.a, config)?, args.reading.read(&args.b, config)?);
     let hash = config_hash(&config.text);
     let language = language::row(b.text.language.lang);
-    let mut pair = compare(&of_text(&a.text, hash), &of_text(&b.text, hash), config.rules(language.lang));
+    let mut pair = config.of(language.lang).compare(&of_text(&a.text, hash), &of_text(&b.text, hash));
     let apart = a.text.language.lang != b.text.language.lang;
     if apart {
         pair.relation = Relation::Different;

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             for (name, value) in rows {
                 writeln!(out, "{name:<13} {value}")?;
             }
-            if let Some(note) = note(&print, config.rules(language.lang).min_tokens) {
+            if let Some(note) = note(&print, config.rules(language.lang).shortest()) {
                 writeln!(out, "\n{note}")?;
             }
         }
@@ -59,11 +59,11 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn note(print: &Fingerprint, min_tokens: u32) -> Option<String> {
+fn note(print: &Fingerprint, brief: u32) -> Option<String> {
     match print.tokens {
         0 => Some("There is no text here: it is never matched with anything.".to_owned()),
-        tokens if tokens < min_tokens => {
-            Some(format!("Fewer than {min_tokens} tokens: only ever matched word for word."))
+        tokens if tokens < brief => {
+            Some(format!("Fewer than {brief} tokens: only ever matched word for word."))
         }
         _ => None,
     }

@@ -2,6 +2,7 @@
 
 mod bands;
 mod compare;
+mod eval;
 mod file;
 mod fingerprint;
 mod input;
@@ -15,7 +16,9 @@ use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, ConfigError};
+use samestory::eval::LabelledError;
 use samestory::local::RunError;
+use samestory::store::StoreError;
 use samestory::text::TooLarge;
 
 const AFTER_HELP: &str = "\
@@ -25,6 +28,7 @@ Examples:
   samestory fingerprint article.html             all that is kept of an article
   curl -s https://example.org/ | samestory fingerprint -
   samestory bands --threshold 0.7 --recall 0.99  what a threshold costs
+  samestory eval labelled.ndjson                 how good the verdicts are
   samestory languages                            every language and how it is cut
 
 Exit codes:
@@ -67,6 +71,10 @@ enum Command {
     Compare(compare::Args),
     /// Show which bands × rows a threshold needs, and what they cost
     Bands(bands::Args),
+    /// Measure verdicts on labelled articles
+    Eval(eval::Args),
+    /// Look for the threshold that fits a language, on labelled articles
+    Tune(eval::TuneArgs),
     /// List the languages and how their text is cut
     Languages(languages::Args),
     /// Write a completion script for a shell to standard output
@@ -104,6 +112,18 @@ pub(crate) enum Failure {
     Output(#[from] io::Error),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    Labelled(#[from] LabelledError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0} is not a language of `samestory languages`")]
+    UnknownLanguage(String),
+    #[error("cannot write {}", path.display())]
+    Save {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
     #[error("cannot write the page {}", path.display())]
     Page {
         path: PathBuf,
@@ -119,13 +139,16 @@ impl Failure {
     /// As documented in the help.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) => 2,
+            Failure::Config(_) | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             Failure::Input(_)
             | Failure::TooLarge { .. }
             | Failure::Output(_)
             | Failure::Run(_)
+            | Failure::Labelled(_)
+            | Failure::Store(_)
+            | Failure::Save { .. }
             | Failure::Page { .. } => 1,
         }
     }
@@ -148,6 +171,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Fingerprint(args) => fingerprint::run(&args, &config),
         Command::Compare(args) => compare::run(&args, &config),
         Command::Bands(args) => bands::run(&args, &config),
+        Command::Eval(args) => eval::run(&args, &config),
+        Command::Tune(args) => eval::tune(&args, &config),
         Command::Languages(args) => languages::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -48,7 +48,12 @@ pub struct Config {
 impl Config {
     /// The rules for a language.
     pub fn rules(&self, lang: Lang) -> &Rules {
-        &self.engine.languages.get(&lang).unwrap_or(&self.engine.default).rules
+        &self.of(lang).rules
+    }
+
+    /// How a language is judged.
+    pub fn of(&self, lang: Lang) -> &LanguageSettings {
+        self.engine.languages.get(&lang).unwrap_or(&self.engine.default)
     }
 
     /// The longest record that is read: JSON writes a character with six bytes at the most, and an article has more
@@ -161,7 +166,7 @@ fn posting(language: &LanguageSettings, banding: Banding) -> Posting {
         Algorithm::Simhash128 => (None, SimHashBands::Of128),
         Algorithm::Simhash64 => (None, SimHashBands::Of64),
     };
-    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: language.rules.min_tokens }
+    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: language.rules.shortest() }
 }
 
 fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
@@ -187,10 +192,12 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &Postings) -> u32 {
         // Writing to a string cannot fail.
         let _written = write!(
             all,
-            "; {language} {} {} {} {} {} {:?} {} {} {:?} {}",
+            "; {language} {} {} {} {} {} {} {} {:?} {} {} {:?} {}",
             rules.threshold,
             rules.coverage,
             rules.min_tokens,
+            rules.rewritten,
+            rules.brief,
             rules.numerals,
             rules.numerals_share,
             own.algorithm,

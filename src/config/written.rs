@@ -77,8 +77,12 @@ pub struct MatchSettings {
     pub threshold: Option<f64>,
     /// Share of a text that must be in another to be a part of it.
     pub coverage: Option<f64>,
-    /// Texts with fewer tokens are compared word for word only.
+    /// Similarity from which on texts with the same words and numbers are near-duplicates too.
+    pub rewritten: Option<f64>,
+    /// Texts with fewer tokens are copies only as a whole.
     pub min_tokens: Option<u32>,
+    /// Texts with fewer tokens are compared word for word only.
+    pub brief: Option<u32>,
     /// Distinct numbers both texts must have for the numerals guard to speak.
     pub numerals: Option<u32>,
     /// Share of numbers below which the guard calls it the same template.

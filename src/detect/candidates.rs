@@ -105,7 +105,7 @@ fn keys(
     let posting = state.postings().of(language);
     match fingerprint.tokens {
         0 => Vec::new(),
-        tokens if tokens < settings.rules.min_tokens.max(posting.shortest) => {
+        tokens if tokens < settings.rules.shortest().max(posting.shortest) => {
             vec![Posting::content(fingerprint)]
         }
         _ => {

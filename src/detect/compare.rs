@@ -10,19 +10,41 @@ use crate::fingerprint::{Fingerprint, simhash};
 pub struct Rules {
     /// Estimated Jaccard similarity from which on texts are near-duplicates.
     pub threshold: f64,
+    /// Similarity from which on texts are near-duplicates too if a second opinion agrees: the same words, the same
+    /// numbers, other phrases. Below the threshold.
+    pub rewritten: f64,
     /// Share of one text's shingles that must be in the other for it to count as a part of it.
     pub coverage: f64,
-    /// Texts with fewer tokens are only ever compared word for word.
+    /// Texts with fewer tokens are short: copies only where (nearly) all of the shorter is in the other, numbers
+    /// included.
     pub min_tokens: u32,
+    /// Texts with fewer tokens than this, too, are only ever compared word for word.
+    pub brief: u32,
     /// The numerals guard: speaks where both texts have at least this many distinct numbers…
     pub numerals: u32,
     /// …and less than this share of the smaller set is in the other.
     pub numerals_share: f64,
 }
 
+impl Rules {
+    /// Texts with fewer tokens are only ever compared word for word.
+    pub fn shortest(&self) -> u32 {
+        self.brief.min(self.min_tokens)
+    }
+}
+
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { threshold: 0.5, coverage: 0.8, min_tokens: 50, numerals: 3, numerals_share: 0.5 }
+        // Measured; docs/quality.md says on what, and what other values cost.
+        Rules {
+            threshold: 0.5,
+            rewritten: 0.4,
+            coverage: 0.8,
+            min_tokens: 50,
+            brief: 25,
+            numerals: 3,
+            numerals_share: 0.6,
+        }
     }
 }
 
@@ -83,7 +105,7 @@ pub struct Comparison {
     pub distance64: u32,
 }
 
-/// Compares a newer text with an older one.
+/// Compares a newer text with an older one, by MinHash alone.
 pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
     compare_by(old, new, rules, |pair| pair.similarity >= rules.threshold)
 }
@@ -124,32 +146,56 @@ fn relation(
     if old.content == new.content {
         return Relation::Exact;
     }
-    if old.tokens.min(new.tokens) < rules.min_tokens {
+    let tokens = old.tokens.min(new.tokens);
+    let short = tokens < rules.min_tokens;
+    if tokens < rules.shortest() || short && !is_whole(old, new, pair) {
         return Relation::Different;
     }
     let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
+    let adds = all - repeats;
     let alike = if near(pair) {
         if is_part(old, new, pair, rules) { Relation::Partial } else { Relation::Near }
-    } else if pair.new_in_old >= rules.coverage {
+    } else if pair.new_in_old >= rules.coverage || short && new.shingles <= old.shingles {
         Relation::Partial
-    } else if pair.old_in_new >= rules.coverage {
-        if all - repeats <= repeats { Relation::Partial } else { Relation::Extends }
+    } else if pair.old_in_new >= rules.coverage || short {
+        if adds <= repeats.max(FURNITURE) { Relation::Partial } else { Relation::Extends }
     } else {
         return Relation::Different;
     };
+    let (enough, agree) = if short { (1, 1.0) } else { (rules.numerals, rules.numerals_share) };
     match numerals {
-        Some((count, share)) if count >= rules.numerals && share < rules.numerals_share => {
-            Relation::SameTemplate
-        }
+        Some((count, share)) if count >= enough && share < agree => Relation::SameTemplate,
         _ => alike,
     }
+}
+
+/// Header, newsletter box, cookie notice and footer of a page have about so many shingles. A page that adds no more
+/// to an article is that article, however short that is.
+const FURNITURE: f64 = 120.0;
+
+/// Whether all of the shorter text is in the longer: all that can be told.
+///
+/// Of a few words in a long article the sample has only a handful, and the lanes are vague; but if none of the
+/// handful is missing and the lanes do not contradict, it is there.
+fn is_whole(old: &Fingerprint, new: &Fingerprint, pair: &Comparison) -> bool {
+    let (part, whole, covered) = smaller(old, new, pair);
+    let sampled = part.sample.found_in(&whole.sample);
+    covered >= 0.9 || covered >= 0.7 && sampled.of >= 4 && sampled.found == sampled.of
+}
+
+/// The text with fewer shingles, the other, and the share of the one in the other.
+fn smaller<'a>(
+    old: &'a Fingerprint,
+    new: &'a Fingerprint,
+    pair: &Comparison,
+) -> (&'a Fingerprint, &'a Fingerprint, f64) {
+    if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) }
 }
 
 /// Whether the shorter of two similar texts is a part of the longer rather than another version of it: half an article
 /// is similar to the whole, but what a reader wants to be told is that half of it is missing.
 fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
-    let (part, whole, covered) =
-        if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) };
+    let (part, whole, covered) = smaller(old, new, pair);
     f64::from(part.shingles) <= PART * f64::from(whole.shingles) && covered >= rules.coverage
 }
 

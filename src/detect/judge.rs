@@ -73,11 +73,11 @@ impl Engine {
         // around that.
         let best = all
             .iter()
-            .filter(|candidate| candidate.comparison.relation.is_duplicate())
+            .filter(|candidate| candidate.comparison.relation.is_duplicate() && !is_guarded(candidate, &all))
             .max_by_key(|candidate| rank(candidate));
         let closest = best.or_else(|| all.iter().max_by_key(|candidate| rank(candidate)));
         let pair = closest.map(|candidate| candidate.comparison);
-        let compared = article.fingerprint.tokens >= settings.rules.min_tokens;
+        let compared = article.fingerprint.tokens >= settings.rules.shortest();
         let (verdict, match_type) = match best.map(|candidate| candidate.comparison.relation) {
             Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
             Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),
@@ -100,6 +100,17 @@ impl Engine {
             capped_buckets,
         })
     }
+}
+
+/// Whether the numerals guard has spoken against a candidate by a closer text of its cluster. A truncated copy may
+/// have too few numbers for the guard; the whole article beside it has them.
+fn is_guarded(candidate: &Candidate, all: &[Candidate]) -> bool {
+    candidate.comparison.relation != Relation::Exact
+        && all.iter().any(|other| {
+            other.comparison.relation == Relation::SameTemplate
+                && other.document.cluster == candidate.document.cluster
+                && other.comparison.similarity >= candidate.comparison.similarity
+        })
 }
 
 /// What the article extends, the most complete first, then whose template it shares, the most similar first. Of a

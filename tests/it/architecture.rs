@@ -24,12 +24,13 @@ const MODULES: &[(&str, Imports)] = &[
     ("stream", Only(AROUND_DETECT)),
     ("local", Only(AROUND_DETECT)),
     ("http", Only(AROUND_DETECT)),
+    ("eval", Only(AROUND_DETECT)),
     ("cli", Anything),
     ("main", Anything),
     ("lib", Anything),
 ];
 
-/// `stream`, `local` and `http` are siblings and do not import each other.
+/// `stream`, `local`, `http` and `eval` are siblings and do not import each other.
 const AROUND_DETECT: &[&str] =
     &["model", "event", "text", "fingerprint", "lsh", "store", "detect", "config", "metrics"];
 
@@ -37,7 +38,7 @@ const AROUND_DETECT: &[&str] =
 const HOMES: &[(&str, &[&str])] = &[
     ("rdkafka", &["src/stream"]),
     ("rocksdb", &["src/store/rocks"]),
-    ("serde_json", &["src/event", "src/cli", "src/local", "src/http"]),
+    ("serde_json", &["src/event", "src/cli", "src/local", "src/http", "src/eval"]),
     ("apache_avro", &["src/event"]),
     ("html5gum", &["src/text/markup"]),
     ("pulldown_cmark", &["src/text/markup"]),

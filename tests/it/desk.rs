@@ -55,7 +55,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(settings: Settings) -> Desk {
         let rules = settings.default.rules;
-        Desk::with(settings, postings(rules.threshold, rules.min_tokens))
+        Desk::with(settings, postings(rules.threshold, rules.shortest()))
     }
 
     pub(crate) fn with(settings: Settings, postings: Postings) -> Desk {

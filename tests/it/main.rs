@@ -41,6 +41,8 @@ mod laws_store;
 mod oracle;
 // Parts and wholes of real articles are found.
 mod parts;
+// Floors under the measured quality of verdicts.
+mod quality;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;

@@ -54,7 +54,7 @@ impl History {
             minhash: Some(Banding::new(LANES as u16, 1, LANES).unwrap()),
             simhash: SimHashBands::None,
             samples: 64,
-            shortest: settings.default.rules.min_tokens,
+            shortest: settings.default.rules.shortest(),
         };
         let (mut now, length) = (START, 40 + dice.below(40));
         let items = (1..=length).map(|at| item(&mut dice, at, &mut now)).collect();

@@ -338,6 +338,15 @@ impl Model {
         let best_of = |relations: &[Relation]| {
             let mut best: Option<&(Document, Comparison)> = None;
             for pair in pairs.iter().filter(|(_, pair)| relations.contains(&pair.relation)) {
+                // The guard has spoken against a closer text of that cluster.
+                let guarded = pairs.iter().any(|(other, theirs)| {
+                    theirs.relation == Relation::SameTemplate
+                        && other.cluster == pair.0.cluster
+                        && theirs.similarity >= pair.1.similarity
+                });
+                if guarded && pair.1.relation != Relation::Exact {
+                    continue;
+                }
                 if best.is_none_or(|best| share(&pair.1) > share(&best.1)) {
                     best = Some(pair);
                 }
@@ -573,7 +582,13 @@ impl Model {
         compare_by(old, new, &own.rules, |pair| match own.algorithm {
             Algorithm::Simhash128 => pair.distance <= own.hamming,
             Algorithm::Simhash64 => pair.distance64 <= own.hamming,
-            Algorithm::Minhash | Algorithm::Combined => pair.similarity >= own.rules.threshold,
+            Algorithm::Minhash => pair.similarity >= own.rules.threshold,
+            Algorithm::Combined => {
+                let apart = pair.new_in_old < own.rules.coverage && pair.old_in_new < own.rules.coverage;
+                let agree = pair.distance <= own.hamming && pair.numerals.unwrap_or(1.0) >= 0.8;
+                pair.similarity >= own.rules.threshold
+                    || pair.similarity >= own.rules.rewritten && apart && agree
+            }
         })
     }
 
