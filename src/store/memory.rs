@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use crate::model::Lang;
+use crate::lsh::BandKey;
+use crate::model::{DocumentNumber, Lang};
 
-use super::key::{self, Family, POSTING};
+use super::key::{self, BUCKET, Family, POSTING};
 use super::overlay::{Laid, Pending, bounds, posting_bounds};
 use super::postings::Postings;
-use super::rows::{Order, Rows, Span, Visit};
+use super::rows::{Order, Page, Rows, Span, Visit};
 use super::{Ahead, Committed, Store, StoreError};
 
 /// State in memory, gone with the process.
@@ -123,5 +124,20 @@ impl Rows for Memory {
             visit_all(rows.range::<[u8], _>(bounds(span)), order, visit);
         }
         Ok(())
+    }
+
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+        let Some(bands) = self.bands.get(&language) else { return Ok(vec![Page::default(); keys.len()]) };
+        let bucket = |&key: &BandKey| {
+            let newest = key::posting(key, DocumentNumber(u64::MAX));
+            let mut numbers = bands
+                .range(newest..)
+                .take_while(|posting| posting[..BUCKET] == newest[..BUCKET])
+                .filter_map(|posting| key::decode_posting(posting).ok())
+                .map(|(_, number)| number);
+            let first = numbers.by_ref().take(cap).collect();
+            Page { numbers: first, more: numbers.next().is_some() }
+        };
+        Ok(keys.iter().map(bucket).collect())
     }
 }
