@@ -4,6 +4,7 @@
 //! overlay reads as the store will.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
@@ -25,9 +26,33 @@ pub(super) struct Pending {
     pub(super) bands: BTreeMap<Lang, BTreeMap<[u8; POSTING], bool>>,
     /// All other rows; nothing where they are gone.
     pub(super) rows: BTreeMap<Family, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
-    /// The buckets of those postings. Only asked whether one is in it, so its order never shows.
-    touched: HashSet<(Lang, BandKey)>,
+    /// The buckets of those postings, as [`mark`]s. Only asked whether one is in it, so its order never shows.
+    touched: HashSet<u64, BuildHasherDefault<Marked>>,
     pub(super) bytes: usize,
+}
+
+/// A number for a bucket. Two may share one: then a bucket is read row by row that need not be, and reads the same.
+fn mark(key: BandKey) -> u64 {
+    (key.hash ^ u64::from(key.band) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Marks are spread already.
+#[derive(Default)]
+struct Marked(u64);
+
+impl Hasher for Marked {
+    fn finish(&self) -> u64 {
+        // The table goes by the highest bits and the lowest.
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | u64::from(byte));
+    }
+
+    fn write_u64(&mut self, mark: u64) {
+        self.0 = mark;
+    }
 }
 
 /// Changes that were laid over a store, worked out: applying them is writing them down.
@@ -131,7 +156,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         let come = new_keys.iter().filter(|key| old_keys.binary_search(key).is_err()).map(|key| (key, true));
         for (&key, there) in gone.chain(come) {
             bands.insert(key, there);
-            self.pending.touched.insert((language, key::bucket_of(&key)));
+            self.pending.touched.insert(mark(key::bucket_of(&key)));
         }
         self.pending.bytes += POSTING * 2 * (old_keys.len() + new_keys.len());
         Ok(())
@@ -266,7 +291,7 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
         // Most buckets have nothing pending; the store may answer those together.
         let others: Vec<BandKey> =
-            keys.iter().copied().filter(|&key| !self.pending.touched.contains(&(language, key))).collect();
+            keys.iter().copied().filter(|&key| !self.pending.touched.contains(&mark(key))).collect();
         let mut others = others.iter().zip(self.base.buckets(language, &others, cap)?).peekable();
         let mut answer = |&key: &BandKey| match others.next_if(|(other, _)| **other == key) {
             Some((_, page)) => Ok(page),

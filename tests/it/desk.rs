@@ -130,7 +130,7 @@ impl Dice {
 }
 
 /// A word of letters alone, different for different seeds.
-fn word(seed: u64) -> String {
+pub(crate) fn word(seed: u64) -> String {
     let mut dice = Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     (0..7).map(|_| char::from(b'a' + dice.below(26) as u8)).collect()
 }

@@ -9,7 +9,9 @@ use samestory::store::{
     View, verify,
 };
 
-use crate::laws_store::{self, Step, applied, history, lang, postings, reads_like_the_model, steps};
+use crate::history::{
+    Step, applied, batches, history, lang, postings, progress, reads_like_the_model, steps,
+};
 
 /// A directory that goes away with the test.
 struct Dir(PathBuf);
@@ -304,7 +306,7 @@ fn endless() -> impl Iterator<Item = Vec<Change>> {
         let Some(Change::Document(mut document)) = history(&[step]).pop() else { unreachable!() };
         document.number = samestory::model::DocumentNumber(n);
         document.id = samestory::model::ArticleId::new(&format!("a{}", n % 5000)).unwrap();
-        vec![Change::Document(document), laws_store::progress(n + 1)]
+        vec![Change::Document(document), progress(n + 1)]
     })
 }
 
@@ -333,7 +335,7 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
             let logs: Vec<u64> =
                 dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
             let store = Rocks::open(&dir.0, &options).unwrap();
-            let batches = laws_store::batches(&store.progress().unwrap());
+            let batches = batches(&store.progress().unwrap());
             let expected: Vec<Change> = endless().take(batches as usize).flatten().collect();
             assert_eq!(
                 store.dump().unwrap(),

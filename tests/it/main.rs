@@ -21,6 +21,9 @@ mod fuzz_checks;
 mod golden;
 // How work grows with its input.
 mod growth;
+// State in RocksDB: the same as in memory, through crashes, damage and other settings.
+/// Random histories of state, and the oracle for them.
+mod history;
 // Articles made to hurt: defined outcomes, linear work.
 mod hostile;
 // Markup bombs: defined outcomes, linear work.
@@ -29,7 +32,7 @@ mod hostile_markup;
 mod language;
 // What holds for every text: random ones, and the demo's.
 mod laws;
-// State in RocksDB: the same as in memory, through crashes, damage and other settings.
+/// State in RocksDB: the same as in memory, through crashes, damage and other settings.
 #[cfg(feature = "rocksdb")]
 mod laws_rocks;
 // State: applying, laying over, restoring and its bytes, over random histories.

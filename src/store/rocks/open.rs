@@ -37,7 +37,8 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget::new(256 << 20, 128 << 20)
+        // With filters and indexes beside it, a million articles stay under half a gigabyte.
+        Budget::new(192 << 20, 96 << 20)
     }
 }
 

@@ -1,0 +1,312 @@
+//! Random histories of state, and the oracle for them: a map of documents, searched from end to end.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use samestory::fingerprint::{Fingerprint, LANES, fingerprint};
+use samestory::lsh::{BandKey, Banding};
+use samestory::model::{
+    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
+};
+use samestory::store::{
+    Ahead, Change, ChangeKey, Cluster, Committed, Counters, Document, Input, Judgement, Memory, Order,
+    Outlet, Page, Posting, Postings, Progress, SimHashBands, Store, View,
+};
+use samestory::text::language::LANGUAGES;
+
+/// Few ids, languages, times and words, so that histories run into themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) what: u8,
+    pub(crate) lang: usize,
+    pub(crate) id: u8,
+    pub(crate) words: Vec<u8>,
+    pub(crate) time: i64,
+    pub(crate) cluster: u64,
+    pub(crate) same_number: bool,
+}
+
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let words = proptest::collection::vec(0u8..3, 0..12);
+    (0u8..8, 0usize..3, 0u8..5, words, -3i64..3, 0u64..3, any::<bool>()).prop_map(
+        |(what, lang, id, words, time, cluster, same_number)| Step {
+            what,
+            lang,
+            id,
+            words,
+            time,
+            cluster,
+            same_number,
+        },
+    )
+}
+
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec(step(), 0..40)
+}
+
+pub(crate) fn postings() -> Postings {
+    let banding = Banding::new(32, 4, LANES).unwrap();
+    let common = Posting { minhash: Some(banding), simhash: SimHashBands::None, samples: 4, shortest: 4 };
+    let other = Posting { minhash: None, simhash: SimHashBands::Of64, samples: 0, shortest: 0 };
+    Postings::new(common).with(lang(1), other)
+}
+
+pub(crate) fn lang(n: usize) -> Lang {
+    LANGUAGES[n % LANGUAGES.len()].lang
+}
+
+pub(crate) fn id(n: u8) -> ArticleId {
+    ArticleId::new(["a", "ab", "b", "a\u{0}", "née"][usize::from(n) % 5]).unwrap()
+}
+
+pub(crate) fn time(n: i64) -> EventTime {
+    EventTime::from_millis(n)
+}
+
+fn text(words: &[u8]) -> String {
+    words.iter().map(|word| ["storm", "river", "rises"][usize::from(*word)]).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn sketch(lang_index: usize, words: &[u8]) -> Fingerprint {
+    fingerprint(&text(words), &LANGUAGES[lang_index % LANGUAGES.len()], 7)
+}
+
+fn document(step: &Step, number: DocumentNumber) -> Document {
+    let odd = step.time % 2 != 0;
+    Document {
+        number,
+        id: id(step.id),
+        language: lang(step.lang),
+        fingerprint: sketch(step.lang, &step.words),
+        title: odd.then(|| Cut::new("Storm")),
+        host: (!odd).then(|| Cut::new("example.org")),
+        url: None,
+        published_at: odd.then(|| time(step.time)),
+        event_time: time(step.time),
+        last_seen: time(step.time),
+        position: match odd {
+            true => Position::Topic { topic: Cut::new("articles.raw"), partition: 1, offset: 9 },
+            false => Position::File { file: Cut::new("a.ndjson"), line: 3 },
+        },
+        cluster: DocumentNumber(step.cluster),
+        revision: 2,
+        outlet: Outlet::Unique,
+        judgement: Judgement {
+            verdict: Verdict::NearDuplicate,
+            match_type: Some(MatchType::Near),
+            duplicate_of: odd.then_some(DocumentNumber(1)),
+            similarity: Share::new(0.83),
+            confidence: Share::new(0.97),
+        },
+        flags: 5,
+    }
+}
+
+/// Turns steps into changes. A number belongs to one article for ever: it is kept, or a new one is taken.
+pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
+    let mut numbers: BTreeMap<(Lang, ArticleId), DocumentNumber> = BTreeMap::new();
+    let mut progress = Progress::default();
+    steps
+        .iter()
+        .map(|step| {
+            let key = (lang(step.lang), id(step.id));
+            match step.what {
+                0..4 => {
+                    let counters = progress.languages.entry(key.0).or_default();
+                    let kept = numbers.get(&key).copied().filter(|_| step.same_number);
+                    let number = kept.unwrap_or(DocumentNumber(counters.next_number));
+                    counters.next_number = counters.next_number.max(number.0 + 1);
+                    numbers.insert(key, number);
+                    Change::Document(Box::new(document(step, number)))
+                }
+                4 => Change::NoDocument(key.0, key.1),
+                5 => Change::Cluster(Box::new(Cluster {
+                    id: ClusterId { language: key.0, founder: key.1, number: DocumentNumber(step.cluster) },
+                    canonical: DocumentNumber(step.cluster + 1),
+                    size: 3,
+                    first_seen: time(step.time),
+                    last_seen: time(step.time),
+                    split_from: step.same_number.then(|| ClusterId {
+                        language: lang(step.lang),
+                        founder: id(step.id),
+                        number: DocumentNumber(1),
+                    }),
+                    canonical_changed_from: step.same_number.then(|| id(step.id)),
+                    hosts: ["a.org", "b.org"].map(Cut::new).into_iter().collect(),
+                })),
+                6 => Change::NoCluster(key.0, DocumentNumber(step.cluster)),
+                _ => {
+                    let counters: &mut Counters = progress.languages.entry(key.0).or_default();
+                    counters.stream_time = counters.stream_time.max(Some(time(step.time)));
+                    let input =
+                        Input { next: step.cluster, note: step.same_number.then(|| Cut::new("note")) };
+                    progress.inputs.insert(Cut::new("articles.raw/0"), input);
+                    Change::Progress(progress.clone())
+                }
+            }
+        })
+        .collect()
+}
+
+/// A position that counts batches.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn progress(batches: u64) -> Change {
+    let input = Input { next: batches, note: None };
+    Change::Progress(Progress {
+        inputs: BTreeMap::from([(Cut::new("batches"), input)]),
+        ..Progress::default()
+    })
+}
+
+/// How many batches it counts.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn batches(progress: &Progress) -> u64 {
+    progress.inputs.get(&Cut::new("batches")).map_or(0, |input| input.next)
+}
+
+pub(crate) fn memory() -> Memory {
+    Memory::new(postings(), Ahead::Itself)
+}
+
+pub(crate) fn applied(changes: &[Change]) -> Memory {
+    let mut store = memory();
+    store.apply(changes, &Committed::rehearsal()).unwrap();
+    store
+}
+
+/// What compaction leaves: the last record of each key, in the order of those.
+pub(crate) fn compacted(changes: &[Change]) -> Vec<Change> {
+    let last: BTreeMap<ChangeKey, usize> =
+        changes.iter().enumerate().map(|(at, change)| (change.key(), at)).collect();
+    changes
+        .iter()
+        .enumerate()
+        .filter(|(at, change)| last[&change.key()] == *at)
+        .map(|(_, change)| change.clone())
+        .collect()
+}
+
+/// The oracle: plain maps.
+#[derive(Default)]
+struct Model {
+    documents: BTreeMap<(Lang, ArticleId), Document>,
+    clusters: BTreeMap<(Lang, DocumentNumber), Cluster>,
+    progress: Progress,
+}
+
+impl Model {
+    fn after(changes: &[Change]) -> Model {
+        let mut model = Model::default();
+        for change in changes {
+            match change.clone() {
+                Change::Document(document) => {
+                    model.documents.insert((document.language, document.id.clone()), *document);
+                }
+                Change::NoDocument(lang, id) => drop(model.documents.remove(&(lang, id))),
+                Change::Cluster(cluster) => {
+                    model.clusters.insert((cluster.id.language, cluster.id.number), *cluster);
+                }
+                Change::NoCluster(lang, founder) => drop(model.clusters.remove(&(lang, founder))),
+                Change::Progress(progress) => model.progress = progress,
+            }
+        }
+        model
+    }
+
+    fn of(&self, lang: Lang) -> impl Iterator<Item = &Document> {
+        self.documents.values().filter(move |document| document.language == lang)
+    }
+
+    fn page(mut numbers: Vec<DocumentNumber>, order: Order, cap: usize) -> Page {
+        numbers.sort_unstable();
+        if order == Order::Descending {
+            numbers.reverse();
+        }
+        let more = numbers.len() > cap;
+        numbers.truncate(cap);
+        Page { numbers, more }
+    }
+}
+
+fn below(limit: Option<u64>, number: DocumentNumber) -> bool {
+    limit.is_none_or(|limit| number.0 < limit)
+}
+
+/// Asks every question and compares the answers with a search of everything.
+pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: usize, edge: Option<u64>) {
+    let model = Model::after(changes);
+    assert_eq!(view.progress().unwrap(), model.progress);
+    for article in (0..5).map(id) {
+        let mut holding: Vec<Lang> =
+            model.documents.keys().filter(|key| key.1 == article).map(|key| key.0).collect();
+        holding.sort_unstable();
+        assert_eq!(view.languages_of(&article).unwrap(), holding);
+    }
+    for lang in (0..3).map(lang) {
+        assert_eq!(
+            view.counters(lang).unwrap(),
+            model.progress.languages.get(&lang).copied().unwrap_or_default()
+        );
+        let numbers: Vec<DocumentNumber> = (0..45).map(DocumentNumber).collect();
+        let expected: Vec<Option<Document>> = numbers
+            .iter()
+            .map(|&number| model.of(lang).find(|document| document.number == number).cloned())
+            .collect();
+        assert_eq!(view.documents(lang, &numbers).unwrap(), expected);
+        for article in (0..5).map(id) {
+            let number = model.documents.get(&(lang, article.clone())).map(|document| document.number);
+            assert_eq!(view.number_of(lang, &article).unwrap(), number);
+        }
+        let posting = *postings().of(lang);
+        let mut keys: Vec<BandKey> = changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::Document(document) if document.language == lang => {
+                    Some(posting.keys(&document.fingerprint))
+                }
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        keys.extend([BandKey { band: 0, hash: 0 }, BandKey { band: u16::MAX, hash: u64::MAX }]);
+        let bucket = |key: BandKey, limit: Option<u64>| {
+            let posted = |document: &&Document| posting.keys(&document.fingerprint).contains(&key);
+            let numbers = model.of(lang).filter(posted).map(|document| document.number);
+            Model::page(numbers.filter(|&number| below(limit, number)).collect(), Order::Descending, cap)
+        };
+        let expected: Vec<Page> = keys.iter().map(|&key| bucket(key, None)).collect();
+        assert_eq!(view.buckets(lang, &keys, cap).unwrap(), expected);
+        for &key in &keys {
+            assert_eq!(view.bucket(lang, key, edge.map(DocumentNumber), cap).unwrap(), bucket(key, edge));
+        }
+        for founder in (0..4).map(DocumentNumber) {
+            assert_eq!(view.cluster(lang, founder).unwrap(), model.clusters.get(&(lang, founder)).cloned());
+            for order in [Order::Ascending, Order::Descending] {
+                let beyond = |number: DocumentNumber| match (order, edge) {
+                    (_, None) => true,
+                    (Order::Ascending, Some(edge)) => number.0 > edge,
+                    (Order::Descending, Some(edge)) => number.0 < edge,
+                };
+                let of = model
+                    .of(lang)
+                    .filter(|document| document.cluster == founder)
+                    .map(|document| document.number);
+                let expected = Model::page(of.filter(|&number| beyond(number)).collect(), order, cap);
+                let found = view.members(lang, founder, order, edge.map(DocumentNumber), cap).unwrap();
+                assert_eq!(found, expected);
+            }
+        }
+        for horizon in (-4..4).chain([i64::MIN, i64::MAX]).map(time) {
+            let mut due: Vec<(EventTime, DocumentNumber)> = model
+                .of(lang)
+                .filter(|document| document.last_seen <= horizon)
+                .map(|document| (document.last_seen, document.number))
+                .collect();
+            due.sort_unstable();
+            let more = due.len() > cap;
+            let numbers = due.into_iter().take(cap).map(|(_, number)| number).collect();
+            assert_eq!(view.overdue(lang, horizon, cap).unwrap(), Page { numbers, more });
+        }
+    }
+}
