@@ -70,11 +70,11 @@ pub(super) fn language_settings(
 
 fn rules(table: &str, own: &MatchSettings, base: Rules) -> Result<Rules, ConfigError> {
     let share = |name: &str, value, default| share(&format!("{table}.{name}"), value, default);
-    let brief = own.brief.unwrap_or(base.brief);
     let rewritten = base.rewritten / base.threshold * own.threshold.unwrap_or(base.threshold);
     Ok(Rules {
         rewritten: share("rewritten", own.rewritten, rewritten)?,
-        brief,
+        brief: own.brief.unwrap_or(base.brief),
+        furniture: own.furniture.unwrap_or(base.furniture),
         threshold: share("threshold", own.threshold, base.threshold)?,
         coverage: share("coverage", own.coverage, base.coverage)?,
         numerals_share: share("numerals_share", own.numerals_share, base.numerals_share)?,

@@ -192,12 +192,13 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &Postings) -> u32 {
         // Writing to a string cannot fail.
         let _written = write!(
             all,
-            "; {language} {} {} {} {} {} {} {} {:?} {} {} {:?} {}",
+            "; {language} {} {} {} {} {} {} {} {} {:?} {} {} {:?} {}",
             rules.threshold,
             rules.coverage,
             rules.min_tokens,
             rules.rewritten,
             rules.brief,
+            rules.furniture,
             rules.numerals,
             rules.numerals_share,
             own.algorithm,

@@ -79,6 +79,8 @@ pub struct MatchSettings {
     pub coverage: Option<f64>,
     /// Similarity from which on texts with the same words and numbers are near-duplicates too.
     pub rewritten: Option<f64>,
+    /// Shingles that a page may add to an article and still be that article.
+    pub furniture: Option<u32>,
     /// Texts with fewer tokens are copies only as a whole.
     pub min_tokens: Option<u32>,
     /// Texts with fewer tokens are compared word for word only.

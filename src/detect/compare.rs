@@ -15,18 +15,25 @@ pub struct Rules {
     pub rewritten: f64,
     /// Share of one text's shingles that must be in the other for it to count as a part of it.
     pub coverage: f64,
+    /// A page that adds no more shingles than this to an article is that article, however short that is: header,
+    /// newsletter box, cookie notice and footer have about so many.
+    pub furniture: u32,
     /// Texts with fewer tokens are short: copies only where (nearly) all of the shorter is in the other, numbers
     /// included.
     pub min_tokens: u32,
     /// Texts with fewer tokens than this, too, are only ever compared word for word.
     pub brief: u32,
-    /// The numerals guard: speaks where both texts have at least this many distinct numbers…
+    /// The numerals guard: speaks where both texts have at least this many distinct numbers ([`Rules::UNGUARDED`]:
+    /// never)…
     pub numerals: u32,
     /// …and less than this share of the smaller set is in the other.
     pub numerals_share: f64,
 }
 
 impl Rules {
+    /// More numbers than a text can have: the numerals guard is off.
+    pub const UNGUARDED: u32 = u32::MAX;
+
     /// Texts with fewer tokens are only ever compared word for word.
     pub fn shortest(&self) -> u32 {
         self.brief.min(self.min_tokens)
@@ -40,6 +47,7 @@ impl Default for Rules {
             threshold: 0.5,
             rewritten: 0.4,
             coverage: 0.8,
+            furniture: 120,
             min_tokens: 50,
             brief: 25,
             numerals: 3,
@@ -158,20 +166,20 @@ fn relation(
     } else if pair.new_in_old >= rules.coverage || short && new.shingles <= old.shingles {
         Relation::Partial
     } else if pair.old_in_new >= rules.coverage || short {
-        if adds <= repeats.max(FURNITURE) { Relation::Partial } else { Relation::Extends }
+        if adds <= repeats.max(f64::from(rules.furniture)) { Relation::Partial } else { Relation::Extends }
     } else {
         return Relation::Different;
     };
-    let (enough, agree) = if short { (1, 1.0) } else { (rules.numerals, rules.numerals_share) };
+    let (enough, agree) = if short && rules.numerals != Rules::UNGUARDED {
+        (1, 1.0)
+    } else {
+        (rules.numerals, rules.numerals_share)
+    };
     match numerals {
         Some((count, share)) if count >= enough && share < agree => Relation::SameTemplate,
         _ => alike,
     }
 }
-
-/// Header, newsletter box, cookie notice and footer of a page have about so many shingles. A page that adds no more
-/// to an article is that article, however short that is.
-const FURNITURE: f64 = 120.0;
 
 /// Whether all of the shorter text is in the longer: all that can be told.
 ///
@@ -180,7 +188,7 @@ const FURNITURE: f64 = 120.0;
 fn is_whole(old: &Fingerprint, new: &Fingerprint, pair: &Comparison) -> bool {
     let (part, whole, covered) = smaller(old, new, pair);
     let sampled = part.sample.found_in(&whole.sample);
-    covered >= 0.9 || covered >= 0.7 && sampled.of >= 4 && sampled.found == sampled.of
+    covered >= 0.95 || covered >= 0.7 && sampled.of >= 4 && sampled.found == sampled.of
 }
 
 /// The text with fewer shingles, the other, and the share of the one in the other.

@@ -137,7 +137,7 @@ impl LanguageSettings {
             // What lies mostly inside the other is a part, and judged as one.
             && pair.new_in_old.max(pair.old_in_new) < self.rules.coverage
             && pair.distance <= self.hamming
-            && pair.numerals.is_none_or(|share| share >= SAME_NUMBERS)
+            && (self.rules.numerals == Rules::UNGUARDED || pair.numerals.is_none_or(|share| share >= SAME_NUMBERS))
     }
 
     /// How similar a pair is, by the measure that decides.

@@ -153,7 +153,10 @@ impl Report {
             }
             for (pair, &together) in set.pairs.iter().zip(&run.together) {
                 let language = set.articles[pair.new].language.clone();
-                let (of, merged) = pairs.entry((pair.kind.clone(), pair.label, language)).or_default();
+                let short = |at: usize| run.outcomes[at].as_ref().is_some_and(|outcome| outcome.short);
+                let ending = if short(pair.old) || short(pair.new) { ", short texts" } else { "" };
+                let kind = format!("{}{ending}", pair.kind);
+                let (of, merged) = pairs.entry((kind, pair.label, language)).or_default();
                 *of += 1;
                 *merged += u64::from(together);
             }
@@ -219,6 +222,7 @@ mod tests {
             confidence: Share::new(0.9),
             language: Lang::UND,
             cluster: None,
+            short: false,
             related: vec![(3, RelationKind::Extends)],
         }
     }

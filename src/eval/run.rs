@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 use crate::config::Config;
+use crate::detect::compare::Rules;
 use crate::detect::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
 use crate::event::{Article, RelationKind};
 use crate::model::{Cut, Lang, MatchType, Position, Share, Verdict};
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub language: Lang,
     /// Its cluster; none where it was judged and not remembered.
     pub cluster: Option<String>,
+    /// Whether it is too short to be compared other than as a whole.
+    pub short: bool,
     /// What it has to do with.
     pub related: Vec<(usize, RelationKind)>,
 }
@@ -56,7 +59,7 @@ pub fn settings(config: &Config, options: Options) -> Config {
     if options.no_numerals {
         let own = config.engine.languages.values_mut();
         for language in own.chain([&mut config.engine.default]) {
-            language.rules.numerals = u32::MAX;
+            language.rules.numerals = Rules::UNGUARDED;
         }
     }
     config
@@ -111,6 +114,7 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
             outcomes.push(None);
             continue;
         };
+        let short = prepared.fingerprint.tokens < config.rules(prepared.language).min_tokens;
         if in_pairs.contains(&at) {
             let candidates = engine.candidates(&store, &prepared, None)?.all;
             let copies = candidates.iter().filter(|candidate| candidate.comparison.relation.is_duplicate());
@@ -126,6 +130,7 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
                 confidence: judged.confidence,
                 language: prepared.language,
                 cluster: None,
+                short,
                 related: related(&judged.related, place_of),
             }));
             continue;
@@ -140,6 +145,7 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
                 confidence: tagged.confidence,
                 language: tagged.language,
                 cluster: Some(tagged.cluster.to_string()),
+                short,
                 related: related(&tagged.related, place_of),
             }),
             _ => None,

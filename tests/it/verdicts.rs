@@ -114,11 +114,19 @@ fn ties_go_to_the_lowest_number() {
 }
 
 #[test]
-fn short_texts_match_word_for_word_and_empty_ones_never() {
+fn short_texts_match_as_a_whole_and_empty_ones_never() {
     let mut desk = desk();
     let short = window(1, 100, 49, 0, 0);
     assert_eq!(desk.tag(&article("a", &short)).flags, [Flag::ShortText]);
     assert_eq!(of(&desk.tag(&article("b", &window(1, 100, 49, 0, 20)))), (Verdict::Unique, None, None));
+    desk.tag(&article("long", &window(2, 100, 240, 0, 0)));
+    let teaser = desk.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
+    assert_eq!(of(&teaser), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("long")));
+    let figures = desk.tag(&article("figures", &window(2, 120, 40, 1, 0)));
+    assert_eq!(of(&figures), (Verdict::Unique, None, None), "one number that is another is enough");
+    desk.tag(&article("word", &window(3, 100, 20, 0, 0)));
+    let part = desk.tag(&article("brief", &window(3, 100, 24, 0, 0)));
+    assert_eq!(of(&part), (Verdict::Unique, None, None), "too short to be compared");
     let copy = desk.tag(&article("c", &short));
     assert_eq!(of(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     for name in ["empty", "void"] {

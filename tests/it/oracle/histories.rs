@@ -77,7 +77,7 @@ fn settings(dice: &mut Dice) -> Settings {
         CanonicalPolicy::Longest,
     ];
     let language = LanguageSettings {
-        rules: Rules { min_tokens: 10, ..Rules::default() },
+        rules: Rules { min_tokens: 10, furniture: 0, ..Rules::default() },
         algorithm: dice.one_of(&algorithms),
         hamming: 14,
         floor: 0.3,
