@@ -3,9 +3,9 @@
 //! Hashes are spread evenly, so a table addressed by their high bits keeps them almost in order: the least
 //! members are read off its front without sorting the rest.
 
-/// Probes after which a table is given up. A table a third full needs more once in a great many texts; somebody who
+/// Probes after which a table is given up. A table a quarter full needs more once in a great many texts; somebody who
 /// chooses hashes on purpose reaches it at once, and then sorting keeps the work bounded.
-const MAX_PROBES: usize = 64;
+const MAX_PROBES: usize = 16;
 
 /// How many distinct hashes there are, and the high halves of the `k` least, ascending without repeats.
 pub(super) fn count_and_least(hashes: &[u64], k: usize) -> (usize, Vec<u32>) {
@@ -49,8 +49,15 @@ fn count_and_least_by_table(hashes: &[u64], k: usize) -> Option<(usize, Vec<u32>
         count += usize::from(table.insert(taken(hash))?);
     }
     // No hash stands MAX_PROBES places behind its home, so the least k are among the first k and so many more.
-    let mut least = Vec::with_capacity(k + MAX_PROBES);
-    least.extend(table.places.iter().filter(|&&hash| hash != 0).take(k + MAX_PROBES));
+    let mut least = vec![0; k + MAX_PROBES];
+    let mut found = 0;
+    for &hash in &table.places {
+        let Some(place) = least.get_mut(found) else { break };
+        // Written every time, kept if there is one: which places are free cannot be foreseen.
+        *place = hash;
+        found += usize::from(hash != 0);
+    }
+    least.truncate(found);
     insertion_sort(&mut least);
     let mut least: Vec<u32> = least.into_iter().take(k).map(high).collect();
     least.dedup();
@@ -78,9 +85,10 @@ struct Table {
 }
 
 impl Table {
-    /// Half full at the most. Probing runs on into a tail instead of wrapping, so order is kept.
+    /// A quarter full at the most: the first place is nearly always the right one, and so guessed right. Probing runs
+    /// on into a tail instead of wrapping, so order is kept.
     fn for_hashes(count: usize) -> Table {
-        let bits = (count * 2).next_power_of_two().trailing_zeros().max(4);
+        let bits = (count * 4).next_power_of_two().trailing_zeros().max(4);
         Table { places: vec![0; (1usize << bits) + MAX_PROBES].into_boxed_slice(), shift: 64 - bits }
     }
 
