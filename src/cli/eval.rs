@@ -88,6 +88,8 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
         "{code}: {} pairs chose, {} others told what each threshold is worth:\n",
         tuned.pairs.0, tuned.pairs.1
     )?;
+    let same = pairs.iter().filter(|pair| pair.same).count();
+    writeln!(out, "{same} of all are the same text, {} are different.", pairs.len() - same)?;
     for choice in &tuned.choices {
         let mark = if choice.threshold == tuned.threshold { "→" } else { " " };
         let f1 = choice.f1.map_or("–".to_owned(), |f1| format!("{f1:.4}"));
@@ -96,6 +98,13 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
             out,
             "{mark} {:.2}  F1 {f1:<7} precision {precision:<44} recall {recall}",
             choice.threshold
+        )?;
+    }
+    let edges = [tuned.choices.first(), tuned.choices.last()];
+    if edges.iter().flatten().any(|choice| choice.threshold == tuned.threshold) {
+        writeln!(
+            out,
+            "\nThe choice lies at the end of what was tried: these pairs do not say where to stop. Add pairs that\nare alike and different before you use it."
         )?;
     }
     writeln!(out, "\n{} verdicts would change:", tuned.flips.len())?;
