@@ -7,8 +7,14 @@ mod file;
 mod fingerprint;
 mod input;
 mod languages;
+#[cfg(feature = "kafka")]
+mod logs;
 mod paint;
 mod progress;
+#[cfg(feature = "kafka")]
+mod run;
+#[cfg(feature = "kafka")]
+mod topics;
 
 use std::io;
 use std::path::PathBuf;
@@ -65,6 +71,12 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 enum Command {
     /// Judge the articles in files or from a pipe
     File(file::Args),
+    /// Judge the articles on a Kafka bus
+    #[cfg(feature = "kafka")]
+    Run(run::Args),
+    /// Make or check the topics of the bus
+    #[cfg(feature = "kafka")]
+    Topics(topics::Args),
     /// Print all that is kept of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
@@ -130,6 +142,12 @@ pub(crate) enum Failure {
         #[source]
         error: io::Error,
     },
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Stage(#[from] samestory::stream::RunError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Topics(#[from] samestory::stream::TopicError),
     #[cfg(not(feature = "rocksdb"))]
     #[error("--state needs RocksDB, which this program was built without; build it with default features")]
     NoState,
@@ -142,6 +160,8 @@ impl Failure {
             Failure::Config(_) | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
+            #[cfg(feature = "kafka")]
+            Failure::Stage(_) | Failure::Topics(_) => 1,
             Failure::Input(_)
             | Failure::TooLarge { .. }
             | Failure::Output(_)
@@ -168,6 +188,10 @@ pub(crate) fn run() -> Result<(), Failure> {
     let config = Config::load(cli.config.as_deref())?;
     match cli.command {
         Command::File(args) => file::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Run(args) => run::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Topics(args) => topics::run(&args, &config),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),
         Command::Compare(args) => compare::run(&args, &config),
         Command::Bands(args) => bands::run(&args, &config),

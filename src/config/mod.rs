@@ -2,6 +2,7 @@
 //!
 //! Every default and every check is here. A refusal names the key, the value and what to do.
 
+mod bus;
 mod check;
 mod written;
 
@@ -23,9 +24,10 @@ use crate::text::{Options, language};
 
 use check::{duration, language_settings};
 
+pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
 pub use written::{
-    ClusterSettings, InputSettings, LshSettings, MatchSettings, OutputSettings, Paths, ReviewSettings,
-    Settings, TextSettings,
+    BatchSettings, ClusterSettings, InputSettings, Kept, LshSettings, MatchSettings, OutputSettings, Paths,
+    Property, ReviewSettings, Settings, StageSettings, TextSettings, TopicSettings,
 };
 
 /// Ready values: nothing later can find them wrong.
@@ -41,6 +43,8 @@ pub struct Config {
     pub banding: Banding,
     /// How documents are found again, language by language.
     pub postings: Postings,
+    /// How the program runs on the bus.
+    pub bus: Bus,
     /// What is allowed and may surprise: to be said at the start.
     pub warnings: Vec<String>,
 }
@@ -140,7 +144,8 @@ impl TryFrom<Settings> for Config {
         }
         let fields = fields(&settings.input)?;
         engine.config = hash(&text, &engine, &postings);
-        Ok(Config { text, fields, engine, banding, postings, warnings })
+        let bus = Bus::checked(&settings)?;
+        Ok(Config { text, fields, engine, banding, postings, bus, warnings })
     }
 }
 
@@ -212,6 +217,12 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &Postings) -> u32 {
     let rest = (engine.canonical, engine.max_bucket, review, engine.skew_millis, engine.publish_from);
     let _written = write!(all, "; {rest:?}");
     xxh3_64(all.as_bytes()) as u32
+}
+
+/// What a test wants to go wrong.
+#[cfg(feature = "faults")]
+pub(crate) fn fault(variable: &str) -> Option<String> {
+    std::env::var(variable).ok()
 }
 
 fn invalid(key: &str, value: impl ToString, fix: &'static str) -> ConfigError {

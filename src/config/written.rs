@@ -2,6 +2,8 @@
 //! [`super`].
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -26,6 +28,14 @@ pub struct Settings {
     pub output: OutputSettings,
     /// `[languages.<code>]`: what differs for a language.
     pub languages: BTreeMap<String, MatchSettings>,
+    /// `[stage]`: how the program runs on the bus.
+    pub stage: StageSettings,
+    /// `[topics]`: what the topics are called.
+    pub topics: TopicSettings,
+    /// `[batch]`: what is committed together.
+    pub batch: BatchSettings,
+    /// `[kafka]`: properties of the client library, as its manual names them.
+    pub kafka: BTreeMap<String, Property>,
 }
 
 /// `[input]`
@@ -36,6 +46,8 @@ pub struct InputSettings {
     pub fields: BTreeMap<String, Paths>,
     /// How far an article's time may lie ahead of its record's.
     pub skew: Option<String>,
+    /// Where a topic that was never read is read from.
+    pub start: Option<String>,
 }
 
 /// One path, or several in order of preference.
@@ -135,4 +147,107 @@ pub struct ReviewSettings {
 pub struct OutputSettings {
     /// Articles from before this time change state and are not published.
     pub publish_from: Option<String>,
+    /// One topic for all verdicts, or one for each kind.
+    pub topics: Option<String>,
+    /// The article inside an envelope, or its bytes untouched.
+    pub value: Option<String>,
+}
+
+/// `[stage]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StageSettings {
+    /// Names groups, clients and transactions.
+    pub app: Option<String>,
+    /// Tells the processes of one application apart.
+    pub instance: Option<String>,
+    /// `routed` or `direct`.
+    pub mode: Option<String>,
+    /// Threads of each role.
+    pub workers: Option<u16>,
+    /// Where state is kept.
+    pub state: Option<PathBuf>,
+    /// Languages in the order that spreads them over partitions.
+    pub languages: Option<Vec<String>>,
+    /// `classic` or `consumer`.
+    pub group_protocol: Option<String>,
+    /// Keep partitions through a restart that is shorter than the session timeout.
+    pub static_membership: Option<bool>,
+    /// A transaction that takes longer is aborted by the broker.
+    pub transaction_timeout: Option<String>,
+    /// How long a stop may take.
+    pub shutdown: Option<String>,
+}
+
+/// `[topics]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TopicSettings {
+    /// Where crawlers write.
+    pub raw: Option<String>,
+    /// From route to match.
+    pub routed: Option<String>,
+    /// Articles whose text is new.
+    pub unique: Option<String>,
+    /// Near and exact duplicates.
+    pub near_duplicate: Option<String>,
+    /// All of them, where `output.topics` is `single`.
+    pub tagged: Option<String>,
+    /// The clusters as they are now.
+    pub clusters: Option<String>,
+    /// The state's write-ahead log.
+    pub changelog: Option<String>,
+    /// What could not be judged.
+    pub dead_letter: Option<String>,
+    /// Partitions of the routed topic and the changelog, when they are made.
+    pub partitions: Option<u16>,
+    /// Partitions of the topics that others read, when they are made.
+    pub output_partitions: Option<u16>,
+    /// Copies of each, when they are made.
+    pub replication: Option<u16>,
+    /// The largest record, in bytes.
+    pub max_message_bytes: Option<u32>,
+}
+
+/// `[batch]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BatchSettings {
+    /// Articles at most.
+    pub max_articles: Option<u32>,
+    /// Bytes at most.
+    pub max_bytes: Option<usize>,
+    /// How long to wait for more.
+    pub linger_ms: Option<u64>,
+}
+
+/// A property of the client library: the value, or where it is kept.
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Property {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(i64),
+    /// Yes or no.
+    Flag(bool),
+    /// Elsewhere, because it is secret.
+    Kept(Kept),
+}
+
+/// Where a secret is kept.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "lowercase")]
+pub enum Kept {
+    /// In this environment variable.
+    Env(String),
+    /// In this file.
+    File(PathBuf),
+}
+
+impl fmt::Debug for Property {
+    /// A value may be a secret, whoever wrote it here.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }

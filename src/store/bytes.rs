@@ -41,7 +41,7 @@ pub enum DecodeError {
 }
 
 /// Finds a language of the closed table by its code.
-pub(super) fn language(code: &[u8]) -> Result<Lang, DecodeError> {
+pub(crate) fn language(code: &[u8]) -> Result<Lang, DecodeError> {
     LANGUAGES
         .iter()
         .map(|row| row.lang)
@@ -50,7 +50,7 @@ pub(super) fn language(code: &[u8]) -> Result<Lang, DecodeError> {
 }
 
 /// Pieces are appended to a plain vector.
-pub(super) trait Write {
+pub(crate) trait Write {
     fn text(&mut self, text: &str);
     fn id(&mut self, id: &ArticleId);
     fn language(&mut self, language: Lang);
@@ -94,75 +94,75 @@ impl Write for Vec<u8> {
 }
 
 /// What is left to read.
-pub(super) struct Read<'a>(pub(super) &'a [u8]);
+pub(crate) struct Read<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Read<'a> {
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let short = DecodeError::Short { wanted: count, left: self.0.len() };
         let (taken, rest) = self.0.split_at_checked(count).ok_or(short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N)?);
         Ok(array)
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, DecodeError> {
+    pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
         self.array().map(|[byte]| byte)
     }
 
-    pub(super) fn layout(&mut self, what: &'static str, expected: u8) -> Result<(), DecodeError> {
+    pub(crate) fn layout(&mut self, what: &'static str, expected: u8) -> Result<(), DecodeError> {
         match self.byte()? {
             found if found == expected => Ok(()),
             found => Err(DecodeError::Layout { what, found, expected }),
         }
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, DecodeError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, DecodeError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, DecodeError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn number(&mut self) -> Result<DocumentNumber, DecodeError> {
+    pub(crate) fn number(&mut self) -> Result<DocumentNumber, DecodeError> {
         self.u64().map(DocumentNumber)
     }
 
-    pub(super) fn time(&mut self) -> Result<EventTime, DecodeError> {
+    pub(crate) fn time(&mut self) -> Result<EventTime, DecodeError> {
         self.array().map(i64::from_le_bytes).map(EventTime::from_millis)
     }
 
-    pub(super) fn str(&mut self) -> Result<&'a str, DecodeError> {
+    pub(crate) fn str(&mut self) -> Result<&'a str, DecodeError> {
         let length = self.u16()?;
         str::from_utf8(self.take(usize::from(length))?).map_err(|_| DecodeError::Value("a text"))
     }
 
-    pub(super) fn cut<const MAX: u16>(&mut self) -> Result<Cut<MAX>, DecodeError> {
+    pub(crate) fn cut<const MAX: u16>(&mut self) -> Result<Cut<MAX>, DecodeError> {
         match self.str()? {
             text if text.len() <= usize::from(MAX) => Ok(Cut::new(text)),
             _ => Err(DecodeError::Value("a text of this length")),
         }
     }
 
-    pub(super) fn id(&mut self) -> Result<ArticleId, DecodeError> {
+    pub(crate) fn id(&mut self) -> Result<ArticleId, DecodeError> {
         ArticleId::new(self.str()?).map_err(|_| DecodeError::Value("an id of this length"))
     }
 
-    pub(super) fn language(&mut self) -> Result<Lang, DecodeError> {
+    pub(crate) fn language(&mut self) -> Result<Lang, DecodeError> {
         let length = self.byte()?;
         language(self.take(usize::from(length))?)
     }
 
-    pub(super) fn optional<T>(
+    pub(crate) fn optional<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<Option<T>, DecodeError> {
@@ -173,7 +173,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    pub(super) fn end(self) -> Result<(), DecodeError> {
+    pub(crate) fn end(self) -> Result<(), DecodeError> {
         if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Leftover(self.0.len())) }
     }
 }

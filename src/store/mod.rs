@@ -4,7 +4,7 @@
 //! and reach the [`Store`] only when it is proven ([`Committed`]) that the log holds them. So whatever a store holds
 //! can be made again from its log.
 
-mod bytes;
+pub(crate) mod bytes;
 pub mod change;
 mod error;
 mod format;

@@ -1,6 +1,237 @@
-//! The stage on a Kafka bus. So far: the client library it will use, and its version for `samestory --version`.
+//! The stage on a Kafka bus: exactly-once verdicts.
+//!
+//! - [`clients`](self): how clients are set up; `source`: the group's member; `txn`: transactions
+//! - `worker`: the turn and the loop around it, the same for every role
+//! - `route`: raw article → the partition where its language lives; `judge`: look-up → verdict → state
+//! - `takeover` and `restore`: how a partition changes hands
+//! - `decode`, `routed`, `outgoing`: bytes in, between, and out
+
+mod clients;
+mod decode;
+mod faults;
+mod judge;
+mod outgoing;
+mod purge;
+mod record;
+mod restore;
+mod route;
+mod routed;
+mod source;
+mod stage;
+mod takeover;
+pub mod topics;
+mod txn;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::error::KafkaError;
+
+use crate::config::{Config, Mode};
+use crate::detect::Engine;
+use crate::store::{Ahead, Budget, RocksOptions};
+
+use clients::Worker;
+use decode::Decoder;
+use judge::{Intake, Judge};
+use outgoing::Writer;
+use restore::Restorer;
+use route::Route;
+use worker::Reins;
+
+pub use clients::Role;
+pub use takeover::Accept;
+pub use topics::{TopicError, TopicProblem};
 
 /// Version of the librdkafka that is linked in.
 pub fn client_version() -> String {
     rdkafka::util::get_rdkafka_version().1
+}
+
+/// Why the stage cannot go on. What is committed is right, and a restart goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The client library cannot go on.
+    #[error("the Kafka client cannot go on: {0}")]
+    Client(KafkaError),
+    /// Two processes have one name.
+    #[error(
+        "another process uses the instance id \"{instance}\"; nothing is lost, that one goes on. Give each process its own stage.instance (or SAMESTORY_INSTANCE)"
+    )]
+    Usurped {
+        /// The name.
+        instance: String,
+    },
+    /// The topics are not as they must be.
+    #[error(transparent)]
+    Topics(#[from] TopicError),
+    /// It was begun anew too often.
+    #[error("gave up after beginning anew {losses} times, the last time because: {why}")]
+    Hopeless {
+        /// How often.
+        losses: u32,
+        /// What was the matter.
+        why: String,
+    },
+    /// A worker ended without a word: a mistake in the program.
+    #[error("a worker panicked; what is committed is right")]
+    Panicked,
+    /// A role that the mode does not have.
+    #[error("mode \"direct\" has one stage; --role is for mode \"routed\"")]
+    NoSuchRole,
+}
+
+/// How it is going, for logs and tests.
+#[derive(Debug, Default)]
+pub struct Progress {
+    committed: AtomicU64,
+    records: AtomicU64,
+    aborted: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Progress {
+    fn committed(&self, records: usize) {
+        self.committed.fetch_add(1, Ordering::Relaxed);
+        self.records.fetch_add(records as u64, Ordering::Relaxed);
+    }
+
+    fn aborted(&self) {
+        self.aborted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lost(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn say(&self, message: &str) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (committed, records) = (of(&self.committed), of(&self.records));
+        tracing::info!(committed, records, aborted = of(&self.aborted), lost = of(&self.lost), "{message}");
+    }
+}
+
+/// Runs the stage until `stop` is set.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(config: &Config, role: Option<Role>, accept: Accept, stop: &Arc<AtomicBool>) -> Result<(), RunError> {
+    let bus = &config.bus;
+    let roles: &[Role] = match (bus.mode, role) {
+        (Mode::Routed, None) => &[Role::Route, Role::Match],
+        (Mode::Routed, Some(Role::Route)) => &[Role::Route],
+        (Mode::Routed, Some(Role::Match)) => &[Role::Match],
+        (Mode::Direct, None) => &[Role::Direct],
+        (Mode::Routed, Some(Role::Direct)) | (Mode::Direct, Some(_)) => return Err(RunError::NoSuchRole),
+    };
+    let counts = topics::await_checked(bus, stop)?;
+    let Some(counts) = counts else { return Ok(()) };
+    let progress = Arc::new(Progress::default());
+    let reins = Reins { stop: Arc::clone(stop), progress: Arc::clone(&progress) };
+    let budget = Budget::default();
+    let outcome = std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for &role in roles {
+            for number in 0..bus.workers {
+                let (worker, reins, budget) = (Worker { role, number }, reins.clone(), budget.clone());
+                let counts = &counts;
+                workers.push(scope.spawn(move || {
+                    let outcome = match role {
+                        Role::Route => route(config, &worker, accept, &reins, counts.routed),
+                        Role::Match | Role::Direct => judge(config, &worker, accept, &reins, counts, &budget),
+                    };
+                    if outcome.is_err() {
+                        // One that cannot go on takes the others along: the process is restarted as a whole.
+                        reins.stop.store(true, Ordering::Relaxed);
+                    }
+                    outcome
+                }));
+            }
+        }
+        let mut said = Instant::now();
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            std::thread::sleep(Duration::from_millis(20));
+            if said.elapsed() > Duration::from_secs(60) {
+                said = Instant::now();
+                progress.say("so far");
+            }
+        }
+        let outcomes = workers.into_iter().map(|worker| worker.join().unwrap_or(Err(RunError::Panicked)));
+        outcomes.fold(Ok(()), |all, outcome| all.and(outcome))
+    });
+    progress.say("ended");
+    outcome
+}
+
+fn route(
+    config: &Config,
+    worker: &Worker,
+    accept: Accept,
+    reins: &Reins,
+    partitions: i32,
+) -> Result<(), RunError> {
+    let bus = &config.bus;
+    worker::run(bus, worker, &bus.topics.raw, reins, || {
+        let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
+        Ok(Route {
+            bus: bus.clone(),
+            decoder: Decoder::new(config, true),
+            writer: Writer { topics: bus.topics.clone(), form: bus.value },
+            surveyor: surveyor.create().map_err(RunError::Client)?,
+            accept,
+            partitions,
+            tasks: BTreeMap::new(),
+        })
+    })
+}
+
+fn judge(
+    config: &Config,
+    worker: &Worker,
+    accept: Accept,
+    reins: &Reins,
+    counts: &topics::Counts,
+    budget: &Budget,
+) -> Result<(), RunError> {
+    let bus = &config.bus;
+    let input = if worker.role == Role::Direct { &bus.topics.raw } else { &bus.topics.routed };
+    let purge = (worker.role == Role::Match).then(|| purge::start(bus, worker, Arc::clone(&reins.stop)));
+    // Counted over the life of the process, however often a worker begins anew.
+    let wiped = Arc::default();
+    worker::run(bus, worker, input, reins, || {
+        let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
+        let decoder = Decoder::new(config, false);
+        let restorer = Restorer {
+            config: clients::restorer(bus, worker),
+            surveyor: surveyor.create().map_err(RunError::Client)?,
+            changelog: bus.topics.changelog.clone(),
+            tombstones: counts.tombstones,
+            state: bus.state.clone(),
+            options: RocksOptions::new(
+                config.postings.clone(),
+                Ahead::Changelog { partition: 0 },
+                budget.clone(),
+            ),
+        };
+        Ok(Judge {
+            bus: bus.clone(),
+            engine: Engine::new(config.engine.clone()),
+            intake: match worker.role {
+                Role::Direct => Intake::Raw(decoder),
+                Role::Route | Role::Match => {
+                    Intake::Routed { partitions: counts.routed, fingerprints: decoder.fingerprints() }
+                }
+            },
+            restorer,
+            writer: Writer { topics: bus.topics.clone(), form: bus.value },
+            accept,
+            input: input.clone(),
+            tasks: BTreeMap::new(),
+            wiped: Arc::clone(&wiped),
+            purge: purge.clone(),
+        })
+    })
 }

@@ -23,6 +23,26 @@ impl Envelope<'_> {
     }
 }
 
+/// A tagged article around the article's own bytes, which are JSON already and are not read again.
+pub fn enveloped(tagged: &Tagged, article: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(article.len() + 1024);
+    Envelope { tagged, article: None }.write(&mut out);
+    // Behind the last member, before the brace and the line's end.
+    out.truncate(out.len() - 2);
+    out.extend(b",\"article\":");
+    out.extend(article.trim_ascii());
+    out.push(b'}');
+    out
+}
+
+/// What an article has to do with, as one JSON text.
+pub fn related(related: &[Related]) -> String {
+    let mut out = Vec::new();
+    append(&mut out, &related);
+    out.pop();
+    String::from_utf8(out).unwrap_or_default()
+}
+
 /// A row of a table as an object with a text for each column.
 pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     struct Row<I>(std::cell::Cell<Option<I>>);

@@ -1,0 +1,80 @@
+//! `samestory run`: the stage on the bus.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use samestory::config::Config;
+use samestory::stream::{self, Accept, Role};
+
+use super::{Failure, logs};
+
+#[derive(Parser)]
+#[command(after_help = "\
+Examples:
+  samestory run --config samestory.toml              route and match in one process
+  samestory run --role route                         the stateless stage alone
+  samestory run --role match --workers 4             the stage with state alone
+  SAMESTORY_INSTANCE=pod-1 samestory run             a second process needs its own name
+
+The topics must exist: `samestory topics --create` makes them. A stop (SIGTERM, Ctrl-C) finishes what is open.")]
+pub(super) struct Args {
+    /// Run one stage of mode "routed" alone
+    #[arg(long, value_enum)]
+    role: Option<RoleName>,
+    /// Threads of each role, instead of stage.workers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+    /// Go on from the group's offsets where the changelog says otherwise
+    #[arg(long)]
+    accept_offsets: bool,
+    /// Go on behind records that are gone from the topic
+    #[arg(long)]
+    accept_gap: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleName {
+    /// Raw article → the partition where its language lives
+    Route,
+    /// Look-up → verdict → state
+    Match,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    logs::start();
+    let mut config = config.clone();
+    config.bus.workers = args.workers.unwrap_or(config.bus.workers);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        // The second one does not wait for anything.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    watch_shutdown(Arc::clone(&stop), config.bus.shutdown);
+    let (bands, rows) = (config.banding.bands(), config.banding.rows());
+    let (mode, workers) = (format!("{:?}", config.bus.mode).to_lowercase(), config.bus.workers);
+    tracing::info!(mode, workers, app = config.bus.app, instance = config.bus.instance, bands, rows, "starting");
+    let role = args.role.map(|role| match role {
+        RoleName::Route => Role::Route,
+        RoleName::Match => Role::Match,
+    });
+    let accept = Accept { offsets: args.accept_offsets, gap: args.accept_gap };
+    Ok(stream::run(&config, role, accept, &stop)?)
+}
+
+/// A client that hangs while it leaves must not keep the process: what is committed is right already.
+fn watch_shutdown(stop: Arc<AtomicBool>, deadline: Duration) {
+    std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(deadline);
+        tracing::error!("the stop took longer than stage.shutdown; ending all the same, nothing is lost");
+        std::process::exit(1);
+    });
+}

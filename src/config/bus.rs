@@ -1,0 +1,381 @@
+//! How the program runs on the bus: topics, groups, batches, and what is passed on to the client library.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::event::time;
+use crate::model::{EventTime, Lang};
+use crate::text::language::{self, LANGUAGES};
+
+use super::check::duration;
+use super::written::{Kept, Property, Settings, TopicSettings};
+use super::{ConfigError, invalid};
+
+/// How the program runs on the bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bus {
+    /// Names groups, clients and transactions.
+    pub app: String,
+    /// Tells the processes of one application apart.
+    pub instance: String,
+    /// Whether articles are brought together by language first.
+    pub mode: Mode,
+    /// Threads of each role.
+    pub workers: u16,
+    /// Where state is kept, a directory for each partition.
+    pub state: PathBuf,
+    /// The index of a language, modulo the number of partitions, is its partition. The first is `und`.
+    pub languages: Vec<Lang>,
+    /// Whether the broker assigns partitions itself (KIP-848).
+    pub broker_assigns: bool,
+    /// Keep partitions through a short restart.
+    pub static_membership: bool,
+    /// A transaction that takes longer is aborted by the broker.
+    pub transaction_timeout: Duration,
+    /// How long a stop may take.
+    pub shutdown: Duration,
+    /// Where a topic that was never read is read from.
+    pub start: StartAt,
+    /// What the topics are called.
+    pub topics: TopicNames,
+    /// How tagged articles are written.
+    pub value: ValueForm,
+    /// What is committed together.
+    pub batch: BatchLimits,
+    /// Properties of the client library.
+    pub properties: BTreeMap<String, Secret>,
+}
+
+/// Whether articles are brought together by language first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By the route stage, through a topic of its own.
+    Routed,
+    /// They come by language.
+    Direct,
+}
+
+/// Where a topic that was never read is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// From its first record.
+    Earliest,
+    /// From what comes next.
+    Latest,
+    /// From the first record of this time.
+    Time(EventTime),
+}
+
+/// How a tagged article is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueForm {
+    /// Verdict and article in one object.
+    Envelope,
+    /// The article's own bytes; the verdict is in the headers.
+    Passthrough,
+}
+
+/// What the topics are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicNames {
+    /// Where crawlers write.
+    pub raw: String,
+    /// From route to match.
+    pub routed: String,
+    /// Articles whose text is new.
+    pub unique: String,
+    /// Near and exact duplicates; the same topic where there is one for all.
+    pub near_duplicate: String,
+    /// The clusters as they are now.
+    pub clusters: String,
+    /// The state's write-ahead log.
+    pub changelog: String,
+    /// What could not be judged.
+    pub dead_letter: String,
+    /// Partitions of the routed topic and the changelog, when they are made.
+    pub partitions: u16,
+    /// Partitions of the topics that others read, when they are made.
+    pub output_partitions: u16,
+    /// Copies of each, when they are made.
+    pub replication: u16,
+    /// The largest record that any of them takes.
+    pub max_message_bytes: u32,
+}
+
+/// What is committed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Articles at most.
+    pub articles: usize,
+    /// Bytes at most, as read.
+    pub bytes: usize,
+    /// How long to wait for more after the first.
+    pub linger: Duration,
+}
+
+/// A value that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// For the client library, and nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// Properties that the guarantee rests on, or that have a setting of their own.
+const OWNED: &[&str] = &[
+    "acks",
+    "auto.offset.reset",
+    "client.id",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "enable.idempotence",
+    "enable.partition.eof",
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "isolation.level",
+    "message.max.bytes",
+    "partition.assignment.strategy",
+    "partitioner",
+    "request.required.acks",
+    "transaction.timeout.ms",
+    "transactional.id",
+];
+
+impl Bus {
+    pub(super) fn checked(settings: &Settings) -> Result<Bus, ConfigError> {
+        let stage = &settings.stage;
+        let app = name("stage.app", stage.app.as_deref().unwrap_or("samestory"))?;
+        let from_environment = std::env::var("SAMESTORY_INSTANCE").ok();
+        let instance = stage.instance.as_deref().or(from_environment.as_deref()).unwrap_or("0");
+        let mode = match stage.mode.as_deref().unwrap_or("routed") {
+            "routed" => Mode::Routed,
+            "direct" => Mode::Direct,
+            other => return Err(invalid("stage.mode", other, "write routed or direct")),
+        };
+        let workers = at_least_one("stage.workers", stage.workers, 1)?;
+        let broker_assigns = match stage.group_protocol.as_deref().unwrap_or("classic") {
+            "classic" => false,
+            "consumer" => true,
+            other => return Err(invalid("stage.group_protocol", other, "write classic or consumer")),
+        };
+        let span = |key: &str, written: &Option<String>, default: u64| match written {
+            Some(text) => duration(key, text).map(Duration::from_millis),
+            None => Ok(Duration::from_millis(default)),
+        };
+        let start = match settings.input.start.as_deref().unwrap_or("earliest") {
+            "earliest" => StartAt::Earliest,
+            "latest" => StartAt::Latest,
+            other => {
+                let fix = "write earliest, latest or a time such as 2026-03-02T06:00:00Z";
+                StartAt::Time(time::parse(other).ok_or_else(|| invalid("input.start", other, fix))?)
+            }
+        };
+        let value = match settings.output.value.as_deref().unwrap_or("envelope") {
+            "envelope" => ValueForm::Envelope,
+            "passthrough" => ValueForm::Passthrough,
+            other => return Err(invalid("output.value", other, "write envelope or passthrough")),
+        };
+        let single = match settings.output.topics.as_deref().unwrap_or("split") {
+            "split" => false,
+            "single" => true,
+            other => return Err(invalid("output.topics", other, "write split or single")),
+        };
+        let batch = &settings.batch;
+        let batch = BatchLimits {
+            articles: at_least_one("batch.max_articles", batch.max_articles, 500)? as usize,
+            bytes: at_least_one("batch.max_bytes", batch.max_bytes, 8 << 20)?,
+            linger: Duration::from_millis(batch.linger_ms.unwrap_or(20)),
+        };
+        let properties = settings.kafka.iter().map(|(key, value)| property(key, value)).collect::<Result<_, _>>()?;
+        Ok(Bus {
+            app,
+            instance: name("stage.instance", instance)?,
+            mode,
+            workers,
+            state: stage.state.clone().unwrap_or_else(|| PathBuf::from("state")),
+            languages: languages(stage.languages.as_deref())?,
+            broker_assigns,
+            static_membership: stage.static_membership.unwrap_or(false),
+            transaction_timeout: span("stage.transaction_timeout", &stage.transaction_timeout, 10_000)?,
+            shutdown: span("stage.shutdown", &stage.shutdown, 20_000)?,
+            start,
+            topics: topics(&settings.topics, single)?,
+            value,
+            batch,
+            properties,
+        })
+    }
+}
+
+fn topics(written: &TopicSettings, single: bool) -> Result<TopicNames, ConfigError> {
+    let topic = |key: &str, written: &Option<String>, default: &str| {
+        name(&format!("topics.{key}"), written.as_deref().unwrap_or(default))
+    };
+    let tagged = topic("tagged", &written.tagged, "samestory.tagged")?;
+    let unique = topic("unique", &written.unique, "samestory.unique")?;
+    let near_duplicate = topic("near_duplicate", &written.near_duplicate, "samestory.near-duplicate")?;
+    let names = TopicNames {
+        raw: topic("raw", &written.raw, "articles.raw")?,
+        routed: topic("routed", &written.routed, "samestory.routed")?,
+        unique: if single { tagged.clone() } else { unique },
+        near_duplicate: if single { tagged } else { near_duplicate },
+        clusters: topic("clusters", &written.clusters, "samestory.clusters")?,
+        changelog: topic("changelog", &written.changelog, "samestory.changelog")?,
+        dead_letter: topic("dead_letter", &written.dead_letter, "samestory.dead-letter")?,
+        partitions: at_least_one("topics.partitions", written.partitions, 4)?,
+        output_partitions: at_least_one("topics.output_partitions", written.output_partitions, 4)?,
+        replication: at_least_one("topics.replication", written.replication, 1)?,
+        max_message_bytes: at_least_one("topics.max_message_bytes", written.max_message_bytes, 4 << 20)?,
+    };
+    let mut all = [
+        &names.raw,
+        &names.routed,
+        &names.unique,
+        &names.clusters,
+        &names.changelog,
+        &names.dead_letter,
+    ]
+    .to_vec();
+    all.extend((!single).then_some(&names.near_duplicate));
+    all.sort_unstable();
+    match all.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(invalid("topics", pair[0], "two topics have this name; give each its own")),
+        None => Ok(names),
+    }
+}
+
+/// `und`, then those written, then the rest of the table: so every language has its partition.
+fn languages(written: Option<&[String]>) -> Result<Vec<Lang>, ConfigError> {
+    let mut languages = vec![Lang::UND];
+    for code in written.unwrap_or_default() {
+        let known = language::find(code).map(|row| row.lang).ok_or_else(|| {
+            invalid("stage.languages", code, "take codes that `samestory languages` lists")
+        })?;
+        if languages.contains(&known) {
+            return Err(invalid("stage.languages", code, "name each language once; und is always the first"));
+        }
+        languages.push(known);
+    }
+    let rest = LANGUAGES.iter().map(|row| row.lang);
+    let rest: Vec<Lang> = rest.filter(|lang| !languages.contains(lang)).collect();
+    languages.extend(rest);
+    Ok(languages)
+}
+
+/// What may stand in names of topics and groups.
+fn name(key: &str, text: &str) -> Result<String, ConfigError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    match (1..=249).contains(&text.len()) && text.chars().all(allowed) {
+        true => Ok(text.to_owned()),
+        false => Err(invalid(key, text, "use up to 249 letters, digits, dots, hyphens and underscores")),
+    }
+}
+
+fn at_least_one<T: Copy + Default + PartialEq + ToString>(
+    key: &str,
+    written: Option<T>,
+    default: T,
+) -> Result<T, ConfigError> {
+    match written {
+        Some(value) if value == T::default() => Err(invalid(key, value, "give a number, at least 1")),
+        value => Ok(value.unwrap_or(default)),
+    }
+}
+
+fn property(key: &str, value: &Property) -> Result<(String, Secret), ConfigError> {
+    let full = format!("kafka.\"{key}\"");
+    if OWNED.contains(&key) {
+        return Err(invalid(&full, "…", "this property is samestory's own; take the line out"));
+    }
+    let value = match value {
+        Property::Text(text) => text.clone(),
+        Property::Number(number) => number.to_string(),
+        Property::Flag(flag) => flag.to_string(),
+        Property::Kept(Kept::Env(variable)) => std::env::var(variable)
+            .map_err(|_| invalid(&full, format!("env {variable}"), "set this environment variable"))?,
+        Property::Kept(Kept::File(path)) => {
+            let content = std::fs::read_to_string(path)
+                .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
+            content.trim_end_matches(['\n', '\r']).to_owned()
+        }
+    };
+    Ok((key.to_owned(), Secret(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn config(text: &str) -> Result<Config, ConfigError> {
+        toml::from_str::<Settings>(text).unwrap().try_into()
+    }
+
+    fn refusal(text: &str) -> String {
+        config(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_the_guarantee_rests_on_is_refused_by_name() {
+        for owned in OWNED {
+            let refusal = refusal(&format!("[kafka]\n\"{owned}\" = \"x\""));
+            assert!(refusal.contains(owned) && refusal.contains("take the line out"), "{refusal}");
+        }
+        let passed = config("[kafka]\n\"bootstrap.servers\" = \"k:9092\"\n\"socket.nagle.disable\" = true").unwrap();
+        assert_eq!(passed.bus.properties["bootstrap.servers"].reveal(), "k:9092");
+        assert_eq!(passed.bus.properties["socket.nagle.disable"].reveal(), "true");
+    }
+
+    #[test]
+    fn secrets_come_from_elsewhere_and_are_never_shown() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("LICENSE");
+        let text = format!("[kafka]\n\"sasl.password\" = {{ file = {file:?} }}\n\"sasl.username\" = \"hush\"");
+        let config = config(&text).unwrap();
+        assert!(config.bus.properties["sasl.password"].reveal().contains("Apache"));
+        assert!(!format!("{config:?}").contains("hush"));
+        assert!(!format!("{:?}", toml::from_str::<Settings>(&text).unwrap()).contains("hush"));
+        let missing = refusal("[kafka]\n\"sasl.password\" = { env = \"SAMESTORY_TEST_NOT_SET\" }");
+        assert!(missing.contains("SAMESTORY_TEST_NOT_SET"), "{missing}");
+    }
+
+    #[test]
+    fn every_language_has_a_place_and_the_written_order_comes_first() {
+        let languages = config("[stage]\nlanguages = [\"hi\", \"en\"]").unwrap().bus.languages;
+        let codes: Vec<&str> = languages.iter().map(|lang| lang.code()).collect();
+        assert_eq!(codes[..3], ["und", "hi", "en"]);
+        assert_eq!(codes.len(), LANGUAGES.len().max(codes.len()));
+        assert!(refusal("[stage]\nlanguages = [\"hi\", \"hi\"]").contains("once"));
+        assert!(refusal("[stage]\nlanguages = [\"klingon\"]").contains("samestory languages"));
+    }
+
+    #[test]
+    fn topics_are_told_apart() {
+        assert!(refusal("[topics]\nunique = \"articles.raw\"").contains("articles.raw"));
+        assert!(refusal("[topics]\nraw = \"a b\"").contains("topics.raw = a b"));
+        let single = config("[output]\ntopics = \"single\"").unwrap().bus.topics;
+        assert_eq!((single.unique.as_str(), single.near_duplicate.as_str()), ("samestory.tagged", "samestory.tagged"));
+    }
+
+    #[test]
+    fn refusals_name_key_value_and_fix() {
+        assert!(refusal("[stage]\nmode = \"sideways\"").contains("stage.mode = sideways"));
+        assert!(refusal("[stage]\nworkers = 0").contains("stage.workers = 0"));
+        assert!(refusal("[batch]\nmax_articles = 0").contains("batch.max_articles"));
+        assert!(refusal("[input]\nstart = \"soon\"").contains("input.start = soon"));
+        assert!(refusal("[output]\nvalue = \"xml\"").contains("output.value = xml"));
+        assert!(refusal("[stage]\ntransaction_timeout = \"10\"").contains("stage.transaction_timeout"));
+    }
+}

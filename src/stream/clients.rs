@@ -1,0 +1,179 @@
+//! How the clients of the bus are set up. Every property that the guarantee rests on is set here, and only here.
+
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+
+use crate::config::Bus;
+
+/// What a worker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Reads raw articles, writes them where their language lives.
+    Route,
+    /// Reads routed articles, judges them.
+    Match,
+    /// Reads raw articles, judges them.
+    Direct,
+}
+
+impl Role {
+    /// As written in groups, transactions and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::Route => "route",
+            Role::Match => "match",
+            Role::Direct => "direct",
+        }
+    }
+}
+
+/// One thread of one process.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) role: Role,
+    pub(super) number: u16,
+}
+
+impl Worker {
+    /// Names its transactions and clients: the same after a restart, so that the new one fences the old.
+    pub(super) fn id(&self, bus: &Bus) -> String {
+        format!("{}-{}-{}-{}", bus.app, self.role.as_str(), bus.instance, self.number)
+    }
+}
+
+/// The group of a role.
+pub(super) fn group(bus: &Bus, role: Role) -> String {
+    format!("{}.{}", bus.app, role.as_str())
+}
+
+/// The operator's properties over our defaults.
+pub(super) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", "localhost:9092");
+    // A broker that is back should be found again in a second, not in ten.
+    config.set("reconnect.backoff.max.ms", "1000");
+    for (key, value) in &bus.properties {
+        config.set(key, value.reveal());
+    }
+    config.set("client.id", client_id);
+    config
+}
+
+/// Properties of producers only; a consumer would warn about them, and the reverse.
+const PRODUCING: &[&str] = &[
+    "batch.", "compression.", "delivery.", "linger.", "message.timeout.", "queue.buffering.", "queuing.", "retries",
+    "retry.", "sticky.", "topic.metadata.propagation",
+];
+const CONSUMING: &[&str] = &[
+    "check.crcs", "consume.", "fetch.", "heartbeat.", "max.partition.fetch.", "max.poll.", "queued.", "session.",
+];
+
+fn without(config: &mut ClientConfig, prefixes: &[&str]) {
+    let keys: Vec<String> = config.config_map().keys().map(|key| (*key).to_owned()).collect();
+    for key in keys {
+        if prefixes.iter().any(|prefix| key.starts_with(prefix)) {
+            config.remove(&key);
+        }
+    }
+}
+
+/// The member of the group that reads the input.
+pub(super) fn consumer(bus: &Bus, worker: &Worker) -> ClientConfig {
+    let id = worker.id(bus);
+    let mut config = ClientConfig::new();
+    // What waits to be taken is bounded: the library's own limits would hold a gigabyte at eight partitions.
+    config
+        .set("queued.min.messages", "4000")
+        .set("queued.max.messages.kbytes", "16384")
+        .set("fetch.message.max.bytes", "1048576")
+        .set("fetch.max.bytes", "8388608")
+        .set("fetch.wait.max.ms", "100")
+        .set("fetch.queue.backoff.ms", "20");
+    if !bus.broker_assigns {
+        config.set("session.timeout.ms", "10000").set("heartbeat.interval.ms", "1000");
+    }
+    for (key, value) in base(bus, &id).config_map() {
+        config.set(key, value);
+    }
+    without(&mut config, PRODUCING);
+    config
+        .set("group.id", group(bus, worker.role))
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("isolation.level", "read_committed")
+        // A lost offset is said aloud; the library must not choose another one.
+        .set("auto.offset.reset", "error");
+    match bus.broker_assigns {
+        true => config.set("group.protocol", "consumer"),
+        false => config.set("partition.assignment.strategy", "cooperative-sticky"),
+    };
+    if bus.static_membership {
+        config.set("group.instance.id", &id);
+    }
+    config
+}
+
+/// The producer of a worker's transactions.
+pub(super) fn producer(bus: &Bus, worker: &Worker) -> ClientConfig {
+    let id = worker.id(bus);
+    let timeout = bus.transaction_timeout.as_millis();
+    let mut config = ClientConfig::new();
+    config
+        // Right after a commit the coordinator is still busy with the last transaction. The library's 100 ms between
+        // two questions would be most of the time that a transaction takes.
+        .set("retry.backoff.ms", "1")
+        .set("retry.backoff.max.ms", "50")
+        .set("linger.ms", "2")
+        .set("batch.size", "1000000")
+        .set("compression.type", "lz4");
+    for (key, value) in base(bus, &id).config_map() {
+        config.set(key, value);
+    }
+    without(&mut config, CONSUMING);
+    config
+        .set("transactional.id", &id)
+        .set("transaction.timeout.ms", timeout.to_string())
+        .set("message.timeout.ms", (timeout * 9 / 10).to_string())
+        .set("message.max.bytes", bus.topics.max_message_bytes.to_string())
+        // As the Java client does: then tables of other programs that are keyed by article are partitioned alike.
+        .set("partitioner", "murmur2_random");
+    config
+}
+
+/// Reads a changelog partition: only what is committed, every byte checked.
+pub(super) fn restorer(bus: &Bus, worker: &Worker) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config
+        .set("queued.min.messages", "20000")
+        .set("queued.max.messages.kbytes", "32768")
+        .set("fetch.max.bytes", "16777216");
+    for (key, value) in base(bus, &format!("{}-restore", worker.id(bus))).config_map() {
+        config.set(key, value);
+    }
+    without(&mut config, PRODUCING);
+    without(&mut config, &["session.", "heartbeat."]);
+    config
+        // Reads by itself; the library wants a name all the same.
+        .set("group.id", format!("{}.restore", group(bus, worker.role)))
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("isolation.level", "read_committed")
+        .set("auto.offset.reset", "error")
+        .set("enable.partition.eof", "true")
+        .set("check.crcs", "true");
+    config
+}
+
+/// Asks for ends of partitions. It must see what is not decided yet: a reader of committed records alone would be
+/// told the last stable offset, and a store restored to that misses what is committed behind an open transaction.
+pub(super) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {
+    let mut config = base(bus, client_id);
+    without(&mut config, PRODUCING);
+    without(&mut config, &["session.", "heartbeat."]);
+    config.set("isolation.level", "read_uncommitted").set("enable.auto.commit", "false");
+    config
+}
+
+/// How long a question to the broker may take before the worker does something else.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1500);

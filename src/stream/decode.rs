@@ -1,0 +1,128 @@
+//! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
+
+use crate::config::Config;
+use crate::detect::{Incoming, Preparer};
+use crate::event::fields::{Fields, Refusal};
+use crate::event::{DeadLetter, Event, Reason, json};
+use crate::model::{ArticleId, Position};
+
+use super::record::Record;
+
+/// Beside its value a record that goes out has headers, names, and a verdict or a fingerprint.
+const BESIDE: usize = 64 << 10;
+
+/// Reads raw records.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder {
+    preparer: Preparer,
+    fields: Fields,
+    /// Longer values are not even parsed.
+    limit: usize,
+    /// Whether a record without a value deletes the article that its key names.
+    keyed_by_id: bool,
+}
+
+impl Decoder {
+    pub(super) fn new(config: &Config, keyed_by_id: bool) -> Decoder {
+        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(BESIDE);
+        Decoder {
+            preparer: Preparer::new(config.text),
+            fields: config.fields.clone(),
+            limit: config.max_record().min(largest),
+            keyed_by_id,
+        }
+    }
+
+    /// The hash of what fingerprints are made with.
+    pub(super) fn fingerprints(&self) -> u32 {
+        self.preparer.config()
+    }
+
+    /// Reads one.
+    pub(super) fn decode(&self, record: &Record, position: &Position) -> Incoming {
+        match self.event(record) {
+            Ok(Event::Delete(id)) => Incoming::Delete(id),
+            Ok(Event::Article(article)) => match self.preparer.prepare(&article, position) {
+                Ok(prepared) => Incoming::Article(Box::new(prepared)),
+                Err(letter) => Incoming::DeadLetter(letter),
+            },
+            Err(Refusal { reason, message }) => {
+                Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message })
+            }
+        }
+    }
+
+    fn event(&self, record: &Record) -> Result<Event, Refusal> {
+        let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
+        let Some(value) = &record.value else {
+            let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
+                let why = match self.keyed_by_id {
+                    true => "a record without a value deletes the article its key names, and it has no key",
+                    false => "a record without a value has no id; send a delete as an event with an id",
+                };
+                Refusal::new(Reason::NoId, why)
+            })?;
+            let id = ArticleId::new(&id).map_err(|error| Refusal::new(Reason::NoId, error.to_string()))?;
+            return Ok(Event::Delete(id));
+        };
+        if value.len() > self.limit {
+            let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
+            return Err(Refusal::new(Reason::TooLarge, message));
+        }
+        let around = record.bytes() - value.len();
+        if around > BESIDE / 2 {
+            let message = format!("key and headers of {around} bytes; at most {} are passed on", BESIDE / 2);
+            return Err(Refusal::new(Reason::TooLarge, message));
+        }
+        json::decode(&json::Record::parse(value)?, &self.fields, || key().filter(|_| self.keyed_by_id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use crate::model::Cut;
+
+    fn decode(record: &Record, keyed_by_id: bool) -> Incoming {
+        let config = Config::try_from(Settings::default()).unwrap();
+        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        Decoder::new(&config, keyed_by_id).decode(record, &position)
+    }
+
+    fn record(key: Option<&str>, value: Option<&str>) -> Record {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        Record { key: key.map(bytes), value: value.map(bytes), ..Record::default() }
+    }
+
+    fn reason(incoming: &Incoming) -> Reason {
+        match incoming {
+            Incoming::DeadLetter(letter) => letter.reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_null_deletes_what_its_key_names_where_keys_are_ids() {
+        let gone = decode(&record(Some("a"), None), true);
+        assert!(matches!(gone, Incoming::Delete(id) if id.as_str() == "a"));
+        assert_eq!(reason(&decode(&record(None, None), true)), Reason::NoId);
+        assert_eq!(reason(&decode(&record(Some("en"), None), false)), Reason::NoId);
+    }
+
+    #[test]
+    fn the_key_is_the_id_of_an_article_that_has_none() {
+        let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
+        assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
+        assert_eq!(reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)), Reason::NoId);
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_parsed() {
+        let huge = format!("[{}", " ".repeat(5 << 20));
+        assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), Reason::TooLarge);
+        let mut heavy = record(None, Some(r#"{"id":"a","body":"text"}"#));
+        heavy.headers.push(("h".into(), Some(vec![0; 40 << 10])));
+        assert_eq!(reason(&decode(&heavy, true)), Reason::TooLarge);
+    }
+}

@@ -1,0 +1,294 @@
+//! Changelog → store. Opening never wipes; a partition is made from zero for three causes only, each said aloud.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer, DefaultConsumerContext};
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message;
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::model::EventTime;
+use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreError, View};
+
+use super::clients::PATIENCE;
+use super::faults;
+
+/// Records that are applied together.
+const CHUNK: usize = 2000;
+/// How long one step may take: the other partitions wait for it.
+const STEP: Duration = Duration::from_millis(50);
+
+/// What every restore of a worker needs.
+pub(super) struct Restorer {
+    /// For the consumers that read the changelog.
+    pub(super) config: rdkafka::ClientConfig,
+    /// Sees what is not decided yet.
+    pub(super) surveyor: BaseConsumer<DefaultConsumerContext>,
+    pub(super) changelog: String,
+    /// How long the log keeps tombstones.
+    pub(super) tombstones: Duration,
+    pub(super) state: PathBuf,
+    pub(super) options: RocksOptions,
+}
+
+/// Why a partition cannot be restored now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RestoreError {
+    /// The broker did not answer: try again.
+    #[error("the broker does not answer: {0}")]
+    Away(#[from] KafkaError),
+    /// See [`StoreError`].
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log holds what this program does not write: stop.
+    #[error("changelog partition {partition} offset {offset}: {error}; it was written by another version or for other settings: start that version, or a new generation")]
+    Foreign { partition: i32, offset: i64, error: crate::store::DecodeError },
+    /// The old directory cannot be set aside: stop.
+    #[error("state {} cannot be set aside: {error}", path.display())]
+    Aside { path: PathBuf, error: std::io::Error },
+}
+
+/// Why a store is made from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// What it holds cannot be trusted.
+    Damaged,
+    /// It has come to a place that the log does not have.
+    OutsideTheLog,
+    /// Tombstones that it has not seen may be gone from the log.
+    TooOld,
+}
+
+impl Cause {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Cause::Damaged => "damaged",
+            Cause::OutsideTheLog => "outside-the-log",
+            Cause::TooOld => "too-old",
+        }
+    }
+}
+
+/// A partition's state on the way to the end of its log.
+pub(super) struct Restoring {
+    partition: i32,
+    store: Rocks,
+    log: BaseConsumer<DefaultConsumerContext>,
+    next: i64,
+    first: i64,
+    /// Everything before this was decided, or will be, by those who wrote before us.
+    target: i64,
+    began: Instant,
+    said: Instant,
+    records: u64,
+    bytes: u64,
+}
+
+/// Where a step led to.
+pub(super) enum Step {
+    /// There is more to read.
+    More(Box<Restoring>),
+    /// The store is what the log says.
+    Restored(Box<Rocks>),
+}
+
+impl Restorer {
+    /// The directory of a partition's state.
+    pub(super) fn directory(&self, partition: i32) -> PathBuf {
+        self.state.join(format!("{}-{partition}", self.changelog))
+    }
+
+    /// Opens what is there and finds out how much of the log it has not seen.
+    ///
+    /// `wiped` are the causes for which this partition was made from zero before; none of them counts twice.
+    pub(super) fn begin(&self, partition: i32, wiped: &mut Vec<Cause>) -> Result<Restoring, RestoreError> {
+        // First the end: what is written after this is by nobody, since only the owner of the partition writes here.
+        let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
+        let target = if faults::mutant("restore-to-lso") {
+            let committed: BaseConsumer = self.config.create()?;
+            committed.fetch_watermarks(&self.changelog, partition, PATIENCE)?.1
+        } else {
+            high
+        };
+        let directory = self.directory(partition);
+        let mut store = self.open(partition, &directory, wiped)?;
+        let known = store.changelog_next()?.map(|next| i64::try_from(next).unwrap_or(i64::MAX));
+        let mut next = known.unwrap_or(low);
+        let cause = match known {
+            None => None,
+            Some(known) if known < low || known > high => Some(Cause::OutsideTheLog),
+            Some(known) if known < high && self.is_too_old(partition, known, high)? => Some(Cause::TooOld),
+            Some(_) => None,
+        };
+        if let Some(cause) = cause {
+            drop(store);
+            self.set_aside(partition, &directory, cause, wiped)?;
+            store = self.open(partition, &directory, wiped)?;
+            next = low;
+        }
+        let log: BaseConsumer = self.config.create()?;
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.changelog, partition, Offset::Offset(next))?;
+        log.assign(&list)?;
+        let now = Instant::now();
+        if next < target {
+            tracing::info!(partition, from = next, to = target, "restoring");
+        }
+        Ok(Restoring {
+            partition,
+            store,
+            log,
+            next,
+            first: next,
+            target,
+            began: now,
+            said: now,
+            records: 0,
+            bytes: 0,
+        })
+    }
+
+    fn open(&self, partition: i32, directory: &Path, wiped: &mut Vec<Cause>) -> Result<Rocks, RestoreError> {
+        let options = RocksOptions { ahead: Ahead::Changelog { partition }, ..self.options.clone() };
+        match Rocks::open(directory, &options) {
+            Err(StoreError::OtherBands { found, expected, .. }) => {
+                tracing::info!(partition, found, expected, "the settings ask for other bands; making them anew");
+                let mut said = Instant::now();
+                Ok(Rocks::reband(directory, &options, &mut |done| {
+                    if said.elapsed() > Duration::from_secs(2) {
+                        said = Instant::now();
+                        let (language, documents, of) = (done.language, done.documents, done.of);
+                        tracing::info!(partition, %language, documents, of, "making bands anew");
+                    }
+                })?)
+            }
+            Err(StoreError::Corrupt { detail, .. }) => {
+                tracing::error!(partition, detail, "the state is damaged");
+                self.set_aside(partition, directory, Cause::Damaged, wiped)?;
+                Ok(Rocks::open(directory, &options)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Moves a partition's state out of the way, once per cause.
+    pub(super) fn set_aside(
+        &self,
+        partition: i32,
+        directory: &Path,
+        cause: Cause,
+        wiped: &mut Vec<Cause>,
+    ) -> Result<(), RestoreError> {
+        if wiped.contains(&cause) {
+            let place = directory.display().to_string();
+            let detail = format!("it was made anew once because it was {} and is so again", cause.as_str());
+            return Err(StoreError::Unusable { place, detail }.into());
+        }
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let aside = (1..).map(|number| directory.with_file_name(format!("{name}.{}.{number}", cause.as_str())));
+        let Some(aside) = aside.into_iter().find(|path| !path.exists()) else { return Ok(()) };
+        std::fs::rename(directory, &aside)
+            .map_err(|error| RestoreError::Aside { path: directory.to_owned(), error })?;
+        wiped.push(cause);
+        tracing::error!(partition, cause = cause.as_str(), aside = %aside.display(), "state set aside; it is made from zero");
+        Ok(())
+    }
+
+    /// Whether records that the store has not seen are so old that tombstones among them may be gone.
+    fn is_too_old(&self, partition: i32, known: i64, high: i64) -> Result<bool, KafkaError> {
+        // A margin: compaction and clocks are not exact.
+        let safe = self.tombstones.mul_f64(0.9);
+        let since = now().millis().saturating_sub(i64::try_from(safe.as_millis()).unwrap_or(i64::MAX));
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.changelog, partition, Offset::Offset(since.max(0)))?;
+        let answer = self.surveyor.offsets_for_times(list, PATIENCE)?;
+        let element = answer.find_partition(&self.changelog, partition);
+        let young = match element.map(|element| (element.error(), element.offset())) {
+            Some((Err(error), _)) => return Err(error),
+            Some((Ok(()), Offset::Offset(offset))) => offset,
+            // No record is as young as that.
+            _ => high,
+        };
+        Ok(known < young)
+    }
+}
+
+/// The time, for the age of records in the changelog; verdicts have nothing to do with it.
+#[allow(clippy::disallowed_methods, reason = "how old a store is has nothing to do with verdicts")]
+pub(super) fn now() -> EventTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    EventTime::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl Restoring {
+    /// Replays some of the log.
+    pub(super) fn step(mut self) -> Result<Step, RestoreError> {
+        let deadline = Instant::now() + STEP;
+        let mut changes = Vec::new();
+        while self.next < self.target && changes.len() < CHUNK {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.log.poll(left) {
+                Some(Ok(message)) => {
+                    let key = message.key().unwrap_or_default();
+                    let change = Change::decode(key, message.payload()).map_err(|error| {
+                        let (partition, offset) = (self.partition, message.offset());
+                        RestoreError::Foreign { partition, offset, error }
+                    })?;
+                    self.bytes += (key.len() + message.payload_len()) as u64;
+                    self.next = message.offset() + 1;
+                    changes.push(change);
+                }
+                // Behind the last record there may be marks of transactions, and records that were aborted.
+                Some(Err(KafkaError::PartitionEOF(_))) => self.next = self.next.max(self.position()?),
+                Some(Err(error)) => tracing::debug!(%error, partition = self.partition, "restoring"),
+                None => {}
+            }
+            if left.is_zero() {
+                break;
+            }
+        }
+        self.records += changes.len() as u64;
+        if !changes.is_empty() || self.next > self.first {
+            let end = u64::try_from(self.next).unwrap_or(0);
+            self.store.apply(&changes, &Committed::attest(BTreeMap::from([(self.partition, end)])))?;
+            faults::point("restore");
+        }
+        self.report();
+        if self.next < self.target {
+            return Ok(Step::More(Box::new(self)));
+        }
+        if self.records > 0 {
+            let seconds = self.began.elapsed().as_secs_f64();
+            let (partition, records, bytes) = (self.partition, self.records, self.bytes);
+            tracing::info!(partition, records, bytes, seconds, "restored");
+        }
+        Ok(Step::Restored(Box::new(self.store)))
+    }
+
+    fn position(&self) -> Result<i64, KafkaError> {
+        let positions = self.log.position()?;
+        let offset = positions.elements().first().map(|element| element.offset());
+        Ok(if let Some(Offset::Offset(offset)) = offset { offset } else { 0 })
+    }
+
+    fn report(&mut self) {
+        if self.said.elapsed() < Duration::from_secs(2) {
+            return;
+        }
+        self.said = Instant::now();
+        let (done, all) = ((self.next - self.first) as f64, (self.target - self.first) as f64);
+        let share = done / all.max(1.0);
+        let left = self.began.elapsed().as_secs_f64() * (1.0 - share) / share.max(0.001);
+        let (partition, records, bytes) = (self.partition, self.records, self.bytes);
+        tracing::info!(
+            partition,
+            records,
+            bytes,
+            percent = (share * 100.0).round(),
+            seconds_left = left.round(),
+            "restoring"
+        );
+    }
+}

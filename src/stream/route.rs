@@ -1,0 +1,222 @@
+//! The stateless stage: raw article → fingerprint → the partition where its language lives.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rdkafka::consumer::{BaseConsumer, Consumer, DefaultConsumerContext};
+
+use crate::config::{Bus, StartAt};
+use crate::detect::Incoming;
+use crate::event::DeadLetter;
+use crate::model::{ArticleId, EventTime};
+use crate::store::Committed;
+
+use super::clients::PATIENCE;
+use super::decode::Decoder;
+use super::judge::home;
+use super::outgoing::{Original, Writer};
+use super::record::{Headers, Outgoing, Record};
+use super::routed::{self, Place};
+use super::source::Source;
+use super::stage::{Planning, Stage};
+use super::takeover::{Accept, Takeover, decide_stateless};
+
+/// The stateless stage.
+pub(super) struct Route {
+    pub(super) bus: Bus,
+    pub(super) decoder: Decoder,
+    pub(super) writer: Writer,
+    pub(super) surveyor: BaseConsumer<DefaultConsumerContext>,
+    pub(super) accept: Accept,
+    /// Of the routed topic.
+    pub(super) partitions: i32,
+    pub(super) tasks: BTreeMap<i32, Task>,
+}
+
+/// One partition's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Its offset is asked for.
+    Claiming { not_before: Instant },
+    Running,
+    /// Somebody has to decide.
+    Stopped,
+}
+
+/// What goes out for a batch.
+pub(super) struct Routed {
+    records: Vec<Send>,
+}
+
+enum Send {
+    To { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
+    Dead { letter: DeadLetter, record: Record },
+}
+
+/// The last place in a batch where an id was seen, and where it went.
+struct Last {
+    raw_partition: i32,
+    raw_offset: i64,
+    /// Nothing where every partition was told.
+    home: Option<i32>,
+}
+
+impl Route {
+    fn claim(&self, partition: i32, source: &Source) -> Result<Takeover, rdkafka::error::KafkaError> {
+        let committed = source.committed(partition)?;
+        let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
+        Ok(match decide_stateless(committed, low, high, self.accept) {
+            Takeover::Begin => Takeover::Resume(match self.bus.start {
+                StartAt::Earliest => low,
+                StartAt::Latest => high,
+                StartAt::Time(time) => source.offset_at(partition, time)?.unwrap_or(high),
+            }),
+            other => other,
+        })
+    }
+
+    /// The routed record of one raw record, and where else its id must be forgotten.
+    fn route(&self, partition: i32, record: Record, out: &mut Vec<Send>, lasts: &mut BTreeMap<ArticleId, Last>) {
+        let topic = &self.bus.topics.raw;
+        let place = Place { topic, partition, offset: record.offset };
+        let last = |home| Last { raw_partition: partition, raw_offset: record.offset, home };
+        match self.decoder.decode(&record, &place.position()) {
+            Incoming::Article(prepared) => {
+                let home = home(&self.bus.languages, prepared.language, self.partitions);
+                let value = record.value.as_deref().unwrap_or_default();
+                let value = routed::encode_article(&prepared, place, record.time, value);
+                lasts.insert(prepared.id.clone(), last(Some(home)));
+                let key = prepared.id.as_str().into();
+                out.push(Send::To { partition: home, key, value, headers: record.headers, time: record.time });
+            }
+            Incoming::Delete(id) => {
+                let value = routed::encode_delete(&id, place, record.time);
+                for partition in 0..self.partitions {
+                    let (key, value) = (id.as_str().into(), value.clone());
+                    let headers = record.headers.clone();
+                    out.push(Send::To { partition, key, value, headers, time: record.time });
+                }
+                lasts.insert(id, last(None));
+            }
+            Incoming::DeadLetter(letter) => out.push(Send::Dead { letter, record }),
+            Incoming::Forget(_) => {}
+        }
+    }
+
+    /// An article may have changed its language: wherever it did not go, it is forgotten.
+    fn forget(&self, time: Option<EventTime>, out: &mut Vec<Send>, lasts: &BTreeMap<ArticleId, Last>) {
+        for partition in 0..self.partitions {
+            let elsewhere: Vec<(&ArticleId, i32, i64)> = lasts
+                .iter()
+                .filter(|(_, last)| last.home.is_some_and(|home| home != partition))
+                .map(|(id, last)| (id, last.raw_partition, last.raw_offset))
+                .collect();
+            // A record for each few thousand ids: none comes near the largest that a topic takes.
+            for ids in elsewhere.chunks(1000) {
+                let value = routed::encode_forget(&self.bus.topics.raw, time, ids.iter().copied());
+                out.push(Send::To { partition, key: b"forget".to_vec(), value, headers: Headers::new(), time });
+            }
+        }
+    }
+}
+
+impl Stage for Route {
+    type Planned = Routed;
+
+    fn assigned(&mut self, partition: i32) {
+        self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
+    }
+
+    fn revoked(&mut self, partition: i32) {
+        self.tasks.remove(&partition);
+    }
+
+    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
+        let mut ready = Vec::new();
+        let claiming = self.tasks.iter().filter(|(_, task)| match task {
+            Task::Claiming { not_before } => *not_before <= Instant::now(),
+            Task::Running | Task::Stopped => false,
+        });
+        let claiming: Vec<i32> = claiming.map(|(&partition, _)| partition).collect();
+        for partition in claiming {
+            let task = match self.claim(partition, source) {
+                Ok(Takeover::Resume(next)) => {
+                    tracing::info!(partition, next, "going on");
+                    ready.push((partition, next));
+                    Task::Running
+                }
+                Ok(Takeover::Accepted { from, lost }) => {
+                    tracing::warn!(partition, from, lost, "going on as the operator has said");
+                    ready.push((partition, from));
+                    Task::Running
+                }
+                Ok(Takeover::Stop(disagreement)) => {
+                    tracing::error!(partition, "stopped: {disagreement}");
+                    Task::Stopped
+                }
+                Ok(Takeover::Begin) => Task::Claiming { not_before: Instant::now() },
+                Err(error) => {
+                    tracing::debug!(%error, partition, "taking over; it is tried again");
+                    Task::Claiming { not_before: Instant::now() }
+                }
+            };
+            self.tasks.insert(partition, task);
+        }
+        ready
+    }
+
+    fn is_taking_over(&self) -> bool {
+        self.tasks.values().any(|task| matches!(task, Task::Claiming { .. }))
+    }
+
+    fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {
+        let mut out = Vec::new();
+        let mut lasts = BTreeMap::new();
+        let mut next = BTreeMap::new();
+        let mut time = None;
+        for (partition, records) in records {
+            for record in records {
+                next.insert(partition, record.offset + 1);
+                time = time.max(record.time);
+                self.route(partition, record, &mut out, &mut lasts);
+            }
+        }
+        if self.partitions > 1 {
+            self.forget(time, &mut out, &lasts);
+        }
+        Planning { planned: Routed { records: out }, next, halted: Vec::new() }
+    }
+
+    fn outgoing<'a>(&'a self, routed: &'a Routed) -> Vec<Outgoing<'a>> {
+        let outgoing = |send: &'a Send| match send {
+            Send::To { partition, key, value, headers, time } => Outgoing {
+                topic: &self.bus.topics.routed,
+                partition: Some(*partition),
+                key: Some(key.clone()),
+                value: Some(value.clone()),
+                headers: headers.clone(),
+                time: *time,
+            },
+            Send::Dead { letter, record } => self.writer.dead_letter(letter, Original { record, from: 0 }),
+        };
+        routed.records.iter().map(outgoing).collect()
+    }
+
+    fn apply(&mut self, _: Routed, _: &Committed) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn out_of_range(&mut self, _: &Source) -> Vec<i32> {
+        let running: Vec<i32> = self.tasks.keys().copied().collect();
+        running.iter().for_each(|&partition| self.assigned(partition));
+        running
+    }
+
+    fn upkeep(&mut self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn close(&mut self) {
+        self.tasks.clear();
+    }
+}
