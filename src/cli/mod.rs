@@ -10,6 +10,10 @@ mod languages;
 #[cfg(feature = "kafka")]
 mod logs;
 mod paint;
+#[cfg(feature = "kafka")]
+mod probe;
+#[cfg(feature = "kafka")]
+mod produce;
 mod progress;
 #[cfg(feature = "kafka")]
 mod run;
@@ -74,6 +78,12 @@ enum Command {
     /// Judge the articles on a Kafka bus
     #[cfg(feature = "kafka")]
     Run(run::Args),
+    /// Look at a topic: can it be read, in which languages is it, how much repeats itself
+    #[cfg(feature = "kafka")]
+    Probe(probe::Args),
+    /// Put articles from files onto a topic
+    #[cfg(feature = "kafka")]
+    Produce(produce::Args),
     /// Make or check the topics of the bus
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
@@ -148,6 +158,12 @@ pub(crate) enum Failure {
     #[cfg(feature = "kafka")]
     #[error(transparent)]
     Topics(#[from] samestory::stream::TopicError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Probe(#[from] samestory::stream::probe::ProbeError),
+    #[cfg(feature = "kafka")]
+    #[error("the articles could not be sent: {0}")]
+    Produce(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
     #[error("--state needs RocksDB, which this program was built without; build it with default features")]
     NoState,
@@ -161,7 +177,7 @@ impl Failure {
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "kafka")]
-            Failure::Stage(_) | Failure::Topics(_) => 1,
+            Failure::Stage(_) | Failure::Topics(_) | Failure::Probe(_) | Failure::Produce(_) => 1,
             Failure::Input(_)
             | Failure::TooLarge { .. }
             | Failure::Output(_)
@@ -190,6 +206,10 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Run(args) => run::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Probe(args) => probe::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Produce(args) => produce::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Topics(args) => topics::run(&args, &config),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),

@@ -58,7 +58,15 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     watch_shutdown(Arc::clone(&stop), config.bus.shutdown);
     let (bands, rows) = (config.banding.bands(), config.banding.rows());
     let (mode, workers) = (format!("{:?}", config.bus.mode).to_lowercase(), config.bus.workers);
-    tracing::info!(mode, workers, app = config.bus.app, instance = config.bus.instance, bands, rows, "starting");
+    tracing::info!(
+        mode,
+        workers,
+        app = config.bus.app,
+        instance = config.bus.instance,
+        bands,
+        rows,
+        "starting"
+    );
     let role = args.role.map(|role| match role {
         RoleName::Route => Role::Route,
         RoleName::Match => Role::Match,

@@ -199,7 +199,8 @@ impl Bus {
             bytes: at_least_one("batch.max_bytes", batch.max_bytes, 8 << 20)?,
             linger: Duration::from_millis(batch.linger_ms.unwrap_or(20)),
         };
-        let properties = settings.kafka.iter().map(|(key, value)| property(key, value)).collect::<Result<_, _>>()?;
+        let properties =
+            settings.kafka.iter().map(|(key, value)| property(key, value)).collect::<Result<_, _>>()?;
         Ok(Bus {
             app,
             instance: name("stage.instance", instance)?,
@@ -240,15 +241,9 @@ fn topics(written: &TopicSettings, single: bool) -> Result<TopicNames, ConfigErr
         replication: at_least_one("topics.replication", written.replication, 1)?,
         max_message_bytes: at_least_one("topics.max_message_bytes", written.max_message_bytes, 4 << 20)?,
     };
-    let mut all = [
-        &names.raw,
-        &names.routed,
-        &names.unique,
-        &names.clusters,
-        &names.changelog,
-        &names.dead_letter,
-    ]
-    .to_vec();
+    let mut all =
+        [&names.raw, &names.routed, &names.unique, &names.clusters, &names.changelog, &names.dead_letter]
+            .to_vec();
     all.extend((!single).then_some(&names.near_duplicate));
     all.sort_unstable();
     match all.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -261,9 +256,9 @@ fn topics(written: &TopicSettings, single: bool) -> Result<TopicNames, ConfigErr
 fn languages(written: Option<&[String]>) -> Result<Vec<Lang>, ConfigError> {
     let mut languages = vec![Lang::UND];
     for code in written.unwrap_or_default() {
-        let known = language::find(code).map(|row| row.lang).ok_or_else(|| {
-            invalid("stage.languages", code, "take codes that `samestory languages` lists")
-        })?;
+        let known = language::find(code)
+            .map(|row| row.lang)
+            .ok_or_else(|| invalid("stage.languages", code, "take codes that `samestory languages` lists"))?;
         if languages.contains(&known) {
             return Err(invalid("stage.languages", code, "name each language once; und is always the first"));
         }
@@ -334,7 +329,8 @@ mod tests {
             let refusal = refusal(&format!("[kafka]\n\"{owned}\" = \"x\""));
             assert!(refusal.contains(owned) && refusal.contains("take the line out"), "{refusal}");
         }
-        let passed = config("[kafka]\n\"bootstrap.servers\" = \"k:9092\"\n\"socket.nagle.disable\" = true").unwrap();
+        let passed =
+            config("[kafka]\n\"bootstrap.servers\" = \"k:9092\"\n\"socket.nagle.disable\" = true").unwrap();
         assert_eq!(passed.bus.properties["bootstrap.servers"].reveal(), "k:9092");
         assert_eq!(passed.bus.properties["socket.nagle.disable"].reveal(), "true");
     }
@@ -342,7 +338,8 @@ mod tests {
     #[test]
     fn secrets_come_from_elsewhere_and_are_never_shown() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("LICENSE");
-        let text = format!("[kafka]\n\"sasl.password\" = {{ file = {file:?} }}\n\"sasl.username\" = \"hush\"");
+        let text =
+            format!("[kafka]\n\"sasl.password\" = {{ file = {file:?} }}\n\"sasl.username\" = \"hush\"");
         let config = config(&text).unwrap();
         assert!(config.bus.properties["sasl.password"].reveal().contains("Apache"));
         assert!(!format!("{config:?}").contains("hush"));
@@ -366,7 +363,10 @@ mod tests {
         assert!(refusal("[topics]\nunique = \"articles.raw\"").contains("articles.raw"));
         assert!(refusal("[topics]\nraw = \"a b\"").contains("topics.raw = a b"));
         let single = config("[output]\ntopics = \"single\"").unwrap().bus.topics;
-        assert_eq!((single.unique.as_str(), single.near_duplicate.as_str()), ("samestory.tagged", "samestory.tagged"));
+        assert_eq!(
+            (single.unique.as_str(), single.near_duplicate.as_str()),
+            ("samestory.tagged", "samestory.tagged")
+        );
     }
 
     #[test]

@@ -37,7 +37,7 @@ use stage::{Ready, ReadyItem, Stage, Start};
 pub use records::Format;
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
-pub use stage::Reading;
+pub use stage::{Reading, each_record};
 pub use summary::{Counts, Summary};
 
 /// Verdicts that are made safe together. Syncing a file takes milliseconds, a verdict tens of microseconds.

@@ -190,6 +190,29 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
     }
 }
 
+/// Every record of all sources, as JSON or why it is none, until `visit` wants no more.
+///
+/// # Errors
+/// A source cannot be read, or not to its end.
+pub fn each_record(
+    reading: &Reading,
+    visit: &mut dyn FnMut(Result<Vec<u8>, Refusal>) -> bool,
+) -> Result<(), RunError> {
+    let bytes_read = Arc::new(AtomicU64::new(0));
+    for source in &reading.sources {
+        let mut records = Records::new(source, source.open(&bytes_read)?, reading.format, reading.limit)?;
+        let mut after = 0;
+        let broken = |after| move |error| RunError::Broken { name: source.name(), after, error };
+        while let Some(record) = records.next().map_err(broken(after))? {
+            after = record.line;
+            if !visit(record.content) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
     let name = reading.sources[chunk.source].name();
     let file = Cut::new(&name);

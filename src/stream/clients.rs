@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::KafkaError;
+use rdkafka::{ClientConfig, ClientContext};
 
 use crate::config::Bus;
 
@@ -62,11 +65,27 @@ pub(super) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
 
 /// Properties of producers only; a consumer would warn about them, and the reverse.
 const PRODUCING: &[&str] = &[
-    "batch.", "compression.", "delivery.", "linger.", "message.timeout.", "queue.buffering.", "queuing.", "retries",
-    "retry.", "sticky.", "topic.metadata.propagation",
+    "batch.",
+    "compression.",
+    "delivery.",
+    "linger.",
+    "message.timeout.",
+    "queue.buffering.",
+    "queuing.",
+    "retries",
+    "retry.",
+    "sticky.",
+    "topic.metadata.propagation",
 ];
 const CONSUMING: &[&str] = &[
-    "check.crcs", "consume.", "fetch.", "heartbeat.", "max.partition.fetch.", "max.poll.", "queued.", "session.",
+    "check.crcs",
+    "consume.",
+    "fetch.",
+    "heartbeat.",
+    "max.partition.fetch.",
+    "max.poll.",
+    "queued.",
+    "session.",
 ];
 
 fn without(config: &mut ClientConfig, prefixes: &[&str]) {
@@ -173,6 +192,33 @@ pub(super) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {
     without(&mut config, &["session.", "heartbeat."]);
     config.set("isolation.level", "read_uncommitted").set("enable.auto.commit", "false");
     config
+}
+
+/// For clients whose errors come back from the calls that ask them something.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quiet;
+
+impl ClientContext for Quiet {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "client");
+    }
+}
+
+impl ConsumerContext for Quiet {}
+
+/// The library's own log: what it says matters to those who look for a fault. What the operator has to know is said
+/// by whoever called it.
+pub(super) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
+    match level {
+        RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
+            tracing::error!(facility, "client library: {message}");
+        }
+        _ => tracing::debug!(facility, "client library: {message}"),
+    }
 }
 
 /// How long a question to the broker may take before the worker does something else.

@@ -104,7 +104,9 @@ impl Judge {
                 return (Task::Claiming { not_before }, None);
             }
             Task::Claiming { .. } => self.claim(partition, source),
-            Task::Restoring { committed, restoring } => self.restore(partition, committed, *restoring, source),
+            Task::Restoring { committed, restoring } => {
+                self.restore(partition, committed, *restoring, source)
+            }
             task => return (task, None),
         };
         result.unwrap_or_else(|error| (self.failed(partition, error), None))
@@ -243,7 +245,10 @@ impl Judge {
                 }
                 Intake::Routed { partitions, fingerprints } => {
                     let stop = |why: String| {
-                        Trouble::Stop(format!("{} partition {partition} offset {}: {why}", self.input, record.offset))
+                        Trouble::Stop(format!(
+                            "{} partition {partition} offset {}: {why}",
+                            self.input, record.offset
+                        ))
                     };
                     let read = routed::decode(record.value.as_deref().unwrap_or_default());
                     match read.map_err(|error| stop(error.to_string()))? {
@@ -251,12 +256,18 @@ impl Judge {
                             let home = home(&self.bus.languages, prepared.language, *partitions);
                             if home != partition {
                                 let language = prepared.language;
-                                return Err(stop(format!("an article in {language}, which lives in partition {home}: route has other settings in stage.languages, or another number of partitions")));
+                                return Err(stop(format!(
+                                    "an article in {language}, which lives in partition {home}: route has other settings in stage.languages, or another number of partitions"
+                                )));
                             }
                             if prepared.fingerprint.config != *fingerprints {
                                 return Err(stop("a fingerprint made with other settings in [text]; give route and match the same, or begin a new generation".into()));
                             }
-                            batch.items.push(Item { position: from, time, incoming: Incoming::Article(prepared) });
+                            batch.items.push(Item {
+                                position: from,
+                                time,
+                                incoming: Incoming::Article(prepared),
+                            });
                             items.push((at, value));
                         }
                         Routed::Delete { id, from, time } => {
@@ -265,7 +276,11 @@ impl Judge {
                         }
                         Routed::Forget { ids, time } => {
                             for (id, from) in ids {
-                                batch.items.push(Item { position: from, time, incoming: Incoming::Forget(vec![id]) });
+                                batch.items.push(Item {
+                                    position: from,
+                                    time,
+                                    incoming: Incoming::Forget(vec![id]),
+                                });
                                 items.push((at, 0));
                             }
                         }
@@ -282,7 +297,9 @@ impl Judge {
 
     fn plan_one(&mut self, partition: i32, records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
         let (mut batch, items) = self.batch(partition, &records)?;
-        batch.inputs.insert(self.input_name(partition), Input { next: u64::try_from(next).unwrap_or(0), note: None });
+        batch
+            .inputs
+            .insert(self.input_name(partition), Input { next: u64::try_from(next).unwrap_or(0), note: None });
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Trouble::Stop("it is not running".into()));
         };
@@ -355,7 +372,11 @@ impl Stage for Judge {
                 records.entry(partition).or_default();
             }
         }
-        let mut planning = Planning { planned: Judged { partitions: Vec::new() }, next: BTreeMap::new(), halted: Vec::new() };
+        let mut planning = Planning {
+            planned: Judged { partitions: Vec::new() },
+            next: BTreeMap::new(),
+            halted: Vec::new(),
+        };
         for (partition, records) in records {
             let unsaid = match self.tasks.get(&partition) {
                 Some(Task::Running(running)) => running.unsaid,
@@ -480,9 +501,12 @@ impl Stage for Judge {
 
 impl Restorer {
     /// First offset and end of an input partition.
-    pub(super) fn surveyor_watermarks(&self, topic: &str, partition: i32) -> Result<(i64, i64), RestoreError> {
+    pub(super) fn surveyor_watermarks(
+        &self,
+        topic: &str,
+        partition: i32,
+    ) -> Result<(i64, i64), RestoreError> {
         use rdkafka::consumer::Consumer;
         Ok(self.surveyor.fetch_watermarks(topic, partition, super::clients::PATIENCE)?)
     }
 }
-

@@ -11,6 +11,8 @@ mod decode;
 mod faults;
 mod judge;
 mod outgoing;
+pub mod probe;
+pub mod produce;
 mod purge;
 mod record;
 mod restore;
@@ -34,7 +36,7 @@ use crate::config::{Config, Mode};
 use crate::detect::Engine;
 use crate::store::{Ahead, Budget, RocksOptions};
 
-use clients::Worker;
+use clients::{Quiet, Worker};
 use decode::Decoder;
 use judge::{Intake, Judge};
 use outgoing::Writer;
@@ -45,6 +47,9 @@ use worker::Reins;
 pub use clients::Role;
 pub use takeover::Accept;
 pub use topics::{TopicError, TopicProblem};
+
+/// What the client library says is wrong.
+pub type ClientError = KafkaError;
 
 /// Version of the librdkafka that is linked in.
 pub fn client_version() -> String {
@@ -118,7 +123,12 @@ impl Progress {
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run(config: &Config, role: Option<Role>, accept: Accept, stop: &Arc<AtomicBool>) -> Result<(), RunError> {
+pub fn run(
+    config: &Config,
+    role: Option<Role>,
+    accept: Accept,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), RunError> {
     let bus = &config.bus;
     let roles: &[Role] = match (bus.mode, role) {
         (Mode::Routed, None) => &[Role::Route, Role::Match],
@@ -180,7 +190,7 @@ fn route(
             bus: bus.clone(),
             decoder: Decoder::new(config, true),
             writer: Writer { topics: bus.topics.clone(), form: bus.value },
-            surveyor: surveyor.create().map_err(RunError::Client)?,
+            surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
             partitions,
             tasks: BTreeMap::new(),
@@ -206,7 +216,7 @@ fn judge(
         let decoder = Decoder::new(config, false);
         let restorer = Restorer {
             config: clients::restorer(bus, worker),
-            surveyor: surveyor.create().map_err(RunError::Client)?,
+            surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             changelog: bus.topics.changelog.clone(),
             tombstones: counts.tombstones,
             state: bus.state.clone(),

@@ -40,7 +40,12 @@ impl Original<'_> {
 
 impl Writer {
     /// What goes out for one input, in order.
-    pub(super) fn decided<'a>(&'a self, decided: &Decided, original: Original<'_>, out: &mut Vec<Outgoing<'a>>) {
+    pub(super) fn decided<'a>(
+        &'a self,
+        decided: &Decided,
+        original: Original<'_>,
+        out: &mut Vec<Outgoing<'a>>,
+    ) {
         let single = self.topics.unique == self.topics.near_duplicate;
         let tagged = decided.outputs.iter().any(|output| matches!(output, Output::Tagged(_)));
         let mut nulled = false;
@@ -146,7 +151,8 @@ impl Writer {
 
 /// The verdict as headers, so that a reader can filter without decoding.
 fn verdict(tagged: &Tagged, headers: &mut Headers) {
-    let mut say = |name: &str, value: String| headers.push((format!("{OURS}{name}"), Some(value.into_bytes())));
+    let mut say =
+        |name: &str, value: String| headers.push((format!("{OURS}{name}"), Some(value.into_bytes())));
     say("verdict", tagged.verdict.as_str().into());
     if let Some(kind) = tagged.match_type {
         say("match-type", kind.as_str().into());

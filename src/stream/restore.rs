@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{BaseConsumer, Consumer, DefaultConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
@@ -12,7 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::model::EventTime;
 use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreError, View};
 
-use super::clients::PATIENCE;
+use super::clients::{PATIENCE, Quiet};
 use super::faults;
 
 /// Records that are applied together.
@@ -25,7 +25,7 @@ pub(super) struct Restorer {
     /// For the consumers that read the changelog.
     pub(super) config: rdkafka::ClientConfig,
     /// Sees what is not decided yet.
-    pub(super) surveyor: BaseConsumer<DefaultConsumerContext>,
+    pub(super) surveyor: BaseConsumer<Quiet>,
     pub(super) changelog: String,
     /// How long the log keeps tombstones.
     pub(super) tombstones: Duration,
@@ -43,7 +43,9 @@ pub(super) enum RestoreError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The log holds what this program does not write: stop.
-    #[error("changelog partition {partition} offset {offset}: {error}; it was written by another version or for other settings: start that version, or a new generation")]
+    #[error(
+        "changelog partition {partition} offset {offset}: {error}; it was written by another version or for other settings: start that version, or a new generation"
+    )]
     Foreign { partition: i32, offset: i64, error: crate::store::DecodeError },
     /// The old directory cannot be set aside: stop.
     #[error("state {} cannot be set aside: {error}", path.display())]
@@ -75,7 +77,7 @@ impl Cause {
 pub(super) struct Restoring {
     partition: i32,
     store: Rocks,
-    log: BaseConsumer<DefaultConsumerContext>,
+    log: BaseConsumer<Quiet>,
     next: i64,
     first: i64,
     /// Everything before this was decided, or will be, by those who wrote before us.
@@ -107,7 +109,7 @@ impl Restorer {
         // First the end: what is written after this is by nobody, since only the owner of the partition writes here.
         let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
         let target = if faults::mutant("restore-to-lso") {
-            let committed: BaseConsumer = self.config.create()?;
+            let committed: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
             committed.fetch_watermarks(&self.changelog, partition, PATIENCE)?.1
         } else {
             high
@@ -128,7 +130,7 @@ impl Restorer {
             store = self.open(partition, &directory, wiped)?;
             next = low;
         }
-        let log: BaseConsumer = self.config.create()?;
+        let log: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(&self.changelog, partition, Offset::Offset(next))?;
         log.assign(&list)?;
@@ -154,7 +156,12 @@ impl Restorer {
         let options = RocksOptions { ahead: Ahead::Changelog { partition }, ..self.options.clone() };
         match Rocks::open(directory, &options) {
             Err(StoreError::OtherBands { found, expected, .. }) => {
-                tracing::info!(partition, found, expected, "the settings ask for other bands; making them anew");
+                tracing::info!(
+                    partition,
+                    found,
+                    expected,
+                    "the settings ask for other bands; making them anew"
+                );
                 let mut said = Instant::now();
                 Ok(Rocks::reband(directory, &options, &mut |done| {
                     if said.elapsed() > Duration::from_secs(2) {
@@ -187,7 +194,8 @@ impl Restorer {
             return Err(StoreError::Unusable { place, detail }.into());
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let aside = (1..).map(|number| directory.with_file_name(format!("{name}.{}.{number}", cause.as_str())));
+        let aside =
+            (1..).map(|number| directory.with_file_name(format!("{name}.{}.{number}", cause.as_str())));
         let Some(aside) = aside.into_iter().find(|path| !path.exists()) else { return Ok(()) };
         std::fs::rename(directory, &aside)
             .map_err(|error| RestoreError::Aside { path: directory.to_owned(), error })?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use rdkafka::consumer::{BaseConsumer, Consumer, DefaultConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::config::{Bus, StartAt};
 use crate::detect::Incoming;
@@ -11,7 +11,7 @@ use crate::event::DeadLetter;
 use crate::model::{ArticleId, EventTime};
 use crate::store::Committed;
 
-use super::clients::PATIENCE;
+use super::clients::{PATIENCE, Quiet};
 use super::decode::Decoder;
 use super::judge::home;
 use super::outgoing::{Original, Writer};
@@ -26,7 +26,7 @@ pub(super) struct Route {
     pub(super) bus: Bus,
     pub(super) decoder: Decoder,
     pub(super) writer: Writer,
-    pub(super) surveyor: BaseConsumer<DefaultConsumerContext>,
+    pub(super) surveyor: BaseConsumer<Quiet>,
     pub(super) accept: Accept,
     /// Of the routed topic.
     pub(super) partitions: i32,
@@ -37,7 +37,9 @@ pub(super) struct Route {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Its offset is asked for.
-    Claiming { not_before: Instant },
+    Claiming {
+        not_before: Instant,
+    },
     Running,
     /// Somebody has to decide.
     Stopped,
@@ -76,7 +78,13 @@ impl Route {
     }
 
     /// The routed record of one raw record, and where else its id must be forgotten.
-    fn route(&self, partition: i32, record: Record, out: &mut Vec<Send>, lasts: &mut BTreeMap<ArticleId, Last>) {
+    fn route(
+        &self,
+        partition: i32,
+        record: Record,
+        out: &mut Vec<Send>,
+        lasts: &mut BTreeMap<ArticleId, Last>,
+    ) {
         let topic = &self.bus.topics.raw;
         let place = Place { topic, partition, offset: record.offset };
         let last = |home| Last { raw_partition: partition, raw_offset: record.offset, home };
@@ -87,7 +95,13 @@ impl Route {
                 let value = routed::encode_article(&prepared, place, record.time, value);
                 lasts.insert(prepared.id.clone(), last(Some(home)));
                 let key = prepared.id.as_str().into();
-                out.push(Send::To { partition: home, key, value, headers: record.headers, time: record.time });
+                out.push(Send::To {
+                    partition: home,
+                    key,
+                    value,
+                    headers: record.headers,
+                    time: record.time,
+                });
             }
             Incoming::Delete(id) => {
                 let value = routed::encode_delete(&id, place, record.time);
@@ -114,7 +128,13 @@ impl Route {
             // A record for each few thousand ids: none comes near the largest that a topic takes.
             for ids in elsewhere.chunks(1000) {
                 let value = routed::encode_forget(&self.bus.topics.raw, time, ids.iter().copied());
-                out.push(Send::To { partition, key: b"forget".to_vec(), value, headers: Headers::new(), time });
+                out.push(Send::To {
+                    partition,
+                    key: b"forget".to_vec(),
+                    value,
+                    headers: Headers::new(),
+                    time,
+                });
             }
         }
     }

@@ -172,7 +172,8 @@ fn article(mut read: Read<'_>, length: usize) -> Result<Routed, DecodeError> {
     let published_at = read.optional(Read::time)?;
     let fetched_at = read.optional(Read::time)?;
     let bits = read.u32()?;
-    let flags = Flag::ALL.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, &flag)| flag).collect();
+    let flags =
+        Flag::ALL.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, &flag)| flag).collect();
     let title = read.optional(Read::cut)?;
     let host = read.optional(Read::cut)?;
     let url = read.optional(Read::cut)?;

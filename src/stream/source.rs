@@ -3,13 +3,12 @@
 //! A partition that is assigned stands still until it is [started](Source::start) at an offset: only its owner knows
 //! where, and not before its state is restored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{
-    BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMetadata, RebalanceProtocol,
-};
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMetadata, RebalanceProtocol};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers as _, Message};
 use rdkafka::types::RDKafkaRespErr;
@@ -18,7 +17,7 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 use crate::config::BatchLimits;
 use crate::model::EventTime;
 
-use super::clients::PATIENCE;
+use super::clients::{self, PATIENCE};
 use super::faults;
 use super::record::Record;
 
@@ -60,7 +59,11 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn join(config: &ClientConfig, topic: &str, limits: BatchLimits) -> Result<Source, KafkaError> {
+    pub(super) fn join(
+        config: &ClientConfig,
+        topic: &str,
+        limits: BatchLimits,
+    ) -> Result<Source, KafkaError> {
         let consumer: BaseConsumer<Watcher> = config.create_with_context(Watcher::default())?;
         consumer.subscribe(&[topic])?;
         Ok(Source {
@@ -266,9 +269,11 @@ impl Source {
     }
 }
 
-fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
+pub(super) fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
     let headers = message.headers().map_or_else(Vec::new, |headers| {
-        let owned = |header: rdkafka::message::Header<'_, &[u8]>| (header.key.to_owned(), header.value.map(<[u8]>::to_vec));
+        let owned = |header: rdkafka::message::Header<'_, &[u8]>| {
+            (header.key.to_owned(), header.value.map(<[u8]>::to_vec))
+        };
         headers.iter().map(owned).collect()
     });
     let record = Record {
@@ -285,7 +290,7 @@ fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
 #[derive(Default)]
 pub(super) struct Watcher {
     happened: Mutex<Vec<Happened>>,
-    said: Mutex<BTreeSet<String>>,
+    said: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Watcher {
@@ -293,16 +298,22 @@ impl Watcher {
         self.happened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A broker that is away is worth one line, not one a second.
+    /// A broker that is away is worth a line in five minutes, not one a second.
     fn say_once(&self, error: &KafkaError) {
-        let text = error.to_string();
-        if self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text) {
+        const AGAIN: Duration = Duration::from_secs(300);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.retain(|_, when| when.elapsed() < AGAIN);
+        if said.insert(error.to_string(), Instant::now()).is_none() {
             tracing::warn!(%error, "reading; it is tried again");
         }
     }
 }
 
 impl ClientContext for Watcher {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        clients::log(level, facility, message);
+    }
+
     fn error(&self, error: KafkaError, _reason: &str) {
         self.say_once(&error);
     }

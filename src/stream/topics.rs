@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -14,7 +14,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::config::{Bus, Mode};
 
-use super::clients;
+use super::clients::{self, Quiet};
 
 /// How long a question about topics may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -71,7 +71,10 @@ impl fmt::Display for TopicProblem {
         match self {
             TopicProblem::Missing { topic } => write!(f, "topic {topic} does not exist"),
             TopicProblem::Partitions { topic, found, like, expected } => {
-                write!(f, "topic {topic} has {found} partitions, but {like} has {expected}; they must be the same")
+                write!(
+                    f,
+                    "topic {topic} has {found} partitions, but {like} has {expected}; they must be the same"
+                )
             }
             TopicProblem::Setting { topic, key, found, expected } => {
                 write!(f, "topic {topic} has {key}={found}; it must be {expected}")
@@ -120,7 +123,11 @@ pub fn wanted(bus: &Bus) -> Vec<Wanted> {
     let topic = |name: &str, partitions, settings: &[(&'static str, &str)]| Wanted {
         name: name.to_owned(),
         partitions,
-        settings: settings.iter().map(|&(key, value)| (key, value.to_owned())).chain([largest.clone()]).collect(),
+        settings: settings
+            .iter()
+            .map(|&(key, value)| (key, value.to_owned()))
+            .chain([largest.clone()])
+            .collect(),
         foreign: false,
     };
     let mut all = vec![Wanted { foreign: true, ..topic(&names.raw, inner, &[("cleanup.policy", "delete")]) }];
@@ -156,8 +163,11 @@ pub fn create(bus: &Bus) -> Result<Vec<String>, TopicError> {
         // In direct mode the changelog goes along with the raw topic, however many partitions that has.
         let follows = bus.mode == Mode::Direct && wanted.name == bus.topics.changelog;
         let partitions = raw.filter(|_| follows).unwrap_or(wanted.partitions);
-        let mut topic =
-            NewTopic::new(&wanted.name, partitions, TopicReplication::Fixed(i32::from(bus.topics.replication)));
+        let mut topic = NewTopic::new(
+            &wanted.name,
+            partitions,
+            TopicReplication::Fixed(i32::from(bus.topics.replication)),
+        );
         for (key, value) in &wanted.settings {
             topic = topic.set(key, value);
         }
@@ -169,6 +179,15 @@ pub fn create(bus: &Bus) -> Result<Vec<String>, TopicError> {
                 Err((topic, code)) => return Err(TopicError::Refused { topic, code }),
             }
         }
+    }
+    // What is made is not known everywhere at once; whoever is told that it is made will use it.
+    let deadline = Instant::now() + PATIENCE * 2;
+    while Instant::now() < deadline {
+        let existing = partitions(bus)?;
+        if made.iter().all(|name| existing.contains_key(name)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
     Ok(made)
 }
@@ -283,7 +302,8 @@ fn is_transient(error: &KafkaError) -> bool {
 
 /// Partitions of every topic that exists.
 fn partitions(bus: &Bus) -> Result<BTreeMap<String, i32>, KafkaError> {
-    let consumer: BaseConsumer = clients::surveyor(bus, "samestory-topics").create()?;
+    let consumer: BaseConsumer<Quiet> =
+        clients::surveyor(bus, "samestory-topics").create_with_context(Quiet)?;
     let metadata = consumer.fetch_metadata(None, PATIENCE)?;
     let existing = metadata.topics().iter().filter(|topic| topic.error().is_none());
     Ok(existing.map(|topic| (topic.name().to_owned(), topic.partitions().len() as i32)).collect())

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, Message, OwnedHeaders};
@@ -17,8 +18,8 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
 use crate::store::Committed;
 
-use super::faults;
 use super::record::Outgoing;
+use super::{clients, faults};
 
 /// Why a transaction did not commit.
 #[derive(Debug)]
@@ -105,6 +106,10 @@ impl Deliveries {
 }
 
 impl ClientContext for Deliveries {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        clients::log(level, facility, message);
+    }
+
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "producer");
     }
@@ -207,10 +212,12 @@ pub(super) struct Offsets<'a> {
 impl Txn<'_> {
     /// Hands a record over.
     pub(super) fn send(&mut self, record: &Outgoing<'_>) -> Result<(), TxnError> {
-        let headers = record.headers.iter().fold(
-            OwnedHeaders::new_with_capacity(record.headers.len()),
-            |headers, (key, value)| headers.insert(Header { key, value: value.as_deref() }),
-        );
+        let headers = record
+            .headers
+            .iter()
+            .fold(OwnedHeaders::new_with_capacity(record.headers.len()), |headers, (key, value)| {
+                headers.insert(Header { key, value: value.as_deref() })
+            });
         let mut outgoing: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(record.topic).headers(headers);
         outgoing.partition = record.partition;
         outgoing.key = record.key.as_deref();

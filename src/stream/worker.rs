@@ -79,7 +79,10 @@ pub(super) fn run<S: Stage>(
             // The broker did not answer.
             Ok(None) => {
                 if !std::mem::replace(&mut said_away, true) {
-                    tracing::warn!(worker = worker.id(bus), "the broker does not answer; it is tried again and again");
+                    tracing::warn!(
+                        worker = worker.id(bus),
+                        "the broker does not answer; it is tried again and again"
+                    );
                 }
                 reins.pause(Duration::from_millis(500));
                 continue;
@@ -181,10 +184,9 @@ impl<'a, S: Stage> Turns<'a, S> {
         let batch = self.source.take();
         let batch = match batch {
             Some(batch) => Some(batch),
-            None if self.stage.has_to_say() => self
-                .source
-                .membership()
-                .map(|membership| Collected { records: BTreeMap::new(), membership }),
+            None if self.stage.has_to_say() => {
+                self.source.membership().map(|membership| Collected { records: BTreeMap::new(), membership })
+            }
             None => None,
         };
         if let Some(batch) = batch {
@@ -249,7 +251,8 @@ impl<'a, S: Stage> Turns<'a, S> {
                 self.source
                     .rewind(rewind)
                     .map_err(|error| Ended::Lost(format!("cannot seek back after an abort: {error}")))?;
-                self.reins.pause(Duration::from_millis(u64::from(5 * self.failures * self.failures).min(2000)));
+                self.reins
+                    .pause(Duration::from_millis(u64::from(5 * self.failures * self.failures).min(2000)));
                 Ok(())
             }
             TxnError::Retry(error) | TxnError::Lost(error) => Err(Ended::Lost(error.to_string())),
