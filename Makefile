@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test check deny bench quality fuzz tools-demo tools-test clean
+.PHONY: help demo test check deny bench quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -37,6 +37,10 @@ bench: tools-demo ## one table from one run, beside peers and limits
 quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data) and write docs/quality.md
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
+
+kafka-demo: tools-test ## the stage on a real broker, from nothing to verdicts
+	cargo build --release --bin samestory
+	@dev/kafka-demo $(CARGO_TARGET_DIR)/release/samestory $(ARTICLES)
 
 fuzz: ## fuzz TARGET=markup|canonical|fingerprint_decode for SECONDS (needs nightly and cargo-fuzz)
 	cd fuzz && cargo +nightly fuzz run $(or $(TARGET),markup) -- -max_total_time=$(or $(SECONDS),60)

@@ -5,6 +5,8 @@ mod compare;
 mod eval;
 mod file;
 mod fingerprint;
+#[cfg(feature = "kafka")]
+mod follow;
 mod input;
 mod languages;
 #[cfg(feature = "kafka")]
@@ -40,6 +42,10 @@ Examples:
   samestory bands --threshold 0.7 --recall 0.99  what a threshold costs
   samestory eval labelled.ndjson                 how good the verdicts are
   samestory languages                            every language and how it is cut
+
+On a Kafka bus:
+  samestory probe articles.raw                   what is on a topic, before anything is set up
+  samestory topics --create && samestory run     the stage; samestory follow shows its verdicts
 
 Exit codes:
   0  done
@@ -84,6 +90,9 @@ enum Command {
     /// Put articles from files onto a topic
     #[cfg(feature = "kafka")]
     Produce(produce::Args),
+    /// Show verdicts on the bus as they arrive
+    #[cfg(feature = "kafka")]
+    Follow(follow::Args),
     /// Make or check the topics of the bus
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
@@ -162,8 +171,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Probe(#[from] samestory::stream::probe::ProbeError),
     #[cfg(feature = "kafka")]
-    #[error("the articles could not be sent: {0}")]
-    Produce(#[from] samestory::stream::ClientError),
+    #[error("Kafka: {0}")]
+    Client(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
     #[error("--state needs RocksDB, which this program was built without; build it with default features")]
     NoState,
@@ -177,7 +186,7 @@ impl Failure {
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "kafka")]
-            Failure::Stage(_) | Failure::Topics(_) | Failure::Probe(_) | Failure::Produce(_) => 1,
+            Failure::Stage(_) | Failure::Topics(_) | Failure::Probe(_) | Failure::Client(_) => 1,
             Failure::Input(_)
             | Failure::TooLarge { .. }
             | Failure::Output(_)
@@ -210,6 +219,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Probe(args) => probe::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Produce(args) => produce::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Follow(args) => follow::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Topics(args) => topics::run(&args, &config),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),

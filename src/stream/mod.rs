@@ -9,6 +9,7 @@
 mod clients;
 mod decode;
 mod faults;
+pub mod follow;
 mod judge;
 mod outgoing;
 pub mod probe;

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""One card per story, from samestory's output topics.
+
+Keeps a table of cards ("one story, also from ...") right through updates, deletes, moves between the two topics and
+re-elections, and prints a card whenever it changes. The whole of the logic is in `Cards`; take that with you.
+
+    pip install confluent-kafka
+    examples/consumer.py --bootstrap localhost:9092
+
+The table lives in memory here, so every start reads the topics from their beginning. To keep it, store it together
+with the offsets of the records it was made from, in one database transaction.
+"""
+
+import argparse
+import json
+import sys
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+
+class Cards:
+    """Articles and clusters as they are now."""
+
+    def __init__(self):
+        self.articles = {}  # id -> (source offset, headers or None if it is gone)
+        self.clusters = {}  # cluster id -> cluster record
+
+    def article(self, topic, key, value, headers):
+        """A record of the unique or the near-duplicate topic. Returns whether anything changed.
+
+        Two partitions of samestory may write about one article when its language changes, and two topics hold its
+        record when its verdict does, in either order. The source offset settles it: an article's versions all come
+        from one partition of the raw topic, so the larger offset is the later word. A null that has the offset of the
+        article we hold only says that the same version left another place.
+        """
+        offset = int(headers["samestory-offset"])
+        held, _, where = self.articles.get(key, (-1, None, None))
+        if offset < held:
+            return False
+        if value is None:
+            # Of the version we hold: it left another place. Of a later one: gone, until we hear where it went.
+            if offset == held:
+                return False
+            self.articles[key] = (offset, None, topic)
+        else:
+            self.articles[key] = (offset, headers, topic)
+        return True
+
+    def cluster(self, key, value):
+        """A record of the clusters topic: the whole cluster as it is now, or null when it is gone."""
+        if value is None:
+            return self.clusters.pop(key, None) is not None
+        self.clusters[key] = json.loads(value)
+        return True
+
+    def live(self):
+        return {key: headers for key, (_, headers, _) in self.articles.items() if headers is not None}
+
+    def cards(self):
+        """Story -> (who stands for it, how many tell it, where). A cluster is one story, and so is a lone article."""
+        cards = {}
+        for key, cluster in self.clusters.items():
+            cards[key] = (cluster["canonical_id"], cluster["size"], sorted(cluster["hosts"]))
+        for key, headers in self.live().items():
+            if headers["samestory-cluster"] not in self.clusters:
+                cards.setdefault(headers["samestory-cluster"], (key, 1, []))
+        return cards
+
+
+def headers_of(message):
+    return {name: (value or b"").decode() for name, value in message.headers() or []}
+
+
+def text(data):
+    return None if data is None else data.decode()
+
+
+def title(cluster):
+    member = next((m for m in cluster["members"] if m["id"] == cluster["canonical_id"]), None)
+    return (member or {}).get("title") or cluster["canonical_id"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bootstrap", default="localhost:9092")
+    parser.add_argument("--unique", default="samestory.unique")
+    parser.add_argument("--near-duplicate", default="samestory.near-duplicate")
+    parser.add_argument("--clusters", default="samestory.clusters")
+    parser.add_argument("--until-end", action="store_true", help="stop at the end of the topics and print the table as JSON")
+    args = parser.parse_args()
+
+    consumer = Consumer({
+        "bootstrap.servers": args.bootstrap,
+        "group.id": "cards-example",          # never joined: partitions are assigned by hand below
+        "isolation.level": "read_committed",  # what samestory aborted was never said
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    })
+    topics = dict.fromkeys([args.unique, args.near_duplicate, args.clusters])
+    known = consumer.list_topics(timeout=10).topics
+    missing = [topic for topic in topics if topic not in known]
+    if missing:
+        sys.exit(f"no such topic: {', '.join(missing)}; `samestory topics --create` makes them")
+    parts = [TopicPartition(topic, part, 0) for topic in topics for part in known[topic].partitions]
+    consumer.assign(parts)
+
+    cards, unread = Cards(), {(part.topic, part.partition) for part in parts}
+    while not (args.until_end and not unread):
+        message = consumer.poll(1.0)
+        if message is None:
+            continue
+        if message.error():
+            if message.error().code() == KafkaError._PARTITION_EOF:
+                unread.discard((message.topic(), message.partition()))
+                continue
+            sys.exit(f"cannot read on: {message.error()}")
+        key, value = text(message.key()), text(message.value())
+        if message.topic() == args.clusters:
+            if cards.cluster(key, value) and not args.until_end and value is not None:
+                cluster = cards.clusters[key]
+                print(f"* {title(cluster)} ({cluster['size']}x; also from {', '.join(cluster['hosts']) or '?'})", flush=True)
+        else:
+            headers = headers_of(message)
+            if cards.article(message.topic(), key, value, headers) and not args.until_end and value is not None:
+                if headers["samestory-verdict"] == "unique":
+                    print(f"+ {key}", flush=True)
+    if args.until_end:
+        json.dump({story: list(card) for story, card in sorted(cards.cards().items())}, sys.stdout, indent=1)
+        print()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        pass
