@@ -36,6 +36,8 @@ pub struct Bus {
     pub transaction_timeout: Duration,
     /// How long a stop may take.
     pub shutdown: Duration,
+    /// Whether routed records that are done with are deleted.
+    pub purge: bool,
     /// Where a topic that was never read is read from.
     pub start: StartAt,
     /// What the topics are called.
@@ -212,6 +214,7 @@ impl Bus {
             static_membership: stage.static_membership.unwrap_or(false),
             transaction_timeout: span("stage.transaction_timeout", &stage.transaction_timeout, 10_000)?,
             shutdown: span("stage.shutdown", &stage.shutdown, 20_000)?,
+            purge: stage.purge.unwrap_or(true),
             start,
             topics: topics(&settings.topics, single)?,
             value,

@@ -177,6 +177,8 @@ pub struct StageSettings {
     pub transaction_timeout: Option<String>,
     /// How long a stop may take.
     pub shutdown: Option<String>,
+    /// Whether routed records that are done with are deleted.
+    pub purge: Option<bool>,
 }
 
 /// `[topics]`

@@ -5,30 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::{Bus, StartAt};
-use crate::detect::{Batch, Engine, Incoming, Item, Plan};
-use crate::model::{Cut, Lang};
-use crate::store::{Change, Committed, Input, InputName, Rocks, Store, StoreError, View};
+use crate::detect::{Engine, Plan};
+use crate::model::Lang;
+use crate::store::{Change, Committed, Rocks, Store, StoreError, View};
 
-use super::decode::Decoder;
 use super::faults;
+use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
 use super::record::{Outgoing, Record};
 use super::restore::{Cause, RestoreError, Restorer, Restoring, Step};
-use super::routed::{self, Routed};
 use super::source::Source;
 use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Known, Takeover, decide};
 
 /// How often what was applied is written down, so that a crash replays minutes and not hours.
 const FLUSH: Duration = Duration::from_secs(60);
-
-/// Where articles come from.
-pub(super) enum Intake {
-    /// Raw, by language.
-    Raw(Decoder),
-    /// From route. A language that does not live in its partition is a disagreement about the map.
-    Routed { partitions: i32, fingerprints: u32 },
-}
 
 /// The stage with state.
 pub(super) struct Judge {
@@ -38,7 +29,6 @@ pub(super) struct Judge {
     pub(super) restorer: Restorer,
     pub(super) writer: Writer,
     pub(super) accept: Accept,
-    pub(super) input: String,
     pub(super) tasks: BTreeMap<i32, Task>,
     /// Causes for which partitions were made from zero in the life of this process.
     pub(super) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
@@ -74,8 +64,7 @@ pub(super) struct Judged {
 struct Part {
     partition: i32,
     plan: Plan,
-    /// For each decided item, its record and where the article begins in it.
-    items: Vec<(usize, usize)>,
+    places: Places,
     records: Vec<Record>,
 }
 
@@ -83,7 +72,7 @@ struct Part {
 enum Trouble {
     Store(StoreError),
     /// Nothing that waiting would change.
-    Stop(String),
+    Stop(Unreadable),
 }
 
 impl From<StoreError> for Trouble {
@@ -92,11 +81,13 @@ impl From<StoreError> for Trouble {
     }
 }
 
-impl Judge {
-    fn input_name(&self, partition: i32) -> InputName {
-        InputName::new(&format!("{}/{partition}", self.input))
+impl From<Unreadable> for Trouble {
+    fn from(unreadable: Unreadable) -> Trouble {
+        Trouble::Stop(unreadable)
     }
+}
 
+impl Judge {
     /// One step of one partition. Nothing, or where to read from.
     fn advance_one(&mut self, partition: i32, task: Task, source: &Source) -> (Task, Option<i64>) {
         let result = match task {
@@ -131,13 +122,13 @@ impl Judge {
             Step::Restored(store) => *store,
         };
         let progress = store.progress()?;
-        if let Some(refusal) = self.other_map(&progress) {
+        if let Some(refusal) = self.intake.other_map(&progress) {
             tracing::error!(partition, "{refusal}");
             return Ok((Task::Stopped, None));
         }
-        let position = progress.inputs.get(&self.input_name(partition));
+        let position = progress.inputs.get(&self.intake.name(partition));
         let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
-        let (low, high) = self.restorer.surveyor_watermarks(&self.input, partition)?;
+        let (low, high) = self.restorer.surveyor_watermarks(source.topic(), partition)?;
         let running = |unsaid| Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now() }));
         Ok(match decide(Known { committed, position, low, high }, self.accept) {
             Takeover::Resume(next) => {
@@ -145,10 +136,12 @@ impl Judge {
                 (running(None), Some(next))
             }
             Takeover::Begin => {
-                let start = match (&self.intake, self.bus.start) {
-                    (Intake::Routed { .. }, _) | (_, StartAt::Earliest) => low,
-                    (_, StartAt::Latest) => high,
-                    (_, StartAt::Time(time)) => source.offset_at(partition, time)?.unwrap_or(high),
+                let start = match self.bus.start {
+                    // What route has written is all to be judged.
+                    _ if self.intake.is_routed() => low,
+                    StartAt::Earliest => low,
+                    StartAt::Latest => high,
+                    StartAt::Time(time) => source.offset_at(partition, time)?.unwrap_or(high),
                 };
                 tracing::info!(partition, start, "beginning");
                 (running(Some(start)), Some(start))
@@ -216,92 +209,10 @@ impl Judge {
         written.is_err()
     }
 
-    /// Whether state was made with another map of languages to partitions than ours appends to.
-    fn other_map(&self, progress: &crate::store::Progress) -> Option<String> {
-        let Intake::Routed { partitions, .. } = self.intake else { return None };
-        let written = progress.inputs.get(&map_name())?;
-        let ours = map_note(&self.bus.languages);
-        let theirs = written.note.as_ref().map_or("", |note| note.as_str());
-        if written.next == partitions as u64 && ours.starts_with(theirs) {
-            return None;
-        }
-        Some(format!(
-            "stopped: this state was made with the languages \"{theirs}\" on {} partitions, the settings say \"{ours}\" on {partitions}; put stage.languages back (appending is safe), or make the state anew with `samestory state rebuild`",
-            written.next
-        ))
-    }
-
-    /// Items of one partition's records.
-    fn batch(&self, partition: i32, records: &[Record]) -> Result<(Batch, Vec<(usize, usize)>), Trouble> {
-        let mut batch = Batch::default();
-        let mut items = Vec::with_capacity(records.len());
-        for (at, record) in records.iter().enumerate() {
-            match &self.intake {
-                Intake::Raw(decoder) => {
-                    let position = record.position(&self.input, partition);
-                    let incoming = decoder.decode(record, &position);
-                    batch.items.push(Item { position, time: record.time, incoming });
-                    items.push((at, 0));
-                }
-                Intake::Routed { partitions, fingerprints } => {
-                    let stop = |why: String| {
-                        Trouble::Stop(format!(
-                            "{} partition {partition} offset {}: {why}",
-                            self.input, record.offset
-                        ))
-                    };
-                    let read = routed::decode(record.value.as_deref().unwrap_or_default());
-                    match read.map_err(|error| stop(error.to_string()))? {
-                        Routed::Article { prepared, from, time, value } => {
-                            let home = home(&self.bus.languages, prepared.language, *partitions);
-                            if home != partition {
-                                let language = prepared.language;
-                                return Err(stop(format!(
-                                    "an article in {language}, which lives in partition {home}: route has other settings in stage.languages, or another number of partitions"
-                                )));
-                            }
-                            if prepared.fingerprint.config != *fingerprints {
-                                return Err(stop("a fingerprint made with other settings in [text]; give route and match the same, or begin a new generation".into()));
-                            }
-                            batch.items.push(Item {
-                                position: from,
-                                time,
-                                incoming: Incoming::Article(prepared),
-                            });
-                            items.push((at, value));
-                        }
-                        Routed::Delete { id, from, time } => {
-                            batch.items.push(Item { position: from, time, incoming: Incoming::Delete(id) });
-                            items.push((at, 0));
-                        }
-                        Routed::Forget { ids, time } => {
-                            for (id, from) in ids {
-                                batch.items.push(Item {
-                                    position: from,
-                                    time,
-                                    incoming: Incoming::Forget(vec![id]),
-                                });
-                                items.push((at, 0));
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        if let Intake::Routed { partitions, .. } = self.intake {
-            let note = Some(Cut::new(&map_note(&self.bus.languages)));
-            batch.inputs.insert(map_name(), Input { next: partitions as u64, note });
-        }
-        Ok((batch, items))
-    }
-
     fn plan_one(&mut self, partition: i32, records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
-        let (mut batch, items) = self.batch(partition, &records)?;
-        batch
-            .inputs
-            .insert(self.input_name(partition), Input { next: u64::try_from(next).unwrap_or(0), note: None });
+        let (batch, places) = self.intake.batch(partition, &records, next)?;
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
-            return Err(Trouble::Stop("it is not running".into()));
+            return Err(Unreadable::new("it is not running").into());
         };
         let plan = self.engine.plan(&running.store, batch)?;
         // Before anything is committed: room that cannot be made is found out now.
@@ -309,22 +220,8 @@ impl Judge {
         for language in languages {
             running.store.ensure_language(language)?;
         }
-        Ok(Part { partition, plan, items, records })
+        Ok(Part { partition, plan, places, records })
     }
-}
-
-/// Where a language lives.
-pub(super) fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
-    let index = languages.iter().position(|&known| known == language).unwrap_or(0);
-    i32::try_from(index).unwrap_or(0) % partitions.max(1)
-}
-
-fn map_name() -> InputName {
-    InputName::new("stage.languages")
-}
-
-fn map_note(languages: &[Lang]) -> String {
-    languages.iter().map(|lang| lang.code()).collect::<Vec<_>>().join(" ")
 }
 
 impl Stage for Judge {
@@ -421,7 +318,7 @@ impl Stage for Judge {
         let mut out = Vec::new();
         let nothing = Record::default();
         for part in &judged.partitions {
-            for (decided, &(at, from)) in part.plan.decided.iter().zip(&part.items) {
+            for (decided, &(at, from)) in part.plan.decided.iter().zip(&part.places) {
                 let record = part.records.get(at).unwrap_or(&nothing);
                 self.writer.decided(decided, Original { record, from }, &mut out);
             }

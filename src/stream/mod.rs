@@ -10,12 +10,15 @@ mod clients;
 mod decode;
 mod faults;
 pub mod follow;
+mod intake;
 mod judge;
 mod outgoing;
 pub mod probe;
 pub mod produce;
 mod purge;
 mod record;
+#[doc(hidden)]
+pub mod replay;
 mod restore;
 mod route;
 mod routed;
@@ -39,7 +42,8 @@ use crate::store::{Ahead, Budget, RocksOptions};
 
 use clients::{Quiet, Worker};
 use decode::Decoder;
-use judge::{Intake, Judge};
+use intake::Intake;
+use judge::Judge;
 use outgoing::Writer;
 use restore::Restorer;
 use route::Route;
@@ -208,13 +212,16 @@ fn judge(
     budget: &Budget,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
-    let input = if worker.role == Role::Direct { &bus.topics.raw } else { &bus.topics.routed };
-    let purge = (worker.role == Role::Match).then(|| purge::start(bus, worker, Arc::clone(&reins.stop)));
+    let intake = match worker.role {
+        Role::Direct => Intake::raw(config),
+        Role::Route | Role::Match => Intake::routed(config, counts.routed),
+    };
+    let purge =
+        (worker.role == Role::Match && bus.purge).then(|| purge::start(bus, worker, Arc::clone(&reins.stop)));
     // Counted over the life of the process, however often a worker begins anew.
     let wiped = Arc::default();
-    worker::run(bus, worker, input, reins, || {
+    worker::run(bus, worker, intake.topic(), reins, || {
         let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
-        let decoder = Decoder::new(config, false);
         let restorer = Restorer {
             config: clients::restorer(bus, worker),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
@@ -230,16 +237,10 @@ fn judge(
         Ok(Judge {
             bus: bus.clone(),
             engine: Engine::new(config.engine.clone()),
-            intake: match worker.role {
-                Role::Direct => Intake::Raw(decoder),
-                Role::Route | Role::Match => {
-                    Intake::Routed { partitions: counts.routed, fingerprints: decoder.fingerprints() }
-                }
-            },
+            intake: intake.clone(),
             restorer,
             writer: Writer { topics: bus.topics.clone(), form: bus.value },
             accept,
-            input: input.clone(),
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),

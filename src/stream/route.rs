@@ -13,7 +13,7 @@ use crate::store::Committed;
 
 use super::clients::{PATIENCE, Quiet};
 use super::decode::Decoder;
-use super::judge::home;
+use super::intake::home;
 use super::outgoing::{Original, Writer};
 use super::record::{Headers, Outgoing, Record};
 use super::routed::{self, Place};

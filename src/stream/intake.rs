@@ -1,0 +1,205 @@
+//! A partition's records → a batch to be planned: raw ones where they come by language, else what route has written.
+
+use crate::config::Config;
+use crate::detect::{Batch, Incoming, Item};
+use crate::model::{Cut, Lang};
+use crate::store::{Input, InputName, Progress};
+
+use super::decode::Decoder;
+use super::record::Record;
+use super::routed::{self, Routed};
+
+/// Reads a partition's records.
+#[derive(Clone, Debug)]
+pub(super) struct Intake {
+    topic: String,
+    languages: Vec<Lang>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Raw, by language.
+    Raw(Decoder),
+    /// From route. A language that does not live in its partition is a disagreement about the map.
+    Routed { partitions: i32, fingerprints: u32 },
+}
+
+/// What cannot be read, and never will be: the partition stops.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Unreadable(String);
+
+impl Unreadable {
+    pub(super) fn new(why: impl Into<String>) -> Unreadable {
+        Unreadable(why.into())
+    }
+}
+
+/// For each item of a batch, its record's place and where the article begins in the record's value.
+pub(super) type Places = Vec<(usize, usize)>;
+
+impl Intake {
+    /// Raw articles.
+    pub(super) fn raw(config: &Config) -> Intake {
+        let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
+        Intake { topic, languages, kind: Kind::Raw(Decoder::new(config, false)) }
+    }
+
+    /// What route has written to so many partitions.
+    pub(super) fn routed(config: &Config, partitions: i32) -> Intake {
+        let (topic, languages) = (config.bus.topics.routed.clone(), config.bus.languages.clone());
+        let fingerprints = Decoder::new(config, true).fingerprints();
+        Intake { topic, languages, kind: Kind::Routed { partitions, fingerprints } }
+    }
+
+    pub(super) fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    pub(super) fn is_routed(&self) -> bool {
+        matches!(self.kind, Kind::Routed { .. })
+    }
+
+    /// What a partition's position is kept under.
+    pub(super) fn name(&self, partition: i32) -> InputName {
+        InputName::new(&format!("{}/{partition}", self.topic))
+    }
+
+    /// The batch of a partition's records, after which it is read on from `next`.
+    pub(super) fn batch(
+        &self,
+        partition: i32,
+        records: &[Record],
+        next: i64,
+    ) -> Result<(Batch, Places), Unreadable> {
+        let mut batch = Batch::default();
+        let mut places = Places::with_capacity(records.len());
+        for (at, record) in records.iter().enumerate() {
+            match &self.kind {
+                Kind::Raw(decoder) => {
+                    let position = record.position(&self.topic, partition);
+                    let incoming = decoder.decode(record, &position);
+                    batch.items.push(Item { position, time: record.time, incoming });
+                    places.push((at, 0));
+                }
+                Kind::Routed { partitions, fingerprints } => {
+                    let item =
+                        |from, time, incoming, place| (Item { position: from, time, incoming }, (at, place));
+                    let mut add = |(item, place)| {
+                        batch.items.push(item);
+                        places.push(place);
+                    };
+                    match self.read(partition, record, *partitions, *fingerprints)? {
+                        Routed::Article { prepared, from, time, value } => {
+                            add(item(from, time, Incoming::Article(prepared), value));
+                        }
+                        Routed::Delete { id, from, time } => add(item(from, time, Incoming::Delete(id), 0)),
+                        Routed::Forget { ids, time } => {
+                            for (id, from) in ids {
+                                add(item(from, time, Incoming::Forget(vec![id]), 0));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let next = Input { next: u64::try_from(next).unwrap_or(0), note: None };
+        batch.inputs.insert(self.name(partition), next);
+        batch.inputs.extend(self.map());
+        Ok((batch, places))
+    }
+
+    fn read(
+        &self,
+        partition: i32,
+        record: &Record,
+        partitions: i32,
+        fingerprints: u32,
+    ) -> Result<Routed, Unreadable> {
+        let stop = |why: String| {
+            Unreadable(format!("{} partition {partition} offset {}: {why}", self.topic, record.offset))
+        };
+        let read = routed::decode(record.value.as_deref().unwrap_or_default());
+        let read = read.map_err(|error| stop(error.to_string()))?;
+        if let Routed::Article { prepared, .. } = &read {
+            let (language, home) = (prepared.language, home(&self.languages, prepared.language, partitions));
+            if home != partition {
+                return Err(stop(format!(
+                    "an article in {language}, which lives in partition {home}: route has other settings in stage.languages, or another number of partitions"
+                )));
+            }
+            if prepared.fingerprint.config != fingerprints {
+                return Err(stop(
+                    "a fingerprint made with other settings in [text]; give route and match the same, or begin a new generation".into(),
+                ));
+            }
+        }
+        Ok(read)
+    }
+
+    /// The map of languages to partitions, kept with the state: it was made with this one.
+    fn map(&self) -> Option<(InputName, Input)> {
+        let Kind::Routed { partitions, .. } = self.kind else { return None };
+        let note = Some(Cut::new(&self.languages_in_order()));
+        Some((map_name(), Input { next: u64::try_from(partitions).unwrap_or(0), note }))
+    }
+
+    fn languages_in_order(&self) -> String {
+        self.languages.iter().map(|lang| lang.code()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether state was made with another map than ours appends to: then what is to be said.
+    pub(super) fn other_map(&self, progress: &Progress) -> Option<String> {
+        let Kind::Routed { partitions, .. } = self.kind else { return None };
+        let written = progress.inputs.get(&map_name())?;
+        let ours = self.languages_in_order();
+        let theirs = written.note.as_ref().map_or("", |note| note.as_str());
+        if i64::try_from(written.next) == Ok(i64::from(partitions)) && ours.starts_with(theirs) {
+            return None;
+        }
+        Some(format!(
+            "stopped: this state was made with the languages \"{theirs}\" on {} partitions, the settings say \"{ours}\" on {partitions}; put stage.languages back (appending is safe), or make the state anew with `samestory state rebuild`",
+            written.next
+        ))
+    }
+}
+
+fn map_name() -> InputName {
+    InputName::new("stage.languages")
+}
+
+/// Where a language lives.
+pub(super) fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
+    let index = languages.iter().position(|&known| known == language).unwrap_or(0);
+    i32::try_from(index).unwrap_or(0) % partitions.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn intake(languages: &str, partitions: i32) -> Intake {
+        let settings: Settings = toml::from_str(&format!("[stage]\nlanguages = {languages}")).unwrap();
+        Intake::routed(&Config::try_from(settings).unwrap(), partitions)
+    }
+
+    #[test]
+    fn state_made_with_another_map_is_refused() {
+        let made = intake("[\"en\", \"hi\"]", 3);
+        let progress = Progress { inputs: made.map().into_iter().collect(), ..Progress::default() };
+        assert_eq!(made.other_map(&progress), None);
+        assert_eq!(made.other_map(&Progress::default()), None);
+        let said = intake("[\"hi\", \"en\"]", 3).other_map(&progress).unwrap();
+        assert!(said.contains("stage.languages") && said.contains("und en hi"), "{said}");
+        assert!(intake("[\"en\", \"hi\"]", 4).other_map(&progress).is_some());
+    }
+
+    #[test]
+    fn languages_are_spread_in_their_order() {
+        let languages = &intake("[\"en\", \"hi\"]", 2).languages;
+        let home_of = |code| home(languages, crate::text::language::find(code).unwrap().lang, 2);
+        assert_eq!((home(languages, Lang::UND, 2), home_of("en"), home_of("hi")), (0, 1, 0));
+    }
+}
