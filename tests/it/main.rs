@@ -28,6 +28,9 @@ mod history;
 mod hostile;
 // Markup bombs: defined outcomes, linear work.
 mod hostile_markup;
+// What must hold on a real broker, and the broker, bus and network for it.
+#[cfg(feature = "kafka")]
+mod kafka;
 // Languages on real articles, our own paragraphs, and hostile texts.
 mod language;
 // What holds for every text: random ones, and the demo's.

@@ -1,0 +1,80 @@
+# One Java process kept in one directory: sourced by the scripts that start one.
+# They set: here (this directory), self (their own name), dir, with_pid, discard.
+
+die() { echo "dev/$self: $*" >&2; exit 1; }
+
+# ---- the process: ours is the one whose command line names this directory
+
+# What the process must be started with. Set once dir is known.
+mark_process() { mark=-Dsamestory.dir=$dir; }
+
+running() {
+  local pid
+  pid=$(cat "$dir/pid" 2>/dev/null) && [ -n "$pid" ] || return 1
+  tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qxF -- "$mark" && echo "$pid"
+}
+
+signal() {
+  local pid
+  pid=$(running) || die "nothing is running in $dir"
+  kill "-$1" "$pid"
+}
+
+# Waits up to $1 seconds for it to be gone.
+gone_within() {
+  local end=$((SECONDS + $1))
+  while running >/dev/null; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.05
+  done
+}
+
+# Ends it at once, as a crash would.
+kill_now() {
+  signal KILL
+  gone_within 10 || die "what runs in $dir does not die"
+}
+
+stop() {
+  if running >/dev/null; then
+    # It may be paused, and it may have gone by itself meanwhile.
+    (signal TERM && signal CONT) 2>/dev/null || true
+    gone_within 20 || kill_now
+  fi
+  rm -f "$dir/pid"
+}
+
+# A port that nobody listens on, outside the range the system gives to clients. Someone may still take it first.
+free_port() {
+  local port
+  while :; do
+    port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  echo "$port"
+}
+
+# ---- the watcher: stops the service when another process is gone
+
+# A process of its own that outlives this one and whoever called it.
+watch() {
+  setsid bash "$here/$self" watch "$dir" --with-pid "$with_pid" $discard >/dev/null 2>&1 </dev/null 9>&- &
+}
+
+# When a process began tells it from a later one with the same number; one that is dead but not yet buried is gone.
+began() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" && $1 != "X" { print $20 }'; }
+
+watch_loop() {
+  exec 7>"$dir/watch.$with_pid"
+  flock -n 7 || exit 0
+  local first
+  first=$(began "$with_pid")
+  while [ -d "$dir" ] && [ -n "$first" ] && [ "$(began "$with_pid")" = "$first" ]; do sleep 0.3; done
+  [ -d "$dir" ] || exit 0
+  # Whoever is just starting it has to finish first.
+  exec 9>"$dir/lock"
+  flock 9
+  running >/dev/null && kill_now
+  rm -f "$dir/pid" "$dir/watch.$with_pid"
+  if [ -n "$discard" ]; then rm -rf "$dir"; fi
+}

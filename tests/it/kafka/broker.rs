@@ -1,0 +1,119 @@
+//! A broker for tests, by way of `dev/kafka`. It never outlives the test process, not even one that is killed: a watcher
+//! that is nobody's child ends it and removes its directory.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// One running broker with its directory.
+pub(crate) struct Broker {
+    dir: PathBuf,
+    bootstrap: String,
+}
+
+/// The broker that most tests use together: they keep apart by the names of their topics.
+pub(crate) fn shared() -> &'static Broker {
+    static SHARED: OnceLock<Broker> = OnceLock::new();
+    SHARED.get_or_init(|| Broker::start(&[]))
+}
+
+/// Runs `dev/kafka`, and gives back what it printed.
+///
+/// # Panics
+///
+/// When it fails, with what it said: a test without its broker is a failed test.
+pub(crate) fn dev_kafka(arguments: &[&str]) -> String {
+    let (success, said) = try_dev_kafka(arguments);
+    assert!(success, "dev/kafka {arguments:?}: {said}");
+    said
+}
+
+/// Runs `dev/kafka`: did it succeed, and what did it print?
+pub(crate) fn try_dev_kafka(arguments: &[&str]) -> (bool, String) {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("dev/kafka");
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).trim().to_owned())
+}
+
+impl Broker {
+    /// A broker of the test's own, to be hurt. Options as `dev/kafka start` takes them.
+    pub(crate) fn start(options: &[&str]) -> Broker {
+        Broker::start_with_pid(process::id(), options)
+    }
+
+    /// A broker that is to go when the process `pid` does.
+    pub(crate) fn start_with_pid(pid: u32, options: &[&str]) -> Broker {
+        let name = format!("samestory-{}-kafka-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let mut broker = Broker { dir: env::temp_dir().join(name), bootstrap: String::new() };
+        let pid = pid.to_string();
+        let watched = ["start", broker.dir.to_str().unwrap(), "--with-pid", &pid, "--discard"];
+        // Tests are over before Java's optimiser pays.
+        let quick = ["--java", "-XX:TieredStopAtLevel=1"];
+        dev_kafka(&[&watched[..], &quick, options].concat());
+        broker.bootstrap = broker.file("bootstrap");
+        broker
+    }
+
+    /// `host:port` of the plain listener.
+    pub(crate) fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// Where the broker keeps everything.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the listener of `--listener NAME=PORT` really is: what a proxy connects to.
+    pub(crate) fn listener(&self, name: &str) -> String {
+        self.file(&format!("listener.{name}"))
+    }
+
+    /// One of the files `dev/kafka` leaves in the directory.
+    pub(crate) fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.join(name)).unwrap().trim().to_owned()
+    }
+
+    /// Ends it as a crash does.
+    pub(crate) fn kill(&self) {
+        self.command("kill");
+    }
+
+    /// Brings it back after [`Broker::kill`], with the same data and ports; returns when it answers.
+    pub(crate) fn restart(&self) {
+        self.command("start");
+    }
+
+    /// Freezes it: connections stay open, nothing is answered.
+    pub(crate) fn pause(&self) {
+        self.command("pause");
+    }
+
+    /// Lets it go on after [`Broker::pause`].
+    pub(crate) fn resume(&self) {
+        self.command("resume");
+    }
+
+    /// Runs one of Kafka's own tools (a Java class) against the broker.
+    pub(crate) fn tool(&self, class: &str, arguments: &[&str]) -> String {
+        dev_kafka(&[&["tool", self.dir.to_str().unwrap(), class], arguments].concat())
+    }
+
+    fn command(&self, verb: &str) {
+        dev_kafka(&[verb, self.dir.to_str().unwrap()]);
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // It may be dead already. Should this fail, the watcher does it at the end of the process.
+        try_dev_kafka(&["kill", self.dir.to_str().unwrap()]);
+        drop(fs::remove_dir_all(&self.dir));
+    }
+}

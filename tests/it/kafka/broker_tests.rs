@@ -1,0 +1,89 @@
+//! The broker itself: it survives what the fault tests do to it, it goes with its process, and it lets in only whom it
+//! should.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
+
+use super::broker::{Broker, dev_kafka, try_dev_kafka};
+use super::bus::{Deliveries, Isolation, PATIENCE, Record, Writer, send};
+
+const SOON: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_broker_keeps_its_records_through_a_crash_and_a_pause() {
+    let broker = Broker::start(&["--set", "message.max.bytes=2000000"]);
+    let topic = broker.create_topic("kept", 2, &[]);
+    let large = "x".repeat(1_500_000);
+    let config = |size: &str| broker.client().set("message.max.bytes", size).clone();
+    let writer: Writer = config("2000000").create_with_context(Deliveries::default()).unwrap();
+    send(&writer, &topic, &[Record::new("a", &large)]).remove(0).unwrap();
+    let before = broker.read(&topic, Isolation::Committed);
+
+    broker.kill();
+    let consumer: BaseConsumer = broker.client().create().unwrap();
+    assert!(consumer.fetch_metadata(None, SOON).is_err());
+    broker.restart();
+    assert_eq!(broker.read(&topic, Isolation::Committed), before);
+
+    broker.pause();
+    let consumer: BaseConsumer = broker.client().create().unwrap();
+    assert!(consumer.fetch_metadata(None, SOON).is_err());
+    let dir = broker.dir().to_str().unwrap();
+    assert_eq!(try_dev_kafka(&["status", dir]), (false, "not answering".to_owned()));
+    broker.resume();
+    consumer.fetch_metadata(None, PATIENCE).unwrap();
+    assert_eq!(dev_kafka(&["status", dir]), format!("running {}", broker.bootstrap()));
+}
+
+#[test]
+fn a_broker_goes_with_the_process_it_was_started_for() {
+    let mut process = Command::new("sleep").arg("300").stdout(Stdio::null()).spawn().unwrap();
+    let broker = Broker::start_with_pid(process.id(), &[]);
+    let pid = broker.file("pid");
+    assert!(runs(&pid));
+    // Killed, and not even waited for: it stays behind as a zombie.
+    process.kill().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while runs(&pid) || broker.dir().exists() {
+        assert!(Instant::now() < deadline, "the broker outlives its process");
+        thread::sleep(Duration::from_millis(50));
+    }
+    process.wait().unwrap();
+}
+
+/// Is there a process with this number that is no zombie?
+fn runs(pid: &str) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
+}
+
+#[test]
+fn the_secure_listener_lets_in_who_has_the_password_and_the_right() {
+    let broker = Broker::start(&["--secure", "--user", "stage:open sesame", "--user", "guest:guest"]);
+    let topic = broker.create_topic("secured", 1, &[]);
+    let grant = ["--add", "--allow-principal", "User:stage", "--operation", "Write", "--topic", &topic];
+    broker.tool("org.apache.kafka.tools.AclCommand", &grant);
+    let mut config = ClientConfig::new();
+    for line in broker.file("client.properties").lines() {
+        let (key, value) = line.split_once('=').unwrap();
+        config.set(key, value);
+    }
+    config.set("message.timeout.ms", "4000");
+    let write = |config: &ClientConfig| {
+        let writer: Writer = config.create_with_context(Deliveries::default()).unwrap();
+        let sent = send(&writer, &topic, &[Record::new("a", "secret")]).remove(0);
+        sent.map_err(|error| error.rdkafka_error_code().unwrap())
+    };
+    assert_eq!(write(&config), Ok((0, 0)));
+    let no_right = config.clone().set("sasl.username", "guest").set("sasl.password", "guest").clone();
+    assert_eq!(write(&no_right), Err(RDKafkaErrorCode::TopicAuthorizationFailed));
+    let no_password = config.clone().set("sasl.password", "guess").clone();
+    assert_eq!(write(&no_password), Err(RDKafkaErrorCode::MessageTimedOut));
+    let no_trust = config.clone().set("ssl.ca.location", "/etc/ssl/certs/ca-certificates.crt").clone();
+    assert_eq!(write(&no_trust), Err(RDKafkaErrorCode::MessageTimedOut));
+    assert_eq!(broker.read(&topic, Isolation::Committed).len(), 1);
+}

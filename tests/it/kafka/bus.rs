@@ -1,0 +1,301 @@
+//! The bus as a bystander sees it: makes topics, writes records, reads topics whole, asks for offsets. Uses nothing of
+//! the crate, so that it can bear witness against it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, Headers, Message, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
+
+use super::broker::Broker;
+
+/// How long anything may take on a healthy broker, with a busy machine in mind.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whose records a reader is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Isolation {
+    Committed,
+    Uncommitted,
+}
+
+/// A record to write. What is `None` is left to the client: partition by key, timestamp now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) partition: Option<i32>,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
+    pub(crate) timestamp: Option<i64>,
+}
+
+impl Record {
+    pub(crate) fn new(key: &str, value: &str) -> Record {
+        Record { key: Some(key.into()), value: Some(value.into()), ..Record::default() }
+    }
+}
+
+/// A record as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+    pub(crate) timestamp: Option<i64>,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// Offsets by partition.
+pub(crate) type Offsets = BTreeMap<i32, i64>;
+
+/// Where a record went: partition and offset.
+pub(crate) type Delivery = Result<(i32, i64), KafkaError>;
+
+/// Collects where each record went, by its place in the order of sending.
+#[derive(Default)]
+pub(crate) struct Deliveries(Mutex<BTreeMap<usize, Delivery>>);
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = Box<usize>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, place: Box<usize>) {
+        let result = match result {
+            Ok(message) => Ok((message.partition(), message.offset())),
+            Err((error, _)) => Err(error.clone()),
+        };
+        self.0.lock().unwrap().insert(*place, result);
+    }
+}
+
+/// A producer that remembers its deliveries.
+pub(crate) type Writer = BaseProducer<Deliveries>;
+
+/// Sends, and waits until every record has been answered for. The results come in the order of the records.
+///
+/// # Panics
+///
+/// When answers are missing after [`PATIENCE`].
+pub(crate) fn send(writer: &Writer, topic: &str, records: &[Record]) -> Vec<Delivery> {
+    let first = writer.context().0.lock().unwrap().last_key_value().map_or(0, |(place, _)| place + 1);
+    let deadline = Instant::now() + PATIENCE;
+    for (place, record) in records.iter().enumerate() {
+        let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
+        for (key, value) in &record.headers {
+            headers = headers.insert(Header { key, value: value.as_deref() });
+        }
+        let mut next = BaseRecord::with_opaque_to(topic, Box::new(first + place)).headers(headers);
+        next.key = record.key.as_deref();
+        next.payload = record.value.as_deref();
+        next.partition = record.partition;
+        next.timestamp = record.timestamp;
+        while let Err((error, again)) = writer.send::<[u8], [u8]>(next) {
+            assert_eq!(error.rdkafka_error_code(), Some(RDKafkaErrorCode::QueueFull), "{error}");
+            assert!(Instant::now() < deadline, "the queue stays full");
+            writer.poll(Duration::from_millis(1));
+            next = again;
+        }
+    }
+    while writer.in_flight_count() > 0 {
+        assert!(Instant::now() < deadline, "{} records without an answer", writer.in_flight_count());
+        writer.poll(Duration::from_micros(500));
+    }
+    writer.context().0.lock().unwrap().split_off(&first).into_values().collect()
+}
+
+impl Broker {
+    /// Settings of any client of the plain listener.
+    pub(crate) fn client(&self) -> ClientConfig {
+        client(self.bootstrap())
+    }
+
+    /// Makes a topic with a name of its own that begins with `prefix`; returns when it can be used.
+    pub(crate) fn create_topic(&self, prefix: &str, partitions: i32, settings: &[(&str, &str)]) -> String {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{prefix}-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        let mut topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
+        for (key, value) in settings {
+            topic = topic.set(key, value);
+        }
+        let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
+        let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
+        let made = block_on(admin.create_topics([&topic], &options)).unwrap();
+        assert_eq!(made, [Ok(name.clone())]);
+        let deadline = Instant::now() + PATIENCE;
+        while self.partitions(&name) != partitions {
+            assert!(Instant::now() < deadline, "topic {name} does not appear");
+            thread::sleep(Duration::from_millis(20));
+        }
+        name
+    }
+
+    /// How many partitions of the topic have a leader.
+    fn partitions(&self, topic: &str) -> i32 {
+        let client: BaseConsumer = self.client().create().unwrap();
+        let metadata = client.fetch_metadata(Some(topic), PATIENCE).unwrap();
+        let led = metadata.topics()[0].partitions().iter().filter(|partition| partition.leader() >= 0);
+        i32::try_from(led.count()).unwrap()
+    }
+
+    /// Writes outside any transaction, and says where each record went: (partition, offset).
+    pub(crate) fn produce(&self, topic: &str, records: &[Record]) -> Vec<(i32, i64)> {
+        let writer: Writer = self
+            .client()
+            .set("enable.idempotence", "true")
+            .set("linger.ms", "1")
+            .create_with_context(Deliveries::default())
+            .unwrap();
+        send(&writer, topic, records).into_iter().map(Result::unwrap).collect()
+    }
+
+    /// A producer of transactions, initialised, so that earlier ones with this id are fenced.
+    pub(crate) fn transactional(&self, id: &str) -> Writer {
+        transactional(&self.client(), id)
+    }
+
+    /// The ends of a topic's partitions: of all that was written, or of what is settled.
+    pub(crate) fn ends(&self, topic: &str, isolation: Isolation) -> Offsets {
+        let client = self.reader(isolation);
+        let end = |partition| (partition, client.fetch_watermarks(topic, partition, PATIENCE).unwrap().1);
+        (0..self.partitions(topic)).map(end).collect()
+    }
+
+    /// All of a topic, by partition and offset, up to the end that a read_uncommitted client sees now.
+    ///
+    /// # Panics
+    ///
+    /// When the end is not reached within [`PATIENCE`]: a transaction is still open. Where one is meant to be, use
+    /// [`Broker::read_to`] with the ends of [`Isolation::Committed`].
+    pub(crate) fn read(&self, topic: &str, isolation: Isolation) -> Vec<Row> {
+        self.read_to(topic, isolation, &self.ends(topic, Isolation::Uncommitted))
+    }
+
+    /// A topic up to the given ends.
+    pub(crate) fn read_to(&self, topic: &str, isolation: Isolation, ends: &Offsets) -> Vec<Row> {
+        let reader = self.reader(isolation);
+        let mut list = TopicPartitionList::new();
+        for partition in ends.keys() {
+            list.add_partition_offset(topic, *partition, Offset::Beginning).unwrap();
+        }
+        reader.assign(&list).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let mut rows = Vec::new();
+        // Markers and aborted records take offsets too, so only the position tells where the end is. It passes them on
+        // the end-of-partition event; an empty partition has none.
+        let passed = |(partition, end): (&i32, &i64)| {
+            let position = reader.position().unwrap();
+            let at = position.find_partition(topic, *partition).map(|place| place.offset());
+            *end == 0 || matches!(at, Some(Offset::Offset(at)) if at >= *end)
+        };
+        let mut quiet = true;
+        while !(quiet && ends.iter().all(passed)) {
+            assert!(
+                Instant::now() < deadline,
+                "{topic} {isolation:?}: not at {ends:?}: an open transaction?"
+            );
+            let next = reader.poll(Duration::from_millis(50));
+            quiet = !matches!(next, Some(Ok(_)));
+            match next {
+                Some(Ok(message)) if message.offset() < ends[&message.partition()] => {
+                    rows.push(row(&message))
+                }
+                None | Some(Ok(_) | Err(KafkaError::PartitionEOF(_))) => {}
+                Some(Err(error)) => panic!("{topic}: {error}"),
+            }
+        }
+        rows.sort_by_key(|row| (row.partition, row.offset));
+        rows
+    }
+
+    /// The offsets a group has committed in a topic; partitions without one are left out.
+    pub(crate) fn committed(&self, group: &str, topic: &str) -> Offsets {
+        let client: BaseConsumer = self.client().set("group.id", group).create().unwrap();
+        let mut list = TopicPartitionList::new();
+        list.add_partition_range(topic, 0, self.partitions(topic) - 1);
+        let committed = client.committed_offsets(list, PATIENCE).unwrap();
+        let places = committed.elements();
+        let known = places.iter().filter_map(|place| Some((place.partition(), place.offset().to_raw()?)));
+        known.filter(|(_, offset)| *offset >= 0).collect()
+    }
+
+    fn reader(&self, isolation: Isolation) -> BaseConsumer {
+        let level = match isolation {
+            Isolation::Committed => "read_committed",
+            Isolation::Uncommitted => "read_uncommitted",
+        };
+        self.client()
+            .set("isolation.level", level)
+            // Never joined, but the library wants one.
+            .set("group.id", "bystander")
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("auto.offset.reset", "error")
+            .set("check.crcs", "true")
+            .create()
+            .unwrap()
+    }
+}
+
+/// Settings of any client of the listener at `bootstrap`.
+pub(crate) fn client(bootstrap: &str) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", bootstrap).set("broker.address.family", "v4");
+    config
+}
+
+/// A producer of transactions with the given settings, initialised.
+pub(crate) fn transactional(config: &ClientConfig, id: &str) -> Writer {
+    let writer: Writer = config
+        .clone()
+        .set("transactional.id", id)
+        .set("retry.backoff.ms", "1")
+        .set("retry.backoff.max.ms", "50")
+        .set("linger.ms", "1")
+        .create_with_context(Deliveries::default())
+        .unwrap();
+    writer.init_transactions(PATIENCE).unwrap();
+    writer
+}
+
+fn row(message: &impl Message<Headers: Headers>) -> Row {
+    let headers = message.headers().into_iter().flat_map(Headers::iter);
+    Row {
+        partition: message.partition(),
+        offset: message.offset(),
+        timestamp: message.timestamp().to_millis(),
+        key: message.key().map(<[u8]>::to_vec),
+        value: message.payload().map(<[u8]>::to_vec),
+        headers: headers.map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec))).collect(),
+    }
+}
+
+/// Waits for a future on this thread: the library's admin calls are futures, and there is no runtime here.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park();
+    }
+}

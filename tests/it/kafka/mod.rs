@@ -1,0 +1,16 @@
+//! What must hold on a real broker. It is always there: `dev/kafka` starts one, and a test that cannot have it fails.
+
+// A broker of the tests' own, gone with them however they end.
+pub(crate) mod broker;
+// The bus as a bystander sees it: topics, records in, records out, offsets.
+pub(crate) mod bus;
+// The broker itself through crash and pause, and its secure listener.
+mod broker_tests;
+// A network that fails as told.
+pub(crate) mod proxy;
+// What the proxy does to a real client.
+mod proxy_tests;
+// The requests in a stream of bytes.
+mod requests;
+// Transactions as readers of both kinds see them.
+mod transactions;
