@@ -19,13 +19,13 @@ demo: tools-demo ## build without C++ and show what samestory makes of demo/
 	@demo/run $(CARGO_TARGET_DIR)/core/release/samestory
 
 test: tools-test check ## install what is missing and run all tests
-	cargo test --release --features tlsh
+	cargo test --release --features tlsh,faults
 	@echo "core without C++:"
 	cargo check $(CORE)
 
 check: tools-test ## format, lints, licences and sources
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --features samestory/tlsh -- -D warnings
+	cargo clippy --release --workspace --all-targets --features samestory/tlsh,samestory/faults -- -D warnings
 	$(DENY) licenses bans sources
 
 deny: tools-test ## licences, sources and, over the network, known advisories
