@@ -116,9 +116,9 @@ impl<S: Store> Contender for Ours<S> {
 
     fn take(&mut self, batch: Vec<Item>) -> Outcome<Taken> {
         let batch = Batch { items: batch, ..Batch::default() };
-        let plan = self.engine.plan(&self.store, batch)?;
+        let (plan, laid) = self.engine.plan_laid(&self.store, batch)?;
         let copies = plan.outputs().filter(|output| is_copy(output)).count() as u64;
-        self.store.apply(&plan.changes, &Committed::rehearsal())?;
+        self.store.apply_laid(laid, &Committed::rehearsal())?;
         Ok(Taken { candidates: plan.stats.candidates, copies })
     }
 
