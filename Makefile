@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test check deny bench quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test check deny bench bench-store quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -31,8 +31,11 @@ check: tools-test ## format, lints, licences and sources
 deny: tools-test ## licences, sources and, over the network, known advisories
 	$(DENY)
 
-bench: tools-demo ## one table from one run, beside peers and limits
-	cargo run --release -p samestory-bench --target-dir $(CARGO_TARGET_DIR)/core
+bench: tools-test ## tables from one run, beside peers and limits; FULL=1 fills stores with a million articles
+	cargo run --release -p samestory-bench -- $(if $(FULL),full)
+
+bench-store: tools-test ## the same with a million articles, of the stores alone
+	cargo run --release -p samestory-bench -- full store
 
 quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data) and write docs/quality.md
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory

@@ -3,28 +3,56 @@
 //! Rounds of all rows are interleaved and the best round of each counts, so that a busy machine shifts all rows
 //! alike. Compare rows of one run with each other; seconds of different runs say little.
 
+//!
+//! `samestory-bench [full] [steps | store [CONTENDER…]]`: all rows, or the steps alone, or the stores alone; `full` grows
+//! the stores to a million articles.
+
+mod contenders;
+mod feed;
 mod harness;
 mod rows;
+mod store;
+mod stream;
 mod texts;
 
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut rows = Vec::new();
-    for set in texts::sets()? {
-        eprintln!(
-            "{}: {} articles, {} words each on average",
-            set.language,
-            set.texts.len(),
-            set.mean_words()
-        );
-        rows.extend(harness::measure(&rows::rows(&set), &set));
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "contender") {
+        let name = words.get(1).ok_or("which contender?")?;
+        return store::contend(name, words.get(2).is_some_and(|word| word == "full"));
     }
-    harness::print(&rows);
+    let full = words.first().is_some_and(|word| word == "full");
+    if full {
+        words.remove(0);
+    }
+    let part = words.first().map(String::as_str);
+    let mut steps = Vec::new();
+    if part != Some("store") {
+        for set in texts::sets()? {
+            eprintln!(
+                "{}: {} articles, {} words each on average",
+                set.language,
+                set.texts.len(),
+                set.mean_words()
+            );
+            steps.extend(harness::measure(&rows::rows(&set), &set));
+        }
+        harness::print(&steps);
+    }
+    let mut stores = Vec::new();
+    if part != Some("steps") {
+        stores = store::rows(full, words.get(1..).unwrap_or_default())?;
+        store::print(&stores);
+    }
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&results)?;
-    let file = results.join("latest.json");
-    std::fs::write(&file, serde_json::to_string_pretty(&harness::json(&rows))?)?;
+    let mut all = harness::json(&steps);
+    if let serde_json::Value::Array(all) = &mut all {
+        all.extend(stores);
+    }
+    std::fs::write(results.join("latest.json"), serde_json::to_string_pretty(&all)?)?;
     eprintln!("written to bench/results/latest.json");
     Ok(())
 }

@@ -12,6 +12,7 @@ use super::judge::Judged;
 use super::plan::Output;
 use super::planner::Planner;
 use super::prepare::Prepared;
+use super::read_ahead::Found;
 use super::times::{self, Timed};
 
 /// `last_seen` moves in this part of the retention: an article fetched every minute is not written every minute.
@@ -23,6 +24,7 @@ impl<V: View> Planner<'_, V> {
         position: &Position,
         time: Option<EventTime>,
         article: Prepared,
+        found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         self.stats.articles += 1;
         let (language, settings) = (article.language, *self.engine.of(article.language));
@@ -40,7 +42,7 @@ impl<V: View> Planner<'_, V> {
                 left.push((held.outlet, held.revision + 1));
             }
         }
-        self.judge_and_store(position, article, timed, &left, &settings)
+        self.judge_and_store(position, article, timed, &left, found)
     }
 
     /// Takes note of an article's time.
@@ -101,10 +103,13 @@ impl<V: View> Planner<'_, V> {
         article: Prepared,
         timed: Timed,
         left: &[(Outlet, u32)],
-        settings: &LanguageSettings,
+        found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let (language, horizon) = (article.language, self.horizon(article.language));
-        let judged = self.engine.judge(&self.state, &article, horizon)?;
+        let settings = self.engine.of(language);
+        let (keys, pages) = found.pages(&self.state, language)?;
+        let candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, pages)?;
+        let judged = self.engine.judge_among(&article, candidates);
         self.stats.candidates += judged.candidates;
         self.stats.capped_buckets += judged.capped_buckets;
         let number = self.next_number(language);

@@ -12,12 +12,14 @@
 //!   one or more in 98 of 100 cases. Looking for all 64 that are kept finds parts of a sixteenth, and costs a third more
 //!   of the whole planning (measured on 10,000 agency reports).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::fingerprint::Fingerprint;
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, EventTime, Lang};
-use crate::store::{Document, Page, Posting, PostingKind, StoreError, View};
+use crate::store::{Document, Page, Posting, PostingKind, Postings, StoreError, View};
 
 use super::compare::Comparison;
 use super::settings::LanguageSettings;
@@ -39,7 +41,7 @@ const PAGES: usize = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The document.
-    pub document: Document,
+    pub document: Arc<Document>,
     /// What was measured.
     pub comparison: Comparison,
 }
@@ -82,27 +84,38 @@ impl Engine {
         article: &Prepared,
         horizon: Option<EventTime>,
     ) -> Result<Candidates, StoreError> {
-        let (language, fingerprint) = (article.language, &article.fingerprint);
-        let settings = self.of(language);
-        let mut search = Search {
-            state,
-            language,
-            horizon,
-            cap: self.settings().max_bucket.max(1),
-            read: BTreeMap::new(),
-        };
-        search.run(&keys(state, language, fingerprint, settings), fingerprint, settings)
+        let keys = self.looked_up(state.postings(), article);
+        let pages = state.pages(article.language, &keys, self.page_size())?;
+        let pages = (0..keys.len()).map(|at| pages.of(at).map(Cow::Borrowed).unwrap_or_default());
+        self.candidates_in(state, article, horizon, &keys, pages.collect())
+    }
+
+    /// The same, from pages that have been read.
+    pub(super) fn candidates_in(
+        &self,
+        state: &impl View,
+        article: &Prepared,
+        horizon: Option<EventTime>,
+        keys: &[BandKey],
+        pages: Vec<Cow<'_, Page>>,
+    ) -> Result<Candidates, StoreError> {
+        let cap = self.settings().max_bucket.max(1);
+        let mut search = Search { state, language: article.language, horizon, cap, read: BTreeMap::new() };
+        search.run(keys, pages, &article.fingerprint, self.of(article.language))
+    }
+
+    /// How much is read of a bucket: one more than the cap, so that a full bucket is told from an overfull one.
+    pub(super) fn page_size(&self) -> usize {
+        self.settings().max_bucket.max(1) + 1
+    }
+
+    /// The buckets to look into.
+    pub(super) fn looked_up(&self, postings: &Postings, article: &Prepared) -> Vec<BandKey> {
+        keys(postings.of(article.language), &article.fingerprint, self.of(article.language))
     }
 }
 
-/// The buckets to look into.
-fn keys(
-    state: &impl View,
-    language: Lang,
-    fingerprint: &Fingerprint,
-    settings: &LanguageSettings,
-) -> Vec<BandKey> {
-    let posting = state.postings().of(language);
+fn keys(posting: &Posting, fingerprint: &Fingerprint, settings: &LanguageSettings) -> Vec<BandKey> {
     match fingerprint.tokens {
         0 => Vec::new(),
         tokens if tokens < settings.rules.shortest().max(posting.shortest) => {
@@ -126,35 +139,36 @@ struct Search<'a, V> {
     horizon: Option<EventTime>,
     cap: usize,
     /// Every document read so far that is not expired; nothing for one that is.
-    read: BTreeMap<DocumentNumber, Option<Document>>,
+    read: BTreeMap<DocumentNumber, Option<Arc<Document>>>,
 }
 
 impl<V: View> Search<'_, V> {
     fn run(
         &mut self,
         keys: &[BandKey],
+        pages: Vec<Cow<'_, Page>>,
         fingerprint: &Fingerprint,
         settings: &LanguageSettings,
     ) -> Result<Candidates, StoreError> {
-        // One more than the cap, so that a full bucket is told from an overfull one.
-        let pages = self.state.buckets(self.language, keys, self.cap + 1)?;
         let mut reasons: BTreeMap<DocumentNumber, Reason> = BTreeMap::new();
         let (mut capped_buckets, mut overfull) = (0, false);
         for (&key, page) in keys.iter().zip(pages) {
             let kind = Posting::kind(key);
+            let live;
             let numbers = if page.numbers.len() <= self.cap {
-                page.numbers
+                &page.numbers
             } else if kind == PostingKind::Sample {
                 overfull = true;
-                page.numbers[..self.cap].to_vec()
+                &page.numbers[..self.cap]
             } else {
                 overfull = true;
-                let (live, capped) = self.newest_live(key, page)?;
+                let capped;
+                (live, capped) = self.newest_live(key, page.into_owned())?;
                 capped_buckets += u64::from(capped);
-                live
+                &live
             };
             let rare = numbers.len() <= RARE;
-            for number in numbers {
+            for &number in numbers {
                 let reason = reasons.entry(number).or_default();
                 match kind {
                     PostingKind::Content => reason.content = true,
@@ -227,7 +241,7 @@ impl<V: View> Search<'_, V> {
     fn load(&mut self, numbers: &BTreeSet<DocumentNumber>) -> Result<(), StoreError> {
         let missing: Vec<DocumentNumber> =
             numbers.iter().copied().filter(|number| !self.read.contains_key(number)).collect();
-        let documents = self.state.documents(self.language, &missing)?;
+        let documents = self.state.shared_documents(self.language, &missing)?;
         for (number, document) in missing.into_iter().zip(documents) {
             let Some(document) = document else {
                 // Skipping it would be a wrong verdict that nobody notices.

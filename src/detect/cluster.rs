@@ -134,7 +134,7 @@ impl<V: View> Planner<'_, V> {
         let Some(best) = best else { return Ok((None, None)) };
         let (language, founder) = (document.language, best.document.cluster);
         let id = self.touch(language, founder)?.id.clone();
-        let canonical = self.standing(language, founder)?.unwrap_or_else(|| best.document.clone());
+        let canonical = self.standing(language, founder)?.unwrap_or_else(|| Document::clone(&best.document));
         let belongs = canonical.number == best.document.number
             || settings.resembles(&settings.compare(&canonical.fingerprint, &document.fingerprint));
         Ok(if belongs { (Some((founder, canonical)), None) } else { (None, Some(id)) })

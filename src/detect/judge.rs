@@ -62,8 +62,13 @@ impl Engine {
         article: &Prepared,
         horizon: Option<EventTime>,
     ) -> Result<Judged, StoreError> {
+        Ok(self.judge_among(article, self.candidates(state, article, horizon)?))
+    }
+
+    /// Judges one article among its candidates.
+    pub(super) fn judge_among(&self, article: &Prepared, candidates: Candidates) -> Judged {
         let settings = self.of(article.language);
-        let Candidates { all, capped, capped_buckets } = self.candidates(state, article, horizon)?;
+        let Candidates { all, capped, capped_buckets } = candidates;
         let candidates = all.len() as u64;
         let rank = |candidate: &Candidate| {
             let similarity = Share::new(settings.similarity(&candidate.comparison));
@@ -84,7 +89,7 @@ impl Engine {
             Some(_) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
             None => (Verdict::Unique, None),
         };
-        Ok(Judged {
+        Judged {
             verdict,
             match_type,
             similarity: Share::new(pair.map_or(0.0, |pair| settings.similarity(&pair))),
@@ -98,7 +103,7 @@ impl Engine {
             capped,
             candidates,
             capped_buckets,
-        })
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::event::{ClusterRecord, DeadLetter, Tagged};
 use crate::model::{ArticleId, ClusterId, EventTime, Position};
-use crate::store::{Change, Input, InputName, Outlet, StoreError, View};
+use crate::store::{Change, Input, InputName, Laid, Outlet, StoreError, View};
 
 use super::Engine;
 use super::planner::Planner;
 use super::prepare::Prepared;
+use super::read_ahead::ReadAhead;
 
 /// Inputs in the order they were read, and where to read on.
 #[derive(Clone, Debug, Default)]
@@ -127,13 +128,23 @@ impl Engine {
     /// # Errors
     /// The state could not be read; nothing was decided. Stop the partition before anything is committed.
     pub fn plan(&self, state: &impl View, batch: Batch) -> Result<Plan, StoreError> {
+        self.plan_laid(state, batch).map(|(plan, _)| plan)
+    }
+
+    /// The same, with the changes worked out for this state: [`Store::apply_laid`](crate::store::Store::apply_laid)
+    /// writes them down, once it is proven that they may be.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn plan_laid(&self, state: &impl View, batch: Batch) -> Result<(Plan, Laid), StoreError> {
+        let ahead = ReadAhead::new(self, state, &batch)?;
         let mut planner = Planner::new(self, state)?;
         let mut decided = Vec::with_capacity(batch.items.len());
-        for item in batch.items {
-            let outputs = planner.decide(&item.position, item.time, item.incoming)?;
+        for (at, item) in batch.items.into_iter().enumerate() {
+            let outputs = planner.decide(&item.position, item.time, item.incoming, ahead.of(at))?;
             decided.push(Decided { position: item.position, outputs });
         }
-        let (changes, stats) = planner.finish(batch.inputs);
-        Ok(Plan { decided, changes, stats })
+        let (changes, stats, laid) = planner.finish(batch.inputs)?;
+        Ok((Plan { decided, changes, stats }, laid))
     }
 }

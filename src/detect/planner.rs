@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{ClusterId, DocumentNumber, EventTime, Lang, Position};
-use crate::store::{Change, Document, Input, InputName, Overlay, Progress, StoreError, View};
+use crate::store::{Change, Document, Input, InputName, Laid, Overlay, Progress, StoreError, View};
 
 use super::Engine;
 use super::cluster::Touched;
 use super::plan::{Incoming, Output, Stats};
+use super::read_ahead::Found;
 use super::removal::Gone;
 
 /// A batch being planned.
@@ -18,6 +19,8 @@ pub(super) struct Planner<'a, V> {
     /// The clusters that the item at hand has to do with. Their changes are laid once, when it is decided.
     pub(super) touched: BTreeMap<(Lang, DocumentNumber), Touched>,
     pub(super) progress: Progress,
+    /// By language, a time before which no document was last seen; none where there are no documents.
+    pub(super) seen_since: BTreeMap<Lang, Option<EventTime>>,
     changes: Vec<Change>,
 }
 
@@ -29,6 +32,7 @@ impl<'a, V: View> Planner<'a, V> {
             state: Overlay::new(state),
             stats: Stats::default(),
             touched: BTreeMap::new(),
+            seen_since: BTreeMap::new(),
             changes: Vec::new(),
         })
     }
@@ -39,9 +43,10 @@ impl<'a, V: View> Planner<'a, V> {
         position: &Position,
         time: Option<EventTime>,
         incoming: Incoming,
+        found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let mut outputs = match incoming {
-            Incoming::Article(article) => self.article(position, time, *article)?,
+            Incoming::Article(article) => self.article(position, time, *article, found)?,
             Incoming::Delete(id) => self.remove_ids(&[id], time, Gone::Deleted)?,
             Incoming::Forget(ids) => self.remove_ids(&ids, time, Gone::Forgotten)?,
             Incoming::DeadLetter(letter) => vec![Output::DeadLetter(letter)],
@@ -51,20 +56,29 @@ impl<'a, V: View> Planner<'a, V> {
     }
 
     /// The changes of all items, the last of each key, and the progress after them.
-    pub(super) fn finish(mut self, inputs: BTreeMap<InputName, Input>) -> (Vec<Change>, Stats) {
+    pub(super) fn finish(
+        mut self,
+        inputs: BTreeMap<InputName, Input>,
+    ) -> Result<(Vec<Change>, Stats, Laid), StoreError> {
         self.stats.overlay_bytes = self.state.bytes() as u64;
         self.progress.inputs.extend(inputs);
-        self.changes.push(Change::Progress(self.progress));
+        let progress = Change::Progress(std::mem::take(&mut self.progress));
+        self.change(progress)?;
         // A change is its key's whole state: a cluster that grew a hundred times is written once.
         let mut keys = BTreeSet::new();
         let mut last: Vec<Change> =
             self.changes.into_iter().rev().filter(|change| keys.insert(change.key())).collect();
         last.reverse();
-        (last, self.stats)
+        Ok((last, self.stats, self.state.into_laid()))
     }
 
     pub(super) fn change(&mut self, change: Change) -> Result<(), StoreError> {
         self.state.lay(&change)?;
+        if let Change::Document(document) = &change
+            && let Some(since) = self.seen_since.get_mut(&document.language)
+        {
+            *since = Some(since.map_or(document.last_seen, |since| since.min(document.last_seen)));
+        }
         self.changes.push(change);
         Ok(())
     }

@@ -20,7 +20,15 @@ pub(super) enum Gone {
 impl<V: View> Planner<'_, V> {
     pub(super) fn remove_overdue(&mut self, language: Lang) -> Result<(), StoreError> {
         let Some(horizon) = self.horizon(language) else { return Ok(()) };
+        // Looking takes longer than judging: it is known how long there is nothing to find.
+        if self.seen_since.get(&language).is_some_and(|since| since.is_none_or(|since| since > horizon)) {
+            return Ok(());
+        }
         let overdue = self.state.overdue(language, horizon, OVERDUE)?.numbers;
+        if overdue.is_empty() {
+            let since = self.state.longest_unseen(language)?;
+            self.seen_since.insert(language, since);
+        }
         for document in self.state.documents(language, &overdue)?.into_iter().flatten() {
             self.remove(&document)?;
             self.stats.expired += 1;

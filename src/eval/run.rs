@@ -164,8 +164,8 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
 pub(super) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -> Result<Plan, StoreError> {
     store.ensure_language(article.language)?;
     let item = Item { position: place(0), time: None, incoming: Incoming::Article(Box::new(article)) };
-    let plan = engine.plan(store, Batch { items: vec![item], ..Batch::default() })?;
-    store.apply(&plan.changes, &Committed::attest_output())?;
+    let (plan, laid) = engine.plan_laid(store, Batch { items: vec![item], ..Batch::default() })?;
+    store.apply_laid(laid, &Committed::attest_output())?;
     Ok(plan)
 }
 

@@ -27,7 +27,7 @@ use std::thread;
 use crate::detect::{Batch, Engine, Incoming, Output, Plan, Preparer};
 use crate::event::{DeadLetter, Flag, Tagged, json};
 use crate::model::{Position, Verdict};
-use crate::store::{Change, Committed, Input, InputName, Progress, Store, StoreError};
+use crate::store::{Change, Committed, Input, InputName, Laid, Progress, Store, StoreError};
 
 use report::Report;
 use resume::Identity;
@@ -292,7 +292,7 @@ impl<S: Store> Run<'_, S> {
                 break;
             }
         }
-        let mut plan = self.engine.plan(&*self.state, batch)?;
+        let (mut plan, mut laid) = self.engine.plan_laid(&*self.state, batch)?;
         // Before anything is written: room that cannot be made is found out now.
         let languages: BTreeSet<_> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
@@ -322,9 +322,9 @@ impl<S: Store> Run<'_, S> {
         self.sink.write(&lines)?;
         if let Some(name) = &self.sink_name {
             let length = self.sink.settle()?;
-            remember(&mut plan, name, length);
+            remember(&mut plan, &mut laid, name, length);
         }
-        self.state.apply(&plan.changes, &Committed::attest_output())?;
+        self.state.apply_laid(laid, &Committed::attest_output())?;
         if let Some(report) = &mut self.report {
             report.add(&plan, &articles, &*self.state)?;
         }
@@ -333,8 +333,9 @@ impl<S: Store> Run<'_, S> {
 }
 
 /// Adds the length of the output to the progress that a plan ends with.
-fn remember(plan: &mut Plan, name: &InputName, length: Option<u64>) {
+fn remember(plan: &mut Plan, laid: &mut Laid, name: &InputName, length: Option<u64>) {
     if let (Some(Change::Progress(progress)), Some(next)) = (plan.changes.last_mut(), length) {
         progress.inputs.insert(name.clone(), Input { next, note: None });
+        laid.set_progress(progress);
     }
 }

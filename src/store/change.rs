@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::bytes::DecodeError;
@@ -98,10 +99,14 @@ pub(super) fn document_rows(document: &Document) -> RowSet {
     ])
 }
 
+/// The buckets that a document is in with its number, ascending.
+pub(super) fn document_keys(document: &Document, postings: &Postings) -> Vec<(BandKey, DocumentNumber)> {
+    let keys = postings.of(document.language).keys(&document.fingerprint);
+    keys.into_iter().map(|key| (key, document.number)).collect()
+}
+
 /// The keys of all postings of a document, ascending.
 pub(super) fn document_postings(document: &Document, postings: &Postings) -> Vec<[u8; key::POSTING]> {
-    let keys = postings.of(document.language).keys(&document.fingerprint);
-    let mut keys: Vec<_> = keys.into_iter().map(|key| key::posting(key, document.number)).collect();
-    keys.sort_unstable();
-    keys
+    let keys = document_keys(document, postings).into_iter();
+    keys.map(|(key, number)| key::posting(key, number)).collect()
 }

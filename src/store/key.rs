@@ -28,6 +28,7 @@ use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
 
 use super::bytes::{DecodeError, Read, Write, language};
+use super::rows::Span;
 
 /// A column family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,6 +125,14 @@ pub(super) fn posting(key: BandKey, number: DocumentNumber) -> [u8; POSTING] {
 pub(super) fn bucket_of(posting: &[u8; POSTING]) -> BandKey {
     let [b0, b1, h0, h1, h2, h3, h4, h5, h6, h7, ..] = *posting;
     BandKey { band: u16::from_be_bytes([b0, b1]), hash: u64::from_be_bytes([h0, h1, h2, h3, h4, h5, h6, h7]) }
+}
+
+/// The bucket that a span of postings lies in, if it is in one.
+pub(super) fn bucket_in(span: &Span) -> Option<BandKey> {
+    let bucket = span.from.first_chunk::<BUCKET>()?;
+    let mut posting = [0; POSTING];
+    posting[..BUCKET].copy_from_slice(bucket);
+    (Span::prefix(bucket).to == span.to).then(|| bucket_of(&posting))
 }
 
 pub(super) fn decode_posting(bytes: &[u8]) -> Result<(BandKey, DocumentNumber), DecodeError> {

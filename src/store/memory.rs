@@ -1,16 +1,20 @@
 //! State in memory: the one-minute start, and the simple model that tests compare with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, Lang};
 
-use super::key::{self, BUCKET, Family, POSTING};
-use super::overlay::{Laid, Pending, bounds, posting_bounds};
+use super::buckets::Buckets;
+use super::key::{self, Family};
+use super::overlay::Laid;
+use super::pending::{Pending, bounds};
 use super::postings::Postings;
-use super::rows::{Order, Page, Rows, Span, Visit};
-use super::{Ahead, Committed, Store, StoreError};
+use super::record::Document;
+use super::rows::{Order, Pages, Rows, Span, Visit};
+use super::{Ahead, Committed, Store, StoreError, value};
 
 /// State in memory, gone with the process.
 #[derive(Debug, Clone)]
@@ -18,21 +22,31 @@ pub struct Memory {
     postings: Postings,
     ahead: Ahead,
     version: u64,
-    bands: BTreeMap<Lang, BTreeSet<[u8; POSTING]>>,
+    bands: BTreeMap<Lang, Buckets>,
+    /// As they are read, not as bytes: they are read far more often than they are written.
+    documents: BTreeMap<Lang, BTreeMap<DocumentNumber, Arc<Document>>>,
     rows: BTreeMap<Family, BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl Memory {
     /// Empty.
     pub fn new(postings: Postings, ahead: Ahead) -> Memory {
-        Memory { postings, ahead, version: 0, bands: BTreeMap::new(), rows: BTreeMap::new() }
+        let (bands, documents, rows) = Default::default();
+        Memory { postings, ahead, version: 0, bands, documents, rows }
     }
 
     fn write(&mut self, pending: Pending) {
         for (language, bands) in pending.bands {
             let ours = self.bands.entry(language).or_default();
-            for (key, there) in bands {
-                let _changed = if there { ours.insert(key) } else { ours.remove(&key) };
+            bands.noted().for_each(|(key, number, there)| ours.set(key, number, there));
+        }
+        for (language, documents) in pending.documents {
+            let ours = self.documents.entry(language).or_default();
+            for (number, document) in documents {
+                let _old = match document {
+                    Some(document) => ours.insert(number, document),
+                    None => ours.remove(&number),
+                };
             }
         }
         for (family, rows) in pending.rows {
@@ -101,10 +115,16 @@ impl Rows for Memory {
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(match family {
-            Family::Bands(language) => <&[u8; POSTING]>::try_from(key)
+            Family::Bands(language) => key::decode_posting(key)
                 .ok()
-                .filter(|key| self.bands.get(&language).is_some_and(|bands| bands.contains(*key)))
+                .filter(|&(key, number)| {
+                    self.bands.get(&language).is_some_and(|bands| bands.contains(key, number))
+                })
                 .map(|_| Vec::new()),
+            Family::Documents(language) => key::decode_number(key)
+                .ok()
+                .and_then(|number| self.documents.get(&language)?.get(&number))
+                .map(|document| value::encode_document(document)),
             _ => self.rows.get(&family).and_then(|rows| rows.get(key)).cloned(),
         })
     }
@@ -116,28 +136,46 @@ impl Rows for Memory {
         order: Order,
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
-        if let Family::Bands(language) = family {
-            if let Some(bands) = self.bands.get(&language) {
-                visit_all(bands.range(posting_bounds(span)).map(|key| (key, [])), order, visit);
+        match family {
+            Family::Bands(language) => {
+                let postings = self.bands.get(&language).map(|bands| bands.span(span)).unwrap_or_default();
+                visit_all(postings.iter().map(|key| (key, [])), order, visit);
             }
-        } else if let Some(rows) = self.rows.get(&family) {
-            visit_all(rows.range::<[u8], _>(bounds(span)), order, visit);
+            Family::Documents(language) => {
+                let rows = self.documents.get(&language).into_iter().flatten();
+                let rows = rows.map(|(&number, document)| (key::number(number), document));
+                let rows = rows.filter(|(key, _)| span.holds(key));
+                let rows: Vec<_> =
+                    rows.map(|(key, document)| (key, value::encode_document(document))).collect();
+                visit_all(rows.into_iter(), order, visit);
+            }
+            _ => {
+                if let Some(rows) = self.rows.get(&family) {
+                    visit_all(rows.range::<[u8], _>(bounds(span)), order, visit);
+                }
+            }
         }
         Ok(())
     }
 
-    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
-        let Some(bands) = self.bands.get(&language) else { return Ok(vec![Page::default(); keys.len()]) };
-        let bucket = |&key: &BandKey| {
-            let newest = key::posting(key, DocumentNumber(u64::MAX));
-            let mut numbers = bands
-                .range(newest..)
-                .take_while(|posting| posting[..BUCKET] == newest[..BUCKET])
-                .filter_map(|posting| key::decode_posting(posting).ok())
-                .map(|(_, number)| number);
-            let first = numbers.by_ref().take(cap).collect();
-            Page { numbers: first, more: numbers.next().is_some() }
-        };
-        Ok(keys.iter().map(bucket).collect())
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let documents = self.documents.get(&language);
+        Ok(numbers.iter().map(|number| documents?.get(number).cloned()).collect())
+    }
+
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        let mut pages = Pages::empty(keys.len());
+        let Some(bands) = self.bands.get(&language) else { return Ok(pages) };
+        for (at, &key) in keys.iter().enumerate() {
+            if let Some(page) = bands.page(key, cap) {
+                let place = pages.add(page);
+                pages.set(at, place);
+            }
+        }
+        Ok(pages)
     }
 }

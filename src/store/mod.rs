@@ -4,6 +4,8 @@
 //! and reach the [`Store`] only when it is proven ([`Committed`]) that the log holds them. So whatever a store holds
 //! can be made again from its log.
 
+mod bands;
+mod buckets;
 pub(crate) mod bytes;
 pub mod change;
 mod error;
@@ -11,6 +13,7 @@ mod format;
 pub mod key;
 mod memory;
 mod overlay;
+mod pending;
 mod postings;
 mod record;
 #[cfg(feature = "rocksdb")]
@@ -38,7 +41,7 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader};
-pub use rows::{Order, Page, Rows, Span, Visit};
+pub use rows::{Order, Page, Pages, Rows, Span, Visit};
 pub use verify::{Verification, verify};
 pub use view::{Row, View};
 

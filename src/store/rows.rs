@@ -1,13 +1,16 @@
 //! Ordered rows of bytes in families: all that a home for state has to offer. Meaning is added in [`super::view`].
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::lsh::BandKey;
-use crate::model::{DocumentNumber, Lang};
+use crate::model::{ArticleId, DocumentNumber, Lang};
 
-use super::StoreError;
+use super::bytes::DecodeError;
 use super::key::{self, Family};
 use super::postings::Postings;
+use super::record::Document;
+use super::{StoreError, value};
 
 /// Keys from `from` on, up to but not including `to`; to the family's end where there is no `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,11 @@ impl Span {
         let to = to.split_last().map(|(&last, head)| [head, &[last + 1]].concat());
         Span { from: prefix.to_vec(), to }
     }
+
+    /// Whether a key lies in it.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        *self.from <= *key && self.to.as_ref().is_none_or(|to| *key < **to)
+    }
 }
 
 /// Which end to begin at.
@@ -49,6 +57,38 @@ pub struct Page {
     pub numbers: Vec<DocumentNumber>,
     /// Whether the cap cut something off.
     pub more: bool,
+}
+
+/// Pages of several buckets. Where many ask for one bucket it is there once.
+#[derive(Clone, Debug, Default)]
+pub struct Pages {
+    pages: Vec<Page>,
+    /// For each key that was asked for, one more than the place of its page; 0 for an empty bucket.
+    places: Vec<u32>,
+}
+
+impl Pages {
+    /// So many empty buckets.
+    pub(super) fn empty(count: usize) -> Pages {
+        Pages { pages: Vec::new(), places: vec![0; count] }
+    }
+
+    /// Adds a page and gives its place.
+    pub(super) fn add(&mut self, page: Page) -> u32 {
+        self.pages.push(page);
+        self.pages.len() as u32
+    }
+
+    /// Says which page a key has.
+    pub(super) fn set(&mut self, key: usize, place: u32) {
+        self.places[key] = place;
+    }
+
+    /// The page of the key that was the n-th; nothing for an empty bucket.
+    pub fn of(&self, key: usize) -> Option<&Page> {
+        let place = *self.places.get(key)? as usize;
+        self.pages.get(place.checked_sub(1)?)
+    }
 }
 
 /// What a scan calls with each key and value; it says whether to go on.
@@ -94,13 +134,65 @@ pub trait Rows {
         keys.iter().map(|key| self.get(family, key)).collect()
     }
 
+    /// Whether an id may be known, in any language; if not, that is certain.
+    fn may_know(&self, _id: &ArticleId) -> bool {
+        true
+    }
+
+    /// Documents by their numbers, in that order.
+    ///
+    /// # Errors
+    /// As [`Rows::get`]; and if one cannot be read or is another's.
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let family = Family::Documents(language);
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key::number(number).to_vec()).collect();
+        let values = self.get_many(family, &keys)?;
+        let decode = |(value, &number): (Option<Vec<u8>>, &DocumentNumber)| {
+            value.map(|value| decode_own(self.place(), language, number, &value)).transpose()
+        };
+        values.into_iter().zip(numbers).map(decode).collect()
+    }
+
+    /// The newest `cap` documents of each bucket.
+    ///
+    /// # Errors
+    /// As [`Rows::scan`].
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        let mut pages = Pages::empty(keys.len());
+        for (at, &key) in keys.iter().enumerate() {
+            let place = pages.add(scan_bucket(self, language, key, None, cap)?);
+            pages.set(at, place);
+        }
+        Ok(pages)
+    }
+
     /// The newest `cap` documents of each bucket, in the order of the keys.
     ///
     /// # Errors
     /// As [`Rows::scan`].
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
-        keys.iter().map(|&key| scan_bucket(self, language, key, None, cap)).collect()
+        let pages = self.pages(language, keys, cap)?;
+        Ok((0..keys.len()).map(|at| pages.of(at).cloned().unwrap_or_default()).collect())
     }
+}
+
+/// Reads a document from its bytes, and sees that it is the one that was asked for.
+pub(super) fn decode_own(
+    place: &str,
+    language: Lang,
+    number: DocumentNumber,
+    bytes: &[u8],
+) -> Result<Arc<Document>, StoreError> {
+    let own = value::decode_document(language, bytes).and_then(|document| match document.number == number {
+        true => Ok(Arc::new(document)),
+        false => Err(DecodeError::Value("a number that is not its key")),
+    });
+    let row = || format!("{} document {number}", Family::Documents(language).name());
+    own.map_err(|error| StoreError::damaged(place, &row(), &error))
 }
 
 /// Reads one bucket row by row, newest first; only documents older than `below`, if that is given.
@@ -176,8 +268,18 @@ impl<R: Rows + ?Sized> Rows for &R {
     fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         (**self).get_many(family, keys)
     }
-    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
-        (**self).buckets(language, keys, cap)
+    fn may_know(&self, id: &ArticleId) -> bool {
+        (**self).may_know(id)
+    }
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        (**self).shared_documents(language, numbers)
+    }
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        (**self).pages(language, keys, cap)
     }
 }
 

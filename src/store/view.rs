@@ -2,6 +2,7 @@
 //! rows live.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
@@ -41,22 +42,17 @@ pub trait View: Rows {
         language: Lang,
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Document>>, StoreError> {
-        let family = Family::Documents(language);
-        let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key::number(number).to_vec()).collect();
-        let values = self.get_many(family, &keys)?;
-        values
-            .into_iter()
-            .zip(numbers)
-            .map(|(value, &number)| {
-                let Some(value) = value else { return Ok(None) };
-                let document = value::decode_document(language, &value);
-                let own = document.and_then(|document| match document.number == number {
-                    true => Ok(document),
-                    false => Err(DecodeError::Value("a number that is not its key")),
-                });
-                own.map(Some).map_err(|error| self.damage(family, &format!("document {number}"), &error))
-            })
-            .collect()
+        let documents = self.shared_documents(language, numbers)?;
+        Ok(documents.into_iter().map(|document| document.map(Arc::unwrap_or_clone)).collect())
+    }
+
+    /// A document by its number, for reading.
+    fn shared_document(
+        &self,
+        language: Lang,
+        number: DocumentNumber,
+    ) -> Result<Option<Arc<Document>>, StoreError> {
+        Ok(self.shared_documents(language, &[number])?.pop().flatten())
     }
 
     /// Every document of a language, oldest number first, until told to stop.
@@ -81,6 +77,9 @@ pub trait View: Rows {
 
     /// The number of an article's document.
     fn number_of(&self, language: Lang, id: &ArticleId) -> Result<Option<DocumentNumber>, StoreError> {
+        if !self.may_know(id) {
+            return Ok(None);
+        }
         let value = self.get(Family::Ids, &key::id(id, language))?;
         let number = value.map(|value| key::decode_number(&value)).transpose();
         number.map_err(|error| self.damage(Family::Ids, &format!("{id:?}"), &error))
@@ -88,6 +87,9 @@ pub trait View: Rows {
 
     /// The languages that hold an article of this id, ascending. A delete knows only the id.
     fn languages_of(&self, id: &ArticleId) -> Result<Vec<Lang>, StoreError> {
+        if !self.may_know(id) {
+            return Ok(Vec::new());
+        }
         let mut keys = Vec::new();
         self.scan(Family::Ids, &Span::prefix(&key::id_prefix(id)), Order::Ascending, &mut |key, _| {
             keys.push(key.to_vec());
@@ -150,6 +152,17 @@ pub trait View: Rows {
         page(self, Family::Expiry, &span, Order::Ascending, cap, |key| {
             key::decode_expiry(key).map(|(_, _, number)| number)
         })
+    }
+
+    /// The time that the document of a language which was last seen longest ago was last seen.
+    fn longest_unseen(&self, language: Lang) -> Result<Option<EventTime>, StoreError> {
+        let mut first = None;
+        let span = Span::prefix(&key::language_prefix(language));
+        self.scan(Family::Expiry, &span, Order::Ascending, &mut |key, _| {
+            first = Some(key::decode_expiry(key).map(|(_, time, _)| time));
+            ControlFlow::Break(())
+        })?;
+        first.transpose().map_err(|error| self.damage(Family::Expiry, "first row", &error))
     }
 
     /// How far the partition has come.

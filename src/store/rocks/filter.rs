@@ -1,6 +1,8 @@
-//! Which buckets exist, in memory: most buckets of a new article do not, and need not be looked for on disk.
+//! Which buckets and ids exist, in memory: most of a new article's do not, and need not be looked for on disk.
 //!
-//! A blocked Bloom filter. It may say "perhaps" of a bucket that is empty, never "no" of one that is not.
+//! A blocked Bloom filter. It may say "perhaps" of what is not there, never "no" of what is.
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lsh::BandKey;
 use crate::model::Lang;
@@ -28,8 +30,13 @@ fn mask(hash: u64) -> Block {
     SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
 }
 
+/// Hash of an id, whatever its language.
+pub(super) fn of_id(id: &[u8]) -> u64 {
+    xxh3_64(id)
+}
+
 /// Hash of a bucket of a language. Some bands have small numbers for hashes, so all bits are mixed.
-fn mixed(language: Lang, key: BandKey) -> u64 {
+pub(super) fn of_bucket(language: Lang, key: BandKey) -> u64 {
     let code = language.code().bytes().fold(u64::from(key.band), |code, byte| code << 8 | u64::from(byte));
     let mut hash = key.hash ^ code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -64,7 +71,7 @@ impl Segment {
     }
 }
 
-/// Buckets that may exist. It grows by segments. Each adds its own errors, so each is three times as large as all
+/// What may exist. It grows by segments. Each adds its own errors, so each is three times as large as all
 /// before it and they stay few.
 pub(super) struct Filter {
     segments: Vec<Segment>,
@@ -77,8 +84,7 @@ impl Filter {
         Filter { segments: vec![Segment::new(room.max(LEAST))], keys: 0 }
     }
 
-    pub(super) fn insert(&mut self, language: Lang, key: BandKey) {
-        let hash = mixed(language, key);
+    pub(super) fn insert(&mut self, hash: u64) {
         self.keys += 1;
         match self.segments.last_mut() {
             Some(last) if last.room > 0 => last.insert(hash),
@@ -90,8 +96,7 @@ impl Filter {
         }
     }
 
-    pub(super) fn contains(&self, language: Lang, key: BandKey) -> bool {
-        let hash = mixed(language, key);
+    pub(super) fn contains(&self, hash: u64) -> bool {
         self.segments.iter().rev().any(|segment| segment.contains(hash))
     }
 
@@ -113,8 +118,8 @@ impl Filter {
 mod tests {
     use super::*;
 
-    fn key(n: u64) -> BandKey {
-        BandKey { band: (n % 40) as u16, hash: n }
+    fn key(n: u64) -> u64 {
+        of_bucket(Lang::UND, BandKey { band: (n % 40) as u16, hash: n })
     }
 
     #[test]
@@ -122,12 +127,12 @@ mod tests {
         let mut filter = Filter::new(0);
         let count = LEAST as u64 * 3 / 2;
         let mut other = Filter::new(0);
-        (0..count).for_each(|n| filter.insert(Lang::UND, key(n)));
-        other.insert(Lang::UND, key(count));
+        (0..count).for_each(|n| filter.insert(key(n)));
+        other.insert(key(count));
         filter.join(other);
         assert_eq!(filter.keys() as u64, count + 1);
-        assert!((0..=count).all(|n| filter.contains(Lang::UND, key(n))));
-        let wrong = (2 * count..3 * count).filter(|&n| filter.contains(Lang::UND, key(n))).count();
+        assert!((0..=count).all(|n| filter.contains(key(n))));
+        let wrong = (2 * count..3 * count).filter(|&n| filter.contains(key(n))).count();
         assert!(wrong as u64 * 100 < count, "{wrong} of {count}");
     }
 }

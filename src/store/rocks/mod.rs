@@ -5,6 +5,7 @@
 
 mod filter;
 mod open;
+mod recent;
 mod sieve;
 mod upkeep;
 
@@ -15,14 +16,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, ReadOptions, WriteBatch};
 
 use crate::lsh::BandKey;
-use crate::model::Lang;
+use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::change::Change;
 use super::key::{self, BUCKET, Family};
-use super::overlay::{Laid, Overlay, Pending};
+use super::overlay::{Laid, Overlay};
+use super::pending::Pending;
 use super::postings::Postings;
-use super::rows::{Order, Page, Rows, Span, Visit};
-use super::{Committed, Store, StoreError};
+use super::record::Document;
+use super::rows::{Order, Page, Pages, Rows, Span, Visit, decode_own};
+use super::{Committed, Store, StoreError, value};
 
 pub use open::{Budget, RocksOptions};
 pub use upkeep::{Inspection, LanguageInspection, Rebanded};
@@ -47,6 +50,7 @@ struct Opened {
     place: String,
     postings: Postings,
     sieve: sieve::Sieve,
+    recent: recent::Recent,
     version: AtomicU64,
 }
 
@@ -90,8 +94,9 @@ impl Rocks {
         }
         let batch = self.batch(&pending, next)?;
         // Before it is written: a bucket must never be there without the filter knowing.
-        self.opened().sieve.insert(pending.buckets());
+        self.opened().sieve.insert(&pending);
         self.write(batch)?;
+        self.opened().recent.written(&pending);
         self.opened().version.fetch_add(1, Ordering::Relaxed);
         if self.opened().sieve.is_stale(self.opened()) {
             self.scan = sieve::Scan::start(self.reader());
@@ -104,8 +109,18 @@ impl Rocks {
         let mut batch = WriteBatch::with_capacity_bytes(pending.bytes);
         for (&language, bands) in &pending.bands {
             let family = opened.existing(Family::Bands(language))?;
-            for (key, there) in bands {
-                if *there { batch.put_cf(&family, key, []) } else { batch.delete_cf(&family, key) }
+            for (key, there) in bands.sorted() {
+                if there { batch.put_cf(&family, key, []) } else { batch.delete_cf(&family, key) }
+            }
+        }
+        for (&language, documents) in &pending.documents {
+            let family = opened.existing(Family::Documents(language))?;
+            for (&number, document) in documents {
+                let key = key::number(number);
+                match document {
+                    Some(document) => batch.put_cf(&family, key, value::encode_document(document)),
+                    None => batch.delete_cf(&family, key),
+                }
             }
         }
         for (&family, rows) in &pending.rows {
@@ -290,8 +305,33 @@ impl Rows for RocksReader {
         Ok(values)
     }
 
-    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
-        let mut pages = vec![Page::default(); keys.len()];
+    fn may_know(&self, id: &ArticleId) -> bool {
+        self.0.sieve.may_know(id)
+    }
+
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let (mut found, version) = self.0.recent.get(language, numbers);
+        let missing: Vec<usize> = (0..numbers.len()).filter(|&at| found[at].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        let keys: Vec<Vec<u8>> = missing.iter().map(|&at| key::number(numbers[at]).to_vec()).collect();
+        let values = self.get_many(Family::Documents(language), &keys)?;
+        for (&at, value) in missing.iter().zip(values) {
+            found[at] =
+                value.map(|value| decode_own(&self.0.place, language, numbers[at], &value)).transpose()?;
+        }
+        let read = missing.iter().filter_map(|&at| found[at].as_ref());
+        self.0.recent.keep(language, read, version);
+        Ok(found)
+    }
+
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        let mut pages = Pages::empty(keys.len());
         let Some(family) = self.0.family(Family::Bands(language)) else { return Ok(pages) };
         let mut order = self.0.sieve.perhaps(language, keys);
         if order.is_empty() {
@@ -302,21 +342,27 @@ impl Rows for RocksReader {
         let mut options = ReadOptions::default();
         options.set_prefix_same_as_start(true);
         let mut rows = self.0.db.raw_iterator_cf_opt(&family, options);
+        let (mut last, mut place) = (None, 0);
         for at in order {
-            let bucket = key::bucket(keys[at]);
-            rows.seek(bucket);
-            while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
-                if pages[at].numbers.len() == cap {
-                    pages[at].more = true;
-                    break;
+            if last.replace(keys[at]) != Some(keys[at]) {
+                let bucket = key::bucket(keys[at]);
+                let mut page = Page::default();
+                rows.seek(bucket);
+                while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
+                    if page.numbers.len() == cap {
+                        page.more = true;
+                        break;
+                    }
+                    let (_, number) = key::decode_posting(key).map_err(|error| {
+                        StoreError::damaged(&self.0.place, &Family::Bands(language).name(), &error)
+                    })?;
+                    page.numbers.push(number);
+                    rows.next();
                 }
-                let (_, number) = key::decode_posting(key).map_err(|error| {
-                    StoreError::damaged(&self.0.place, &Family::Bands(language).name(), &error)
-                })?;
-                pages[at].numbers.push(number);
-                rows.next();
+                rows.status().map_err(|error| self.0.failure(&error))?;
+                place = pages.add(page);
             }
-            rows.status().map_err(|error| self.0.failure(&error))?;
+            pages.set(at, place);
         }
         Ok(pages)
     }
@@ -355,7 +401,17 @@ impl Rows for Rocks {
     fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         self.reader.get_many(family, keys)
     }
-    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
-        self.reader.buckets(language, keys, cap)
+    fn may_know(&self, id: &ArticleId) -> bool {
+        self.reader.may_know(id)
+    }
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        self.reader.shared_documents(language, numbers)
+    }
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        self.reader.pages(language, keys, cap)
     }
 }

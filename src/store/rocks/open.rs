@@ -114,6 +114,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         place,
         postings: options.postings.clone(),
         sieve: super::sieve::Sieve::default(),
+        recent: super::recent::Recent::default(),
         version: 0.into(),
     })
 }

@@ -1,4 +1,4 @@
-//! The filter of a store's buckets: filled in the background when the store is opened, used once it is complete.
+//! The filter of a store's buckets and ids: filled in the background when the store is opened, used once it is complete.
 //!
 //! What is applied goes into it before it is written. So when the scan of what was there before has ended, nothing
 //! is missing. Only the one who applies starts a scan, so no batch can fall between the two.
@@ -10,11 +10,12 @@ use std::thread::JoinHandle;
 
 use rocksdb::properties;
 
-use super::filter::Filter;
+use super::filter::{Filter, of_bucket, of_id};
 use super::{Opened, RocksReader};
 use crate::lsh::BandKey;
-use crate::model::Lang;
+use crate::model::{ArticleId, Lang};
 use crate::store::key::{self, Family};
+use crate::store::pending::Pending;
 use crate::store::rows::{Order, Rows, Span};
 
 #[derive(Default)]
@@ -32,17 +33,32 @@ impl Sieve {
     pub(super) fn perhaps(&self, language: Lang, keys: &[BandKey]) -> Vec<usize> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let perhaps = |at: &usize| match &state.complete {
-            Some(filter) => filter.contains(language, keys[*at]),
+            Some(filter) => filter.contains(of_bucket(language, keys[*at])),
             None => true,
         };
         (0..keys.len()).filter(perhaps).collect()
     }
 
-    pub(super) fn insert(&self, postings: impl Iterator<Item = (Lang, BandKey)>) {
+    /// Whether an id may be known.
+    pub(super) fn may_know(&self, id: &ArticleId) -> bool {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let hash = of_id(id.as_str().as_bytes());
+        state.complete.as_ref().is_none_or(|filter| filter.contains(hash))
+    }
+
+    /// Takes note of what is about to be written.
+    pub(super) fn insert(&self, pending: &Pending) {
+        let buckets = pending
+            .bands
+            .iter()
+            .flat_map(|(&language, bands)| bands.buckets().map(move |key| of_bucket(language, key)));
+        let documents = pending.documents.values().flatten();
+        let ids =
+            documents.filter_map(|(_, document)| Some(of_id(document.as_ref()?.id.as_str().as_bytes())));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let State { complete, next } = &mut *state;
-        for (language, key) in postings {
-            complete.iter_mut().chain(next.iter_mut()).for_each(|filter| filter.insert(language, key));
+        for hash in buckets.chain(ids) {
+            complete.iter_mut().chain(next.iter_mut()).for_each(|filter| filter.insert(hash));
         }
     }
 
@@ -105,7 +121,7 @@ impl Drop for Scan {
     }
 }
 
-/// All buckets on disk and in memory; nothing if it was told to stop, or could not read.
+/// All buckets and ids on disk and in memory; nothing if it was told to stop, or could not read.
 fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
     let mut filter = Filter::new(reader.0.postings_estimate() / 4 * 5);
     for language in reader.languages() {
@@ -119,7 +135,7 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
                 return ControlFlow::Break(());
             }
             if last.replace(bucket) != Some(bucket) {
-                filter.insert(language, bucket);
+                filter.insert(of_bucket(language, bucket));
             }
             ControlFlow::Continue(())
         });
@@ -127,7 +143,19 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
             return None;
         }
     }
-    Some(filter)
+    let mut damaged = false;
+    let scanned = reader.scan(Family::Ids, &Span::all(), Order::Ascending, &mut |key, _| {
+        match key::decode_id(key) {
+            Ok((id, _)) => filter.insert(of_id(id.as_str().as_bytes())),
+            Err(_) => damaged = true,
+        }
+        if damaged || stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    (scanned.is_ok() && !damaged && !stop.load(Ordering::Relaxed)).then_some(filter)
 }
 
 impl Opened {

@@ -1,0 +1,214 @@
+//! Who takes the stream: samestory with its stores, and the indexes of its peers.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
+use samestory::config::{Config, Settings};
+use samestory::detect::{Batch, Engine, Incoming, Item, Prepared, Preparer};
+use samestory::event::Article;
+use samestory::model::{ArticleId, Cut, EventTime, Position};
+use samestory::store::{Ahead, Committed, Memory, Store};
+use txtfp::{
+    Canonicalizer, Fingerprinter, LshIndex, LshIndexBuilder, MinHashFingerprinter, MinHashSig,
+    ShingleTokenizer, WordTokenizer,
+};
+
+use crate::feed::Prepare;
+
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Similarity from which on peers call two texts alike: our own default.
+const THRESHOLD: f64 = 0.5;
+
+/// What came of a batch.
+#[derive(Clone, Copy, Default)]
+pub struct Taken {
+    /// Documents that articles were compared with; none where a peer does not say.
+    pub candidates: u64,
+    /// Articles that were called copies.
+    pub copies: u64,
+}
+
+/// Checks articles against all before them, and inserts them.
+pub trait Contender {
+    /// An article, fingerprinted.
+    type Ready: Clone + Send + 'static;
+    /// Fingerprints; runs on all cores.
+    fn prepare(&self) -> Prepare<Self::Ready>;
+    /// Checks and inserts, in order.
+    fn take(&mut self, batch: Vec<Self::Ready>) -> Outcome<Taken>;
+    /// Checks only, and says how many matched.
+    fn look_up(&self, article: &Self::Ready) -> Outcome<u64>;
+    /// Puts everything where it stays.
+    fn settle(&mut self) -> Outcome<()> {
+        Ok(())
+    }
+    /// Where it keeps what it knows, if not in memory.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// samestory, with one of its stores.
+pub struct Ours<S> {
+    engine: Engine,
+    preparer: Preparer,
+    store: S,
+    directory: Option<PathBuf>,
+}
+
+fn config() -> Outcome<Config> {
+    Ok(Config::try_from(Settings::default())?)
+}
+
+impl<S> Ours<S> {
+    fn new(config: Config, store: S, directory: Option<PathBuf>) -> Ours<S> {
+        Ours { engine: Engine::new(config.engine), preparer: Preparer::new(config.text), store, directory }
+    }
+}
+
+pub fn memory() -> Outcome<Ours<Memory>> {
+    let config = config()?;
+    let store = Memory::new(config.postings.clone(), Ahead::Itself);
+    Ok(Ours::new(config, store, None))
+}
+
+/// With the changelog for its log, as on the bus, or with a log of its own, as for files.
+#[cfg(feature = "disk")]
+pub fn rocks(directory: &Path, ahead: Ahead) -> Outcome<Ours<samestory::store::Rocks>> {
+    use samestory::store::{Budget, Rocks, RocksOptions};
+    let config = config()?;
+    let options = RocksOptions::new(config.postings.clone(), ahead, Budget::default());
+    let mut store = Rocks::open(directory, &options)?;
+    store.wait_for_filter();
+    Ok(Ours::new(config, store, Some(directory.to_owned())))
+}
+
+impl<S: Store> Contender for Ours<S> {
+    type Ready = Item;
+
+    fn prepare(&self) -> Prepare<Item> {
+        let preparer = self.preparer;
+        Arc::new(move |n, text| {
+            // Ten articles a second: a million come in 28 hours, and none expires.
+            let time = Some(EventTime::from_millis(1_772_000_000_000 + 100 * n as i64));
+            let article = Article {
+                id: ArticleId::new(&format!("site-{}/article-{n:08}", n % 7)).expect("short"),
+                body: text.to_owned(),
+                title: Some(text.chars().take(60).collect()),
+                url: Some(format!("https://site-{}.example/article-{n:08}", n % 7)),
+                host: None,
+                language: Some("en".to_owned()),
+                content_type: None,
+                published_at: time,
+                fetched_at: time,
+            };
+            let position = Position::Topic { topic: Cut::new("articles"), partition: 0, offset: n as i64 };
+            let incoming = match preparer.prepare(&article, &position) {
+                Ok(prepared) => Incoming::Article(Box::new(prepared)),
+                Err(letter) => Incoming::DeadLetter(letter),
+            };
+            Item { position, time, incoming }
+        })
+    }
+
+    fn take(&mut self, batch: Vec<Item>) -> Outcome<Taken> {
+        let batch = Batch { items: batch, ..Batch::default() };
+        let (plan, laid) = self.engine.plan_laid(&self.store, batch)?;
+        let copies = plan.outputs().filter(|output| is_copy(output)).count() as u64;
+        self.store.apply_laid(laid, &Committed::rehearsal())?;
+        Ok(Taken { candidates: plan.stats.candidates, copies })
+    }
+
+    fn look_up(&self, article: &Item) -> Outcome<u64> {
+        let Incoming::Article(article) = &article.incoming else { return Ok(0) };
+        Ok(self.engine.judge(&self.store, article as &Prepared, None)?.candidates)
+    }
+
+    fn settle(&mut self) -> Outcome<()> {
+        Ok(self.store.flush()?)
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+}
+
+fn is_copy(output: &samestory::detect::Output) -> bool {
+    use samestory::model::Verdict;
+    matches!(output, samestory::detect::Output::Tagged(tagged) if tagged.verdict != Verdict::Unique)
+}
+
+/// txtfp's MinHash and its index in memory.
+pub struct Txtfp {
+    index: LshIndex<128>,
+}
+
+impl Txtfp {
+    pub fn new() -> Outcome<Txtfp> {
+        Ok(Txtfp { index: LshIndexBuilder::for_threshold(THRESHOLD as f32, 128)?.build() })
+    }
+}
+
+impl Contender for Txtfp {
+    type Ready = (u64, MinHashSig<128>);
+
+    fn prepare(&self) -> Prepare<Self::Ready> {
+        let tokenizer = ShingleTokenizer { k: 3, inner: WordTokenizer };
+        let hasher = MinHashFingerprinter::<_, 128>::new(Canonicalizer::default(), tokenizer);
+        Arc::new(move |n, text| (n, hasher.fingerprint(text).expect("there is text")))
+    }
+
+    fn take(&mut self, batch: Vec<Self::Ready>) -> Outcome<Taken> {
+        let mut taken = Taken::default();
+        for (n, signature) in batch {
+            taken.copies +=
+                u64::from(!self.index.query_with_threshold(&signature, THRESHOLD as f32).is_empty());
+            self.index.insert(n, signature);
+        }
+        Ok(taken)
+    }
+
+    fn look_up(&self, (_, signature): &Self::Ready) -> Outcome<u64> {
+        Ok(self.index.query_with_threshold(signature, THRESHOLD as f32).len() as u64)
+    }
+}
+
+/// gaoya's MinHash and its index in memory, cut as txtfp's.
+pub struct Gaoya {
+    index: MinHashIndex<u32, u64>,
+}
+
+impl Gaoya {
+    pub fn new() -> Outcome<Gaoya> {
+        let (bands, rows) = samestory::lsh::for_threshold(THRESHOLD, 128).ok_or("no banding")?;
+        Ok(Gaoya { index: MinHashIndex::new(bands, rows, THRESHOLD) })
+    }
+}
+
+impl Contender for Gaoya {
+    type Ready = (u64, Vec<u32>);
+
+    fn prepare(&self) -> Prepare<Self::Ready> {
+        let hasher = MinHasher32::new(128);
+        Arc::new(move |n, text| {
+            let words: Vec<&str> = gaoya::text::whitespace_split(text).collect();
+            (n, hasher.create_signature(words.windows(3)))
+        })
+    }
+
+    fn take(&mut self, batch: Vec<Self::Ready>) -> Outcome<Taken> {
+        let mut taken = Taken::default();
+        for (n, signature) in batch {
+            taken.copies += u64::from(!self.index.query_owned_return_similarity(&signature).is_empty());
+            self.index.insert(n, signature);
+        }
+        Ok(taken)
+    }
+
+    fn look_up(&self, (_, signature): &Self::Ready) -> Outcome<u64> {
+        Ok(self.index.query_owned_return_similarity(signature).len() as u64)
+    }
+}

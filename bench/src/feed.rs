@@ -1,0 +1,58 @@
+//! Articles made and fingerprinted on all cores, given out in order: as the program reads its files.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use crate::stream::Stream;
+
+/// Articles that travel together.
+const CHUNK: u64 = 125;
+/// Chunks that wait for each worker's verdicts.
+const AHEAD: usize = 4;
+
+/// Prepares article n with its text.
+pub type Prepare<R> = Arc<dyn Fn(u64, &str) -> R + Send + Sync>;
+
+/// Articles in order, from some number on.
+pub struct Feed<R> {
+    workers: Vec<Receiver<Vec<R>>>,
+    turn: usize,
+}
+
+impl<R: Send + 'static> Feed<R> {
+    /// Articles `from..to`. The threads end when all is taken, or when this is dropped.
+    pub fn start(stream: &Arc<Stream>, prepare: &Prepare<R>, from: u64, to: u64) -> Feed<R> {
+        let threads = thread::available_parallelism().map_or(1, usize::from) as u64;
+        let workers = (0..threads).map(|worker| {
+            let (results, from_worker) = sync_channel(AHEAD);
+            let (stream, prepare) = (Arc::clone(stream), Arc::clone(prepare));
+            thread::spawn(move || {
+                let mut text = String::new();
+                for first in (from + worker * CHUNK..to).step_by((threads * CHUNK) as usize) {
+                    let prepare_one = |n| {
+                        stream.write(n, &mut text);
+                        prepare(n, &text)
+                    };
+                    let chunk = (first..to.min(first + CHUNK)).map(prepare_one).collect();
+                    if results.send(chunk).is_err() {
+                        return;
+                    }
+                }
+            });
+            from_worker
+        });
+        Feed { workers: workers.collect(), turn: 0 }
+    }
+
+    /// The next articles, about so many; none when all are taken.
+    pub fn take(&mut self, count: usize) -> Vec<R> {
+        let mut taken = Vec::with_capacity(count);
+        while taken.len() < count {
+            let Ok(chunk) = self.workers[self.turn].recv() else { break };
+            self.turn = (self.turn + 1) % self.workers.len();
+            taken.extend(chunk);
+        }
+        taken
+    }
+}
