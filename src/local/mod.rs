@@ -38,7 +38,7 @@ pub use records::Format;
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
 pub use stage::Reading;
-pub use summary::{Counts, Summary};
+pub use summary::{Counts, Summary, thousands};
 
 /// Verdicts that are made safe together. Syncing a file takes milliseconds, a verdict tens of microseconds.
 const TOGETHER: usize = 1024;
