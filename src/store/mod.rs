@@ -39,7 +39,7 @@ pub use record::{
 #[cfg(feature = "rocksdb")]
 pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader};
 pub use rows::{Order, Page, Rows, Span, Visit};
-pub use verify::{Verification, verify};
+pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};
 pub use view::{Row, View};
 
 /// State that can be changed.
