@@ -1,6 +1,7 @@
 //! The command line: what can be said, and one function per subcommand.
 
 mod bands;
+mod bar;
 mod compare;
 mod eval;
 mod file;
@@ -9,6 +10,7 @@ mod input;
 mod languages;
 mod paint;
 mod progress;
+mod state;
 
 use std::io;
 use std::path::PathBuf;
@@ -30,10 +32,11 @@ Examples:
   samestory bands --threshold 0.7 --recall 0.99  what a threshold costs
   samestory eval labelled.ndjson                 how good the verdicts are
   samestory languages                            every language and how it is cut
+  samestory state inspect state/                 what a state directory holds
 
 Exit codes:
   0  done
-  1  an input could not be read or is not text
+  1  an input could not be read or is not text, or a state is not whole
   2  the command line or the settings are wrong";
 
 /// Recognises articles whose text has been seen before.
@@ -75,6 +78,8 @@ enum Command {
     Eval(eval::Args),
     /// Look for the threshold that fits a language, on labelled articles
     Tune(eval::TuneArgs),
+    /// Look after a state directory: inspect, verify, compact, export, rebuild
+    State(state::Args),
     /// List the languages and how their text is cut
     Languages(languages::Args),
     /// Write a completion script for a shell to standard output
@@ -116,6 +121,8 @@ pub(crate) enum Failure {
     Labelled(#[from] LabelledError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    State(#[from] state::StateError),
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -131,7 +138,9 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     #[cfg(not(feature = "rocksdb"))]
-    #[error("--state needs RocksDB, which this program was built without; build it with default features")]
+    #[error(
+        "state directories need RocksDB, which this program was built without; build it with default features"
+    )]
     NoState,
 }
 
@@ -148,6 +157,7 @@ impl Failure {
             | Failure::Run(_)
             | Failure::Labelled(_)
             | Failure::Store(_)
+            | Failure::State(_)
             | Failure::Save { .. }
             | Failure::Page { .. } => 1,
         }
@@ -173,6 +183,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Bands(args) => bands::run(&args, &config),
         Command::Eval(args) => eval::run(&args, &config),
         Command::Tune(args) => eval::tune(&args, &config),
+        Command::State(args) => state::run(&args, &config),
         Command::Languages(args) => languages::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

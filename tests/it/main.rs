@@ -46,6 +46,9 @@ mod quality;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;
+// `samestory state …`: on states sound, damaged, in use, unfinished, foreign, or none.
+#[cfg(feature = "rocksdb")]
+mod state_commands;
 // What several modules need: where the shared articles are.
 mod support;
 // Random texts of every script, and the demo's articles.
