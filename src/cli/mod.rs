@@ -123,6 +123,8 @@ pub(crate) enum Failure {
     Store(#[from] StoreError),
     #[error(transparent)]
     State(#[from] state::StateError),
+    #[error("standard input is one text, and two are compared: name a file for the other")]
+    OneInput,
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -148,7 +150,7 @@ impl Failure {
     /// As documented in the help.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::UnknownLanguage(_) => 2,
+            Failure::Config(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             Failure::Input(_)

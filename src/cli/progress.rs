@@ -1,6 +1,6 @@
 //! What `samestory file` says on standard error: a bar on a terminal, records that could not be read, a summary.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use samestory::event::{DeadLetter, Reason};
@@ -42,13 +42,7 @@ impl Progress {
         self.bar.say(text);
     }
 
-    pub(super) fn finish(
-        &mut self,
-        summary: &Summary,
-        took: Duration,
-        output: Option<&Path>,
-        page: Option<&Path>,
-    ) {
+    pub(super) fn finish(&mut self, summary: &Summary, took: Duration, files: &[(&str, &Option<PathBuf>)]) {
         self.bar.clear();
         if self.quiet {
             return;
@@ -69,11 +63,10 @@ impl Progress {
             thousands(articles),
             thousands((articles as f64 / seconds.max(0.001)) as u64)
         );
-        if let Some(path) = output {
-            text += &format!("verdicts  {}\n", path.display());
-        }
-        if let Some(path) = page {
-            text += &format!("report    {}\n", path.display());
+        for (what, path) in files {
+            if let Some(path) = path {
+                text += &format!("{what:<9} {}\n", path.display());
+            }
         }
         self.bar.print(&text);
     }

@@ -7,6 +7,8 @@ mod architecture;
 mod cli;
 // The compatibility functions beside the crate they must equal.
 mod compat;
+// `samestory file --dead-letters`: what cannot be judged is kept.
+mod dead_letters;
 // The demo articles get the verdicts that the demo promises.
 mod demo;
 // An engine with its state, for the tests of verdicts.
@@ -53,5 +55,8 @@ mod state_commands;
 mod support;
 // Random texts of every script, and the demo's articles.
 mod texts;
+// A file run in trouble: no space, no place to write, Ctrl-C.
+#[cfg(feature = "rocksdb")]
+mod trouble;
 // Every rule of a verdict by itself.
 mod verdicts;

@@ -51,6 +51,10 @@ pub struct Verifying {
 
 /// Who is told how far it has come.
 type Watch<'a> = dyn FnMut(Verifying) + 'a;
+/// Who is shown the rows of a document.
+type EachRow<'a> = dyn FnMut(Family, &[u8], &[u8]) + 'a;
+/// By row, what its value should be and what it is.
+type Compared = BTreeMap<(Family, Vec<u8>), [Option<Vec<u8>>; 2]>;
 
 /// Rows between two reports.
 const STEP: u64 = 1 << 14;
@@ -141,8 +145,7 @@ fn name<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<S
     let parts: BTreeMap<Family, &Difference> =
         differences.iter().map(|difference| (difference.family, difference)).collect();
     let concerned = |family: Family, key: &[u8]| parts.get(&family).is_some_and(|part| part.holds(key));
-    // By row, what its value should be and what it is.
-    let mut rows: BTreeMap<(Family, Vec<u8>), [Option<Vec<u8>>; 2]> = BTreeMap::new();
+    let mut rows = Compared::new();
     for language in store.languages() {
         if parts.keys().all(|family| matches!(family, Family::Bands(other) if *other != language)) {
             continue;
@@ -245,7 +248,7 @@ fn read(family: Family, key: &[u8], value: &[u8]) -> Result<Meaning, DecodeError
 }
 
 /// Every row that follows from a document.
-fn each_row<V: View + ?Sized>(store: &V, document: &Document, visit: &mut dyn FnMut(Family, &[u8], &[u8])) {
+fn each_row<V: View + ?Sized>(store: &V, document: &Document, visit: &mut EachRow<'_>) {
     for ((family, key), value) in document_rows(document) {
         if !matches!(family, Family::Documents(_)) {
             visit(family, &key, &value);
