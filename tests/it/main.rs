@@ -3,6 +3,8 @@
 
 // Who may import whom, read off the source files.
 mod architecture;
+// Which earlier documents are looked at, counted.
+mod candidates;
 // The program as it is run.
 mod cli;
 // The compatibility functions beside the crate they must equal.

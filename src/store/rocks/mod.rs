@@ -7,6 +7,8 @@ mod existing;
 mod filter;
 mod open;
 mod sieve;
+#[cfg(test)]
+mod stale_tests;
 mod upkeep;
 
 use std::path::Path;
