@@ -19,7 +19,7 @@ use super::{Failure, Format};
 pub(super) struct Args {
     /// The older text; - for standard input
     a: PathBuf,
-    /// The newer text
+    /// The newer text; - for standard input, if the older is a file
     b: PathBuf,
     #[command(flatten)]
     reading: Reading,
@@ -41,6 +41,9 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    if [&args.a, &args.b].iter().all(|name| name.as_os_str() == "-") {
+        return Err(Failure::OneInput);
+    }
     let (a, b) = (args.reading.read(&args.a, config)?, args.reading.read(&args.b, config)?);
     let hash = config_hash(&config.text);
     let language = language::row(b.text.language.lang);

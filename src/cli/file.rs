@@ -23,9 +23,12 @@ Examples:
   samestory file *.csv.gz --field body=story_text --field id=nid --only unique
   zcat dump.json.gz | samestory file - --no-article | head
   samestory file march/*.ndjson --state state/ --output tagged.ndjson   # interrupted? run it again
+  samestory file crawl.ndjson --dead-letters dead.ndjson > tagged.ndjson && jq -r .original dead.ndjson
 
 Each article is written as one JSON object per line: its verdict, what it is a copy of, its cluster, and the
-article as it came. What cannot be read is named on standard error with file and line, counted, and passed over.
+article as it came. What cannot be read is named on standard error with file and line, counted, and passed over;
+--dead-letters keeps all of it, a JSON object per line: file, line, reason, message, and original, the line as it stands
+(original_hex, in hexadecimal digits, where that is no text).
 
 Articles need an id and a body. Usual names are understood (id, _id, guid …; body, text, content …; lang, language;
 title, headline; published_at, date; url, link); --field names others: id, body, title, url, host, language,
@@ -42,6 +45,9 @@ pub(super) struct Args {
     /// Write tagged articles to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write what cannot be judged to this file: where, why, and the line as it stands
+    #[arg(long, value_name = "FILE")]
+    dead_letters: Option<PathBuf>,
     /// Write a page that shows what was matched, side by side, most doubtful first
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -155,7 +161,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             .write(path, &summary, &job.reading, &config.text)
             .map_err(|error| page_failure(path, error))?;
     }
-    progress.finish(&summary, start.elapsed(), args.output.as_deref(), args.html.as_deref());
+    let files = [("verdicts", &args.output), ("dead", &args.dead_letters), ("report", &args.html)];
+    progress.finish(&summary, start.elapsed(), &files);
     Ok(())
 }
 
@@ -206,6 +213,7 @@ fn job(args: &Args, config: &Config) -> Job {
         only: only.collect(),
         article: !args.no_article,
         output: args.output.clone(),
+        dead_letters: args.dead_letters.clone(),
         resume: args.state.is_some(),
     }
 }

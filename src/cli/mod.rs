@@ -1,6 +1,7 @@
 //! The command line: what can be said, and one function per subcommand.
 
 mod bands;
+mod bar;
 mod compare;
 mod eval;
 mod file;
@@ -19,6 +20,7 @@ mod produce;
 mod progress;
 #[cfg(feature = "kafka")]
 mod run;
+mod state;
 #[cfg(feature = "kafka")]
 mod topics;
 
@@ -42,6 +44,7 @@ Examples:
   samestory bands --threshold 0.7 --recall 0.99  what a threshold costs
   samestory eval labelled.ndjson                 how good the verdicts are
   samestory languages                            every language and how it is cut
+  samestory state inspect state/                 what a state directory holds
 
 On a Kafka bus:
   samestory probe articles.raw                   what is on a topic, before anything is set up
@@ -49,7 +52,7 @@ On a Kafka bus:
 
 Exit codes:
   0  done
-  1  an input could not be read or is not text
+  1  an input could not be read or is not text, or a state is not whole
   2  the command line or the settings are wrong";
 
 /// Recognises articles whose text has been seen before.
@@ -106,6 +109,8 @@ enum Command {
     Eval(eval::Args),
     /// Look for the threshold that fits a language, on labelled articles
     Tune(eval::TuneArgs),
+    /// Look after a state directory: inspect, verify, compact, export, rebuild
+    State(state::Args),
     /// List the languages and how their text is cut
     Languages(languages::Args),
     /// Write a completion script for a shell to standard output
@@ -147,6 +152,10 @@ pub(crate) enum Failure {
     Labelled(#[from] LabelledError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    State(#[from] state::StateError),
+    #[error("standard input is one text, and two are compared: name a file for the other")]
+    OneInput,
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -174,7 +183,9 @@ pub(crate) enum Failure {
     #[error("Kafka: {0}")]
     Client(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
-    #[error("--state needs RocksDB, which this program was built without; build it with default features")]
+    #[error(
+        "state directories need RocksDB, which this program was built without; build it with default features"
+    )]
     NoState,
 }
 
@@ -182,7 +193,7 @@ impl Failure {
     /// As documented in the help.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::UnknownLanguage(_) => 2,
+            Failure::Config(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "kafka")]
@@ -193,6 +204,7 @@ impl Failure {
             | Failure::Run(_)
             | Failure::Labelled(_)
             | Failure::Store(_)
+            | Failure::State(_)
             | Failure::Save { .. }
             | Failure::Page { .. } => 1,
         }
@@ -228,6 +240,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Bands(args) => bands::run(&args, &config),
         Command::Eval(args) => eval::run(&args, &config),
         Command::Tune(args) => eval::tune(&args, &config),
+        Command::State(args) => state::run(&args, &config),
         Command::Languages(args) => languages::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,89 +1,49 @@
 //! What `samestory file` says on standard error: a bar on a terminal, records that could not be read, a summary.
 
-use std::io::{IsTerminal, Write, stderr};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use samestory::event::{DeadLetter, Reason};
-use samestory::local::{Counts, Summary, Watch, letter_line};
+use samestory::local::{Counts, Summary, Watch, letter_line, thousands};
 use samestory::model::Lang;
 use samestory::text::language;
 
+use super::bar::Bar;
 use super::paint::printable;
 
 /// Dead letters that are named; more are counted.
 const NAMED: u64 = 20;
-/// Time between two drawings of the bar.
-const BETWEEN: Duration = Duration::from_millis(100);
-const WIDTH: usize = 24;
 
 pub(super) struct Progress {
     quiet: bool,
-    bar: bool,
+    bar: Bar,
     /// Bytes of all inputs, if they have an end that is known.
     total: Option<u64>,
     start: Instant,
-    drawn: Option<Instant>,
     named: u64,
 }
 
 impl Progress {
     pub(super) fn new(total: Option<u64>, quiet: bool) -> Progress {
-        let bar = !quiet && stderr().is_terminal();
-        Progress { quiet, bar, total, start: Instant::now(), drawn: None, named: 0 }
-    }
-
-    /// Standard error may be closed; that is no reason to stop.
-    fn print(&self, text: &str) {
-        let _gone = stderr().write_all(text.as_bytes());
+        Progress { quiet, bar: Bar::new(quiet), total, start: Instant::now(), named: 0 }
     }
 
     /// Takes the bar away.
     pub(super) fn clear(&mut self) {
-        if self.drawn.take().is_some() {
-            self.print("\r\x1b[K");
-        }
+        self.bar.clear();
     }
 
     pub(super) fn note(&mut self, text: &str) {
-        self.clear();
-        self.print(&format!("samestory: {}\n", printable(text)));
+        self.bar.line(&format!("samestory: {}", printable(text)));
     }
 
     /// What takes a moment, in place of the bar.
     pub(super) fn say(&mut self, text: &str) {
-        if self.bar {
-            self.print(&format!("\r\x1b[K{text} …"));
-            self.drawn = Some(Instant::now());
-        }
+        self.bar.say(text);
     }
 
-    fn draw(&mut self, summary: &Summary, bytes: u64) {
-        let articles = summary.total().articles();
-        let rate = articles as f64 / self.start.elapsed().as_secs_f64().max(0.001);
-        let counts = format!("{} articles  {}/s", thousands(articles), thousands(rate as u64));
-        let line = match self.total.filter(|&total| total > 0) {
-            Some(total) => {
-                let share = (bytes as f64 / total as f64).min(1.0);
-                let eighths = (share * WIDTH as f64 * 8.0) as usize;
-                let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-                let filled = format!("{}{part}", "█".repeat(eighths / 8));
-                format!("{:3.0} % {filled:<WIDTH$}  {counts}", share * 100.0)
-            }
-            None => counts,
-        };
-        self.print(&format!("\r\x1b[K{line}"));
-        self.drawn = Some(Instant::now());
-    }
-
-    pub(super) fn finish(
-        &mut self,
-        summary: &Summary,
-        took: Duration,
-        output: Option<&Path>,
-        page: Option<&Path>,
-    ) {
-        self.clear();
+    pub(super) fn finish(&mut self, summary: &Summary, took: Duration, files: &[(&str, &Option<PathBuf>)]) {
+        self.bar.clear();
         if self.quiet {
             return;
         }
@@ -103,13 +63,12 @@ impl Progress {
             thousands(articles),
             thousands((articles as f64 / seconds.max(0.001)) as u64)
         );
-        if let Some(path) = output {
-            text += &format!("verdicts  {}\n", path.display());
+        for (what, path) in files {
+            if let Some(path) = path {
+                text += &format!("{what:<9} {}\n", path.display());
+            }
         }
-        if let Some(path) = page {
-            text += &format!("report    {}\n", path.display());
-        }
-        self.print(&text);
+        self.bar.print(&text);
     }
 }
 
@@ -122,9 +81,13 @@ impl Watch for Progress {
     }
 
     fn batch(&mut self, so_far: &Summary, bytes: u64) {
-        if self.bar && self.drawn.is_none_or(|drawn| drawn.elapsed() >= BETWEEN) {
-            self.draw(so_far, bytes);
-        }
+        let total = self.total.filter(|&total| total > 0);
+        let share = total.map(|total| bytes as f64 / total as f64);
+        self.bar.draw(share, || {
+            let articles = so_far.total().articles();
+            let rate = articles as f64 / self.start.elapsed().as_secs_f64().max(0.001);
+            format!("{} articles  {}/s", thousands(articles), thousands(rate as u64))
+        });
     }
 }
 
@@ -194,17 +157,4 @@ fn remarks(summary: &Summary) -> Vec<String> {
         lines.push(format!("{} flagged for review", thousands(review)));
     }
     lines
-}
-
-/// 12345678 → 12,345,678
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

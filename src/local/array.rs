@@ -72,7 +72,7 @@ impl Array {
             if std::mem::take(&mut self.open) {
                 let refusal =
                     Refusal::new(Reason::Undecodable, "the array is not closed: the rest is missing");
-                return Ok(Some(Record { line: self.line, content: Err(refusal) }));
+                return Ok(Some(Record { line: self.line, content: Err(refusal), original: None }));
             }
             return Ok(None);
         }
@@ -95,7 +95,7 @@ impl Array {
             self.line += memchr::memchr_iter(b'\n', &part[..used]).count() as u64;
             self.bytes.consume(used);
             if end.is_some() || used == 0 {
-                return Ok(Some(Record { line, content: record.take() }));
+                return Ok(Some(Record { line, content: record.take(), original: None }));
             }
         }
     }

@@ -34,7 +34,7 @@ impl Lines {
                 line.truncate(line.trim_ascii_end().len());
             }
             if !matches!(&content, Ok(line) if line.is_empty()) {
-                return Ok(Some(Record { line: self.line, content }));
+                return Ok(Some(Record { line: self.line, content, original: None }));
             }
             if over {
                 return Ok(None);

@@ -14,12 +14,13 @@ mod source;
 mod stage;
 mod summary;
 mod table;
+mod written;
 mod zst;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -31,14 +32,14 @@ use crate::store::{Change, Committed, Input, InputName, Laid, Progress, Store, S
 
 use report::Report;
 use resume::Identity;
-use sink::Sink;
 use stage::{Ready, ReadyItem, Stage, Start};
+use written::Written;
 
 pub use records::Format;
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
 pub use stage::{Reading, each_record};
-pub use summary::{Counts, Summary};
+pub use summary::{Counts, Summary, thousands};
 
 /// Verdicts that are made safe together. Syncing a file takes milliseconds, a verdict tens of microseconds.
 const TOGETHER: usize = 1024;
@@ -58,6 +59,8 @@ pub struct Job {
     pub article: bool,
     /// Write to this file, else to standard output.
     pub output: Option<PathBuf>,
+    /// Write what cannot be judged to this file, with the reason.
+    pub dead_letters: Option<PathBuf>,
     /// The state outlives the run: remember how far it came, and go on from there.
     pub resume: bool,
 }
@@ -126,6 +129,9 @@ pub enum RunError {
     /// The first record that cannot be judged, where that ends the run.
     #[error("{}", letter_line(.0))]
     Strict(Box<DeadLetter>),
+    /// What was read of standard input the first time is gone.
+    #[error("- is named twice; standard input can be read once")]
+    Pipes,
     /// One file cannot be continued in two places.
     #[error("{0} is named twice; with --state each file is read once")]
     Twice(String),
@@ -158,9 +164,12 @@ pub fn run(
     for source in &job.reading.sources {
         source.check()?;
     }
+    if job.reading.sources.iter().filter(|source| matches!(source, Source::Pipe)).count() > 1 {
+        return Err(RunError::Pipes);
+    }
     let before = state.progress()?;
     let files = identify(job, &before)?;
-    let (sink, sink_name) = open_sink(job, &before)?;
+    let (sink, letters) = written::open(job, &before)?;
     let starts = files.iter().enumerate();
     let starts =
         starts.map(|(source, file)| Start { source, skip: file.as_ref().map_or(0, |file| file.judged) });
@@ -173,7 +182,7 @@ pub fn run(
         report,
         files,
         sink,
-        sink_name,
+        letters,
         summary: Summary { judged_before, ..Summary::default() },
         bytes: Arc::new(AtomicU64::new(0)),
     };
@@ -210,42 +219,14 @@ fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunEr
     Ok(files)
 }
 
-fn open_sink(job: &Job, before: &Progress) -> Result<(Sink, Option<InputName>), SinkError> {
-    let Some(path) = &job.output else { return Ok((Sink::Stdout, None)) };
-    if job.reading.sources.iter().any(|source| matches!(source, Source::File(file) if same(file, path))) {
-        return Err(SinkError::Input { path: path.clone() });
-    }
-    if !job.resume {
-        return Ok((Sink::create(path)?, None));
-    }
-    let failed = |error| SinkError::File { path: path.clone(), error };
-    let known = |name: &InputName| before.inputs.get(name).map_or(0, |output| output.next);
-    // A file that is not there has no absolute path yet; if the state knows it all the same, it is too short.
-    if let (Err(_), Some(parent)) = (path.canonicalize(), path.parent()) {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let place = parent.canonicalize().map_err(failed)?.join(path.file_name().unwrap_or_default());
-        let expected = known(&InputName::new(&format!("output:{}", place.display())));
-        if expected > 0 {
-            return Err(SinkError::Shortened { path: path.clone(), expected, found: 0 });
-        }
-        drop(Sink::create(path)?);
-    }
-    let name = resume::output_name(path).map_err(failed)?;
-    Ok((Sink::resume(path, known(&name))?, Some(name)))
-}
-
-fn same(a: &Path, b: &Path) -> bool {
-    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
 struct Run<'a, S> {
     job: &'a Job,
     engine: &'a Engine,
     state: &'a mut S,
     report: Option<&'a mut Report>,
     files: Vec<Option<Identity>>,
-    sink: Sink,
-    sink_name: Option<InputName>,
+    sink: Written,
+    letters: Option<Written>,
     summary: Summary,
     bytes: Arc<AtomicU64>,
 }
@@ -270,11 +251,11 @@ impl<S: Store> Run<'_, S> {
     /// Plans, writes, makes safe, applies: one batch.
     fn judge(&mut self, ready: Vec<Ready>, watch: &mut dyn Watch) -> Result<(), RunError> {
         let mut batch = Batch::default();
-        let mut articles = Vec::new();
+        let (mut articles, mut originals) = (Vec::new(), Vec::new());
         let mut end = None;
         'all: for Ready { source, items, next, failure } in ready {
             let remaining = items.len() as u64;
-            for (at, ReadyItem { item, raw, named }) in items.into_iter().enumerate() {
+            for (at, ReadyItem { item, raw, named, original }) in items.into_iter().enumerate() {
                 if let (true, Incoming::DeadLetter(letter)) = (self.job.strict, &item.incoming) {
                     end = Some(RunError::Strict(Box::new(letter.clone())));
                     let judged = next - remaining + at as u64;
@@ -285,6 +266,7 @@ impl<S: Store> Run<'_, S> {
                 self.summary.deletes += u64::from(matches!(item.incoming, Incoming::Delete(_)));
                 batch.items.push(item);
                 articles.push(raw);
+                originals.push(original);
             }
             batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(next)));
             if failure.is_some() {
@@ -298,8 +280,8 @@ impl<S: Store> Run<'_, S> {
         for language in languages {
             self.state.ensure_language(language)?;
         }
-        let mut lines = Vec::new();
-        for (decided, article) in plan.decided.iter().zip(&articles) {
+        let (mut lines, mut letters) = (Vec::new(), Vec::new());
+        for ((decided, article), original) in plan.decided.iter().zip(&articles).zip(&originals) {
             for output in &decided.outputs {
                 match output {
                     Output::Tagged(tagged) => {
@@ -313,15 +295,19 @@ impl<S: Store> Run<'_, S> {
                     Output::DeadLetter(letter) => {
                         *self.summary.dead_letters.entry(letter.reason).or_default() += 1;
                         watch.dead_letter(letter);
+                        json::write_dead_letter(letter, original.as_deref(), &mut letters);
                     }
                     // A file says what each article was when it came, and does not take it back.
                     Output::Null { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
                 }
             }
         }
-        self.sink.write(&lines)?;
-        if let Some(name) = &self.sink_name {
-            let length = self.sink.settle()?;
+        if let Some((name, length)) = self.sink.add(&lines)? {
+            remember(&mut plan, &mut laid, name, length);
+        }
+        if let Some(written) = self.letters.as_mut().filter(|_| !letters.is_empty())
+            && let Some((name, length)) = written.add(&letters)?
+        {
             remember(&mut plan, &mut laid, name, length);
         }
         self.state.apply_laid(laid, &Committed::attest_output())?;

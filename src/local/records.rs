@@ -30,6 +30,8 @@ pub(super) struct Record {
     /// Where it starts, counted from 1.
     pub(super) line: u64,
     pub(super) content: Result<Vec<u8>, Refusal>,
+    /// As it stands in the file, where that is not the content.
+    pub(super) original: Option<Vec<u8>>,
 }
 
 /// The records of one input.

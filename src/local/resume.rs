@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `file:` + absolute path | records judged | `begins <n> <hash>`: XXH3 of the file's first n bytes, at most 4096 |
 //! | `output:` + absolute path | bytes written | – |
+//! | `dead-letters:` + absolute path | bytes written | – |
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -63,7 +64,7 @@ fn beginning(path: &Path, length: u64) -> io::Result<Cut<4096>> {
     Ok(Cut::new(&format!("begins {} {:016x}", start.len(), xxh3_64(&start))))
 }
 
-/// The name that an output file is remembered under. It must exist.
-pub(super) fn output_name(path: &Path) -> io::Result<InputName> {
-    Ok(InputName::new(&format!("output:{}", path.canonicalize()?.display())))
+/// The name that a file which is written is remembered under. It must exist.
+pub(super) fn written_name(kind: &str, path: &Path) -> io::Result<InputName> {
+    Ok(InputName::new(&format!("{kind}:{}", path.canonicalize()?.display())))
 }

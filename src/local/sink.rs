@@ -25,6 +25,12 @@ pub enum SinkError {
         /// Which file.
         path: PathBuf,
     },
+    /// Two kinds of lines would stand in one file.
+    #[error("{} is the output; choose another file for dead letters", path.display())]
+    Output {
+        /// Which file.
+        path: PathBuf,
+    },
     /// What was written before is gone, so it cannot be continued.
     #[error(
         "{} has {found} bytes, but the state knows of {expected} written there; put it back, or choose another --output and --state",

@@ -73,6 +73,8 @@ pub(super) struct ReadyItem {
     pub(super) raw: Option<Box<RawValue>>,
     /// It had no id of its own.
     pub(super) named: bool,
+    /// What stands in the file, of a record that cannot be judged.
+    pub(super) original: Option<Vec<u8>>,
 }
 
 /// Where results come out.
@@ -220,28 +222,40 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
         let position = Position::File { file: file.clone(), line: record.line };
         let by_line = || chunk.name_by_line.then(|| format!("{name}:{}", record.line));
         let named = std::cell::Cell::new(false);
-        let (incoming, raw) =
-            match decode(record.content, &reading.fields, || by_line().inspect(|_| named.set(true))) {
-                Ok((Event::Article(article), raw)) => match preparer.prepare(&article, &position) {
-                    Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
-                    Err(letter) => (Incoming::DeadLetter(letter), None),
-                },
-                Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
-                Err(Refusal { reason, message }) => {
-                    (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
-                }
-            };
-        ReadyItem { item: Item { position, time: None, incoming }, raw, named: named.get() }
+        let dead = |refusal: Refusal| {
+            let Refusal { reason, message } = refusal;
+            Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message })
+        };
+        let name = || by_line().inspect(|_| named.set(true));
+        let (incoming, raw, original) = match record.content {
+            Err(refusal) => (dead(refusal), None, record.original),
+            Ok(bytes) => {
+                let (incoming, raw) = match decode(&bytes, &reading.fields, name) {
+                    Ok((Event::Article(article), raw)) => match preparer.prepare(&article, &position) {
+                        Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
+                        Err(letter) => (Incoming::DeadLetter(letter), None),
+                    },
+                    Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
+                    Err(refusal) => (dead(refusal), None),
+                };
+                let original = match incoming {
+                    Incoming::DeadLetter(_) => record.original.or(Some(bytes)),
+                    _ => None,
+                };
+                (incoming, raw, original)
+            }
+        };
+        ReadyItem { item: Item { position, time: None, incoming }, raw, named: named.get(), original }
     });
     Ready { source: chunk.source, items: items.collect(), next: chunk.next, failure: chunk.failure }
 }
 
 fn decode(
-    content: Result<Vec<u8>, Refusal>,
+    bytes: &[u8],
     fields: &Fields,
     name: impl Fn() -> Option<String>,
 ) -> Result<(Event, Box<RawValue>), Refusal> {
-    let bytes = json::one_line(content?);
+    let bytes = json::one_line(bytes);
     let record = json::Record::parse(&bytes)?;
     let event = json::decode(&record, fields, name)?;
     Ok((event, record.raw().to_owned()))

@@ -74,3 +74,27 @@ impl Summary {
         self.dead_letters.values().sum()
     }
 }
+
+/// A number as people read it: 12345678 → 12,345,678.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousands;
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        let numbers = [0, 999, 1000, 12_345_678].map(thousands);
+        assert_eq!(numbers, ["0", "999", "1,000", "12,345,678"]);
+    }
+}

@@ -22,6 +22,8 @@ pub(super) struct Table {
     /// The values of a row, one after the other, and where each ends.
     values: Vec<u8>,
     ends: Vec<usize>,
+    /// The row as it stands, as far as the limit allows.
+    raw: Vec<u8>,
 }
 
 /// More columns than anyone has.
@@ -32,7 +34,8 @@ impl Table {
     pub(super) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<Table> {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (values, ends) = (vec![0; 4096], vec![0; 64]);
-        let mut table = Table { bytes, columns: Vec::new(), reader, line: 1, limit, values, ends };
+        let mut table =
+            Table { bytes, columns: Vec::new(), reader, line: 1, limit, values, ends, raw: Vec::new() };
         if let Some((_, Ok(count))) = table.row()? {
             let header = (0..count).map(|at| String::from_utf8_lossy(table.value(at)).trim().to_owned());
             table.columns = header.collect();
@@ -43,7 +46,9 @@ impl Table {
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         let Some((line, row)) = self.row()? else { return Ok(None) };
         let content = row.and_then(|count| self.object(count));
-        Ok(Some(Record { line, content }))
+        self.raw.truncate(self.raw.trim_ascii_end().len());
+        let original = (self.raw.len() < self.limit).then(|| self.raw.clone());
+        Ok(Some(Record { line, content, original }))
     }
 
     fn object(&self, count: usize) -> Result<Vec<u8>, Refusal> {
@@ -74,12 +79,15 @@ impl Table {
             self.bytes.consume(1);
         }
         let line = self.line;
+        self.raw.clear();
         let (mut written, mut count, mut length, mut over) = (0, 0, 0, false);
         loop {
             let part = fill(&mut self.bytes)?;
             let (result, read, wrote, ended) =
                 self.reader.read_record(part, &mut self.values[written..], &mut self.ends[count..]);
             self.line += memchr::memchr_iter(b'\n', &part[..read]).count() as u64;
+            let room = self.limit.saturating_sub(self.raw.len());
+            self.raw.extend_from_slice(&part[..read.min(room)]);
             self.bytes.consume(read);
             (written, count, length) = (written + wrote, count + ended, length + read as u64);
             match result {

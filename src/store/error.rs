@@ -6,7 +6,9 @@ use super::bytes::DecodeError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// What is stored cannot be trusted: set the directory aside and build it anew from the log.
-    #[error("state {place} is damaged: {detail}; set it aside and run `samestory state rebuild`")]
+    #[error(
+        "state {place} is damaged: {detail}; `samestory state verify` names all that is and what can be done"
+    )]
     Corrupt {
         /// Which store.
         place: String,

@@ -84,17 +84,17 @@ impl Format {
         let found = match Format::decode(found) {
             Ok(found) => found,
             Err(DecodeError::Layout { found, .. }) => {
-                let remedy = "use the version of samestory that made it, or run `samestory state rebuild`";
+                let remedy = "use the version of samestory that made it; `samestory state rebuild` says what else can be done";
                 return Err(foreign("format version", found.to_string(), VERSION.to_string(), remedy));
             }
             Err(error) => return Err(StoreError::damaged(place, "meta format", &error)),
         };
         if found.scheme != self.scheme {
-            let remedy = "fingerprints cannot be converted: run `samestory state rebuild`, which reads the articles again";
+            let remedy = "fingerprints cannot be converted; `samestory state rebuild` says how the articles are read again";
             return Err(foreign("scheme", found.scheme.to_string(), self.scheme.to_string(), remedy));
         }
         if found.ahead != self.ahead {
-            let remedy = "choose another directory, or run `samestory state rebuild`";
+            let remedy = "choose another directory: a state belongs to one log";
             return Err(foreign("log", found.ahead.to_string(), self.ahead.to_string(), remedy));
         }
         if found.postings != self.postings || found.rebanding {
@@ -150,7 +150,8 @@ mod tests {
         newer[0] = 2;
         let version = format().accepts(&newer, "state/3").unwrap_err().to_string();
         assert!(version.contains("format version 2, but 1"), "{version}");
-        for message in [scheme, log, bands, unfinished, version] {
+        assert!(log.contains("state/3") && log.contains("choose another directory"), "{log}");
+        for message in [scheme, bands, unfinished, version] {
             assert!(
                 message.contains("state/3") && message.contains("`samestory state rebuild`"),
                 "{message}"

@@ -236,7 +236,7 @@ pub(super) fn member(language: Lang, founder: DocumentNumber, member: DocumentNu
 /// What a row of `clusters` is.
 pub(super) enum ClusterRow {
     Cluster(Lang, DocumentNumber),
-    Member,
+    Member(Lang, DocumentNumber, DocumentNumber),
 }
 
 pub(super) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
@@ -246,7 +246,7 @@ pub(super) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
     let founder = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
     match kind {
         CLUSTER => read.end().map(|()| ClusterRow::Cluster(language, founder)),
-        MEMBER => decode_number(read.0).map(|_| ClusterRow::Member),
+        MEMBER => decode_number(read.0).map(|member| ClusterRow::Member(language, founder, member)),
         _ => Err(DecodeError::Value("a kind of cluster row")),
     }
 }

@@ -42,7 +42,7 @@ pub use record::{
 #[cfg(feature = "rocksdb")]
 pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader};
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};
-pub use verify::{Verification, verify};
+pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};
 pub use view::{Row, View};
 
 /// State that can be changed.

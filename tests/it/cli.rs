@@ -293,6 +293,16 @@ fn an_input_that_cannot_be_read_is_named_with_the_reason() {
 }
 
 #[test]
+fn standard_input_is_not_two_texts() {
+    let (code, message) = failure(&["compare", "-", "-"]);
+    assert_eq!(code, 2);
+    assert!(message.contains("name a file for the other"), "{message}");
+    let (code, message) = failure(&["file", "-", "-"]);
+    assert_eq!(code, 1);
+    assert!(message.contains("- is named twice"), "{message}");
+}
+
+#[test]
 fn an_empty_input_is_a_text_that_matches_nothing() {
     let folder = Folder::new("empty");
     for (name, content) in [("empty.txt", ""), ("blank.txt", " \n\t\u{a0}"), ("emoji.txt", "🎉🔥")] {

@@ -3,10 +3,14 @@
 
 // Who may import whom, read off the source files.
 mod architecture;
+// Which earlier documents are looked at, counted.
+mod candidates;
 // The program as it is run.
 mod cli;
 // The compatibility functions beside the crate they must equal.
 mod compat;
+// `samestory file --dead-letters`: what cannot be judged is kept.
+mod dead_letters;
 // The demo articles get the verdicts that the demo promises.
 mod demo;
 // An engine with its state, for the tests of verdicts.
@@ -49,9 +53,15 @@ mod quality;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;
+// `samestory state …`: on states sound, damaged, in use, unfinished, foreign, or none.
+#[cfg(feature = "rocksdb")]
+mod state_commands;
 // What several modules need: where the shared articles are.
 mod support;
 // Random texts of every script, and the demo's articles.
 mod texts;
+// A file run in trouble: no space, no place to write, Ctrl-C.
+#[cfg(feature = "rocksdb")]
+mod trouble;
 // Every rule of a verdict by itself.
 mod verdicts;

@@ -34,6 +34,7 @@ fn articles(folder: &Folder, name: &str, seed: usize) {
 fn start(folder: &Folder, state: &str, output: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_samestory"))
         .args(["file", "one.ndjson", "two.ndjson", "--quiet", "--state", state, "--output", output])
+        .args(["--dead-letters", &format!("{output}.dead")])
         .current_dir(folder.path())
         .stderr(Stdio::null())
         .spawn()
@@ -51,7 +52,8 @@ fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
     articles(&folder, "two.ndjson", ARTICLES / 2);
     assert!(start(&folder, "quiet", "quiet.ndjson").wait().unwrap().success());
     let undisturbed = fs::read(folder.path().join("quiet.ndjson")).unwrap();
-    assert!(undisturbed.len() > 100_000);
+    let dead = folder.read("quiet.ndjson.dead");
+    assert!(undisturbed.len() > 100_000 && dead.lines().count() > 500);
     let mut chance = 0x2545_f491_4f6c_dd1d_u64;
     let mut interrupted = 0;
     for round in 0..3 {
@@ -85,6 +87,7 @@ fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
             assert_eq!(status.code(), None, "it was killed, it did not fail");
         }
         assert!(fs::read(&path).unwrap() == undisturbed, "round {round} differs");
+        assert!(folder.read(&format!("{output}.dead")) == dead, "the dead letters of round {round} differ");
         // Once more: there is nothing left to do, and nothing is written.
         assert!(start(&folder, &state, &output).wait().unwrap().success());
         assert_eq!(length(&path), undisturbed.len() as u64);

@@ -1,11 +1,13 @@
 //! What goes out, as JSON. Field names and their order are those of the schemas: readers see no difference.
 
+use std::borrow::Cow;
+
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use serde_json::value::RawValue;
 
 use crate::model::{ClusterId, EventTime, Position, Share};
 
-use super::super::{ClusterRecord, Member, Related, Tagged, time};
+use super::super::{ClusterRecord, DeadLetter, Member, Related, Tagged, time};
 
 /// A tagged article as it is written: the envelope.
 #[derive(Debug)]
@@ -63,19 +65,54 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<
 
 /// Takes line breaks and the white space after them out of JSON, so that it fits on one line. Inside strings JSON
 /// has no line breaks.
-pub fn one_line(bytes: Vec<u8>) -> Vec<u8> {
-    if !bytes.iter().any(|byte| b"\n\r".contains(byte)) {
-        return bytes;
+pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'\n', b'\r', bytes).is_none() {
+        return Cow::Borrowed(bytes);
     }
     let mut line = Vec::with_capacity(bytes.len());
     let mut indent = false;
-    for byte in bytes {
+    for &byte in bytes {
         indent = matches!(byte, b'\n' | b'\r') || (indent && matches!(byte, b' ' | b'\t'));
         if !indent {
             line.push(byte);
         }
     }
-    line
+    Cow::Owned(line)
+}
+
+/// Appends a dead letter as one line: where, why, and what stood there. Bytes that are not text are written as
+/// hexadecimal digits, so that nothing is lost; what was too long to be read is not there.
+pub fn write_dead_letter(letter: &DeadLetter, original: Option<&[u8]>, out: &mut Vec<u8>) {
+    append(out, &Letter { letter, original });
+}
+
+struct Letter<'a> {
+    letter: &'a DeadLetter,
+    original: Option<&'a [u8]>,
+}
+
+impl Serialize for Letter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_map(None)?;
+        match &self.letter.position {
+            Position::File { file, line } => {
+                out.serialize_entry("file", file.as_str())?;
+                out.serialize_entry("line", line)?;
+            }
+            position @ Position::Topic { .. } => out.serialize_entry("input", position)?,
+        }
+        out.serialize_entry("reason", self.letter.reason.as_str())?;
+        out.serialize_entry("message", &self.letter.message)?;
+        match self.original.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes)) {
+            None => out.serialize_entry("original", &None::<&str>)?,
+            Some(Ok(text)) => out.serialize_entry("original", text)?,
+            Some(Err(bytes)) => {
+                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                out.serialize_entry("original_hex", &hex)?;
+            }
+        }
+        out.end()
+    }
 }
 
 /// Appends a cluster record as one line.

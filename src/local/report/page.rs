@@ -8,9 +8,10 @@ use crate::local::Summary;
 use crate::model::Lang;
 use crate::text::language;
 
+use super::super::thousands;
 use super::pair::{Cut, side_by_side};
 use super::texts::Shown;
-use super::words::{escaped, headline, label, name, percent, sure, thousands};
+use super::words::{escaped, headline, label, name, percent, sure};
 use super::{COPIES_IN_CLUSTER, Card, Kind, PAIRS_IN_CLUSTER, Pair, Side};
 
 const STYLE: &str = include_str!("style.css");

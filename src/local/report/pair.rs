@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::text::language::Language;
 use crate::text::passages::common_passages;
 
-use super::words::{push_escaped, thousands};
+use super::super::thousands;
+use super::words::push_escaped;
 
 /// How much of a text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::model::{Lang, Share};
 use crate::text::language;
 
+use super::super::thousands;
 use super::Kind;
 use super::pair::Cut;
 
@@ -36,18 +37,6 @@ pub(super) fn percent(share: Share) -> String {
 pub(super) fn sure(confidence: Share) -> String {
     // A hundred per cent would be a promise.
     format!("{:.0} % sure", (confidence.get() * 100.0).min(99.0))
-}
-
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// Text from outside, fit to stand anywhere in the page.

@@ -3,10 +3,13 @@
 //! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
 //! position is a row like any other. Opening never wipes.
 
+mod existing;
 mod filter;
 mod open;
 mod recent;
 mod sieve;
+#[cfg(test)]
+mod stale_tests;
 mod upkeep;
 
 use std::path::Path;

@@ -100,7 +100,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
                 what: "column family",
                 found: format!("{name:?} ({error})"),
                 expected: "only those of this version".into(),
-                remedy: "use the version of samestory that made it, or run `samestory state rebuild`",
+                remedy: "use the version of samestory that made it; `samestory state rebuild` says what else can be done",
             })?);
         }
     }

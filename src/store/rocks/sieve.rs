@@ -18,6 +18,9 @@ use crate::store::key::{self, Family};
 use crate::store::pending::Pending;
 use crate::store::rows::{Order, Rows, Span};
 
+/// A filter of so few keys is never made anew.
+const FEW: usize = if cfg!(test) { 1 << 10 } else { 1 << 23 };
+
 #[derive(Default)]
 pub(super) struct Sieve(RwLock<State>);
 
@@ -66,7 +69,14 @@ impl Sieve {
     pub(super) fn is_stale(&self, opened: &Opened) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let keys = state.complete.as_ref().map_or(0, Filter::keys);
-        state.next.is_none() && keys > (1 << 23) && keys > 3 * opened.postings_estimate()
+        state.next.is_none() && keys > FEW && keys > 3 * opened.postings_estimate()
+    }
+
+    /// How many keys the complete filter has taken in.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> Option<usize> {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        state.complete.as_ref().map(Filter::keys)
     }
 
     /// From now on everything applied is collected beside what a scan will find.

@@ -209,7 +209,7 @@ impl RocksReader {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::fingerprint::{LANES, fingerprint};
     use crate::lsh::Banding;
@@ -220,7 +220,7 @@ mod tests {
     };
     use crate::text::language::LANGUAGES;
 
-    fn document(number: u64) -> Change {
+    pub(in crate::store::rocks) fn document(number: u64) -> Change {
         let text = format!("the river {number} rises above its banks and the town of a thousand waits");
         Change::Document(Box::new(Document {
             number: DocumentNumber(number),
@@ -248,7 +248,7 @@ mod tests {
         }))
     }
 
-    fn made(name: &str) -> (Rocks, std::path::PathBuf) {
+    pub(in crate::store::rocks) fn made(name: &str) -> (Rocks, std::path::PathBuf) {
         let directory = std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()));
         drop(std::fs::remove_dir_all(&directory));
         let posting = Posting {

@@ -1,0 +1,170 @@
+//! `samestory state …`: what an operator does to a state directory. Nothing is made where there is none, and nothing is
+//! ever wiped.
+
+#[cfg(feature = "rocksdb")]
+mod compact;
+#[cfg(feature = "rocksdb")]
+mod export;
+#[cfg(feature = "rocksdb")]
+mod inspect;
+#[cfg(feature = "rocksdb")]
+mod rebuild;
+#[cfg(feature = "rocksdb")]
+mod sizes;
+#[cfg(feature = "rocksdb")]
+mod verify;
+#[cfg(feature = "rocksdb")]
+mod ways;
+
+use std::path::PathBuf;
+
+use samestory::config::Config;
+
+use super::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  samestory state inspect state/                 what is in it, and how far it has come
+  samestory state verify state/ && echo sound    every checksum, every row
+  samestory state compact state/                 give back the space of what was removed
+  samestory state export state/ > documents.ndjson
+  samestory --config new.toml state rebuild state/
+
+A state directory is made by `samestory file --state DIR`, or holds a partition of a stage on the bus. One that is in
+use by another process is refused: stop that one first.";
+
+/// Look after a state directory
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show what is in a state directory, what it was made with, and how far it has come
+    Inspect(InspectArgs),
+    /// Read everything, compare checksums, and name whatever does not fit together
+    #[command(after_help = VERIFY_HELP)]
+    Verify(VerifyArgs),
+    /// Rewrite everything, so that what was removed takes no more space
+    Compact(CompactArgs),
+    /// Write the documents as NDJSON, by language and number
+    #[command(after_help = EXPORT_HELP)]
+    Export(ExportArgs),
+    /// Make the bands anew from the stored fingerprints, as the settings say
+    #[command(after_help = REBUILD_HELP)]
+    Rebuild(RebuildArgs),
+}
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+struct InspectArgs {
+    /// The state directory
+    dir: PathBuf,
+    /// One JSON object, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+const VERIFY_HELP: &str = "\
+Exit code 0 if the state is whole, 1 if anything is wrong; every finding is a line on standard output.
+
+Examples:
+  samestory state verify state/
+  samestory state verify state/ --quiet > findings.txt || mail -s 'state is damaged' desk@example.org < findings.txt";
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+struct VerifyArgs {
+    /// The state directory
+    dir: PathBuf,
+    /// No progress and no summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+struct CompactArgs {
+    /// The state directory
+    dir: PathBuf,
+}
+
+const EXPORT_HELP: &str = "\
+One JSON object per document, with everything that is kept of it: the text is not. The order is that of languages, then
+of numbers, so that two exports of the same state are the same bytes.
+
+Examples:
+  samestory state export state/ | jq -r 'select(.verdict == \"unique\") | .id'
+  samestory state export state/ --fingerprints --output documents.ndjson";
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+struct ExportArgs {
+    /// The state directory
+    dir: PathBuf,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write each fingerprint too, as hexadecimal digits
+    #[arg(long)]
+    fingerprints: bool,
+    /// No progress and no summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const REBUILD_HELP: &str = "\
+Threshold, recall, bands, rows, algorithm and the shortest text decide which documents are looked at together. When
+they change, the bands are made anew here, from the stored fingerprints; no article is read again. If it is cut off,
+the state says so when it is opened, and running this again begins at the beginning.
+
+What it cannot do is make fingerprints: where those are damaged or of another scheme, it says what can be done.
+
+Examples:
+  samestory --config new.toml state rebuild state/
+  samestory state rebuild state/ --force      the bands are damaged, the documents are not";
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+struct RebuildArgs {
+    /// The state directory
+    dir: PathBuf,
+    /// Make the bands anew although the settings have not changed
+    #[arg(long)]
+    force: bool,
+    /// No progress and no summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Why looking after a state ended early, with what can be done.
+#[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+pub(crate) enum StateError {
+    /// What is wrong has been said.
+    #[error("state {place} is not whole, see above ({findings})\n{ways}")]
+    NotWhole { place: String, findings: String, ways: String },
+    /// Re-banding does not help.
+    #[error("{why}. It cannot be rebuilt from what it holds, and was left as it is\n{ways}")]
+    NotRebuilt { why: String, ways: String },
+}
+
+#[cfg(not(feature = "rocksdb"))]
+pub(super) fn run(_args: &Args, _config: &Config) -> Result<(), Failure> {
+    Err(Failure::NoState)
+}
+
+#[cfg(feature = "rocksdb")]
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    match &args.command {
+        Command::Inspect(args) => inspect::run(args, config),
+        Command::Verify(args) => verify::run(args),
+        Command::Compact(args) => compact::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Rebuild(args) => rebuild::run(args, config),
+    }
+}

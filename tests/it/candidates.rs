@@ -1,0 +1,56 @@
+//! Which earlier documents are looked at, counted: what a shared bucket costs is work, and work is not seen in verdicts.
+
+use samestory::detect::{Incoming, Prepared, Preparer, Settings};
+use samestory::fingerprint::{Fingerprint, sketch};
+use samestory::text::Options;
+use samestory::text::shingle::Shingles;
+
+use super::desk::{Desk, article, line};
+
+/// A fingerprint of a hundred shingles: those that are named, and others that no other document has. Those that are
+/// named are the least, so they are all among the sixteen that are posted.
+fn holding(document: u64, shared: &[u64]) -> Fingerprint {
+    let own = shared.len() as u64..100;
+    // The high half orders shingles, the low half is what MinHash sees.
+    let own = own.map(|at| {
+        let mixed = (document * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed | 1 << 63) ^ mixed >> 31
+    });
+    let shared = shared.iter().map(|shared| shared << 32 | shared.wrapping_mul(0x85eb_ca6b) & 0xffff_ffff);
+    let shingles: Vec<u64> = shared.chain(own).collect();
+    let cut = Shingles { tokens: 102, words: shingles.clone(), shingles, numerals: Vec::new() };
+    sketch(u128::from(document) << 64 | u128::from(document), &cut, 0)
+}
+
+fn prepared(name: &str, fingerprint: Fingerprint) -> Prepared {
+    let prepared = Preparer::new(Options::default()).prepare(&article(name, "A text."), &line(1)).unwrap();
+    Prepared { fingerprint, ..prepared }
+}
+
+#[test]
+fn one_rare_phrase_or_two_common_ones_are_enough_to_be_looked_at() {
+    let mut desk = Desk::new(Settings::default());
+    // Groups by what each of their documents shares with the newcomer; how large a group is makes a phrase rare or common.
+    let groups: [(&str, usize, &[u64], bool); 4] = [
+        ("rare", 8, &[1], true),
+        ("common", 9, &[2], false),
+        ("twice", 9, &[3, 4], true),
+        ("often", 9, &[5, 6, 7], true),
+    ];
+    let mut number = 0;
+    for (name, size, shared, _) in groups {
+        for at in 0..size {
+            number += 1;
+            let document = prepared(&format!("{name}-{at}"), holding(number, shared));
+            desk.give(None, Incoming::Article(Box::new(document)));
+        }
+    }
+    let newcomer = prepared("newcomer", holding(999, &[1, 2, 3, 4, 5, 6, 7]));
+    let candidates = desk.engine.candidates(&desk.store, &newcomer, None).unwrap();
+    for (name, size, _, enough) in groups {
+        let own = |id: &str| id.starts_with(name);
+        let looked_at = candidates.all.iter().filter(|candidate| own(candidate.document.id.as_str())).count();
+        assert_eq!(looked_at, if enough { size } else { 0 }, "{name}");
+    }
+    assert_eq!((candidates.all.len(), candidates.capped), (26, false));
+}

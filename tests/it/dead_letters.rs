@@ -1,0 +1,92 @@
+//! `samestory file --dead-letters`: what cannot be judged is kept, with where, why, and what stood there.
+
+use serde_json::{Value, json};
+
+use super::folder::{Folder, story};
+
+fn letters(folder: &Folder) -> Vec<Value> {
+    folder.read("dead.ndjson").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn file(folder: &Folder, inputs: &[&str], more: &[&str]) {
+    let arguments = [&["file"], inputs, &["--quiet", "--dead-letters", "dead.ndjson"], more].concat();
+    folder.run(&arguments);
+}
+
+#[test]
+fn every_line_that_cannot_be_judged_is_kept_as_it_stands() {
+    let folder = Folder::new("dead-lines");
+    let good = format!("{{\"id\":\"a\",\"text\":{:?}}}", story(1, ""));
+    let long = format!("{{\"id\":\"b\",\"text\":\"{}\"}}", "word ".repeat(500));
+    let endless = "x".repeat(20_000);
+    let mut lines: Vec<Vec<u8>> =
+        [&good, "  {broken, \"she said", "{\"text\":\"no id\"}", "{\"id\":7}", "[1]", &long, &endless]
+            .map(|line| line.as_bytes().to_vec())
+            .to_vec();
+    lines.push(b"{\"id\":\"\xff\"}".to_vec());
+    folder.write("one.ndjson", &lines.join(&b'\n'));
+    folder.write("small.toml", b"[text]\nmax_bytes = 2000\n");
+    file(&folder, &["one.ndjson"], &["--config", "small.toml", "--output", "out.ndjson"]);
+    assert_eq!(folder.read("out.ndjson").lines().count(), 1);
+    let letters = letters(&folder);
+    let told: Vec<Value> = letters.iter().map(|letter| json!([letter["line"], letter["reason"]])).collect();
+    assert_eq!(
+        told,
+        [
+            json!([2, "undecodable"]),
+            json!([3, "no-id"]),
+            json!([4, "no-body"]),
+            json!([5, "wrong-type"]),
+            json!([6, "too-large"]),
+            json!([7, "too-large"]),
+            json!([8, "undecodable"]),
+        ]
+    );
+    for (letter, line) in letters.iter().zip(&lines[1..]) {
+        assert_eq!(letter["file"], "one.ndjson");
+        assert!(!letter["message"].as_str().unwrap().is_empty());
+        match letter["line"].as_u64().unwrap() {
+            // Longer than is read at all.
+            7 => assert_eq!(letter["original"], Value::Null),
+            // Not text: its bytes.
+            8 => {
+                let hex: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(letter["original_hex"], hex);
+                assert_eq!(letter.get("original"), None);
+            }
+            _ => assert_eq!(letter["original"], String::from_utf8_lossy(line).as_ref()),
+        }
+    }
+    let keys: Vec<&String> = letters[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["file", "line", "reason", "message", "original"]);
+}
+
+#[test]
+fn rows_and_elements_are_kept_as_they_stand_too() {
+    let folder = Folder::new("dead-rows");
+    let table = "id,text\n1,\"a text, quoted\"\n2,\"two\nlines\",more\n3,\"an \"\"odd\"\" one\",,\n";
+    folder.write("t.csv", table.as_bytes());
+    file(&folder, &["t.csv"], &["--output", "out.ndjson"]);
+    let kept: Vec<Value> =
+        letters(&folder).into_iter().map(|letter| json!([letter["line"], letter["original"]])).collect();
+    assert_eq!(kept, [json!([3, "2,\"two\nlines\",more"]), json!([5, "3,\"an \"\"odd\"\" one\",,"])]);
+    folder.write("a.json", b"[\n  {\"id\": \"x\",\n   \"n\": 1},\n  {\"id\": \"y\", \"text\": \"good\"}\n]");
+    file(&folder, &["a.json"], &["--output", "out.ndjson"]);
+    let [letter] = &letters(&folder)[..] else { panic!("one letter") };
+    assert_eq!(letter["original"], "{\"id\": \"x\",\n   \"n\": 1}");
+}
+
+#[test]
+fn without_dead_letters_the_file_is_empty_and_never_an_input_or_the_output() {
+    let folder = Folder::new("dead-none");
+    folder.write("one.ndjson", format!("{{\"id\":\"a\",\"text\":{:?}}}\n", story(1, "")).as_bytes());
+    folder.write("dead.ndjson", b"of yesterday");
+    file(&folder, &["one.ndjson"], &["--output", "out.ndjson"]);
+    assert_eq!(folder.read("dead.ndjson"), "");
+    let refusal = folder.fail(&["file", "one.ndjson", "--dead-letters", "./one.ndjson"]);
+    assert!(refusal.contains("is an input"), "{refusal}");
+    assert!(folder.read("one.ndjson").contains("\"a\""));
+    let refusal =
+        folder.fail(&["file", "one.ndjson", "--output", "new.ndjson", "--dead-letters", "./new.ndjson"]);
+    assert!(refusal.contains("is the output"), "{refusal}");
+}

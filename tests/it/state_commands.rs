@@ -1,0 +1,449 @@
+//! `samestory state …` as it is run: on states that are sound, damaged, in use, unfinished, foreign, or none at all.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rocksdb::{ColumnFamilyDescriptor, DB, Options};
+use samestory::fingerprint::Fingerprint;
+use serde_json::Value;
+
+use super::folder::{Folder, Said, story};
+
+const COMMANDS: [&str; 5] = ["inspect", "verify", "compact", "export", "rebuild"];
+
+/// Stories in two languages with copies, light edits, an update and a delete; the state that knows them is `state`.
+fn judged(folder: &Folder, articles: usize) {
+    let mut lines = String::new();
+    for at in 0..articles {
+        let lang = ["de", "en"][at % 2];
+        let (id, text) = match at % 10 {
+            6 => (format!("c{at}"), story(at - 6, "")),
+            7 => (format!("e{at}"), story(at - 6, "Edited by another desk.")),
+            8 => (format!("a{}", at - 8), story(at, "")),
+            _ => (format!("a{at}"), story(at, "")),
+        };
+        let seconds = at % 60;
+        lines += &format!(
+            "{{\"id\":\"{id}\",\"lang\":\"{lang}\",\"text\":{text:?},\"title\":\"Of {at}\",\"fetched_at\":\"2026-03-02T06:10:{seconds:02}Z\"}}\n"
+        );
+    }
+    lines += "{\"id\":\"a1\",\"deleted\":true}\n";
+    folder.write("one.ndjson", lines.as_bytes());
+    folder.run(&["file", "one.ndjson", "--state", "state", "--output", "out.ndjson", "--quiet"]);
+}
+
+/// Runs a command that must fail: what was said on either side.
+fn refused(folder: &Folder, arguments: &[&str]) -> Said {
+    let (success, said) = folder.start(arguments, b"");
+    assert!(!success, "{arguments:?} should have failed: {}", said.stdout);
+    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
+    said
+}
+
+fn export(folder: &Folder) -> Vec<Value> {
+    let said = folder.run(&["state", "export", "state", "--quiet"]);
+    said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn inspect(folder: &Folder) -> Value {
+    serde_json::from_str(&folder.run(&["state", "inspect", "state", "--json"]).stdout).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Opens the state behind the program's back.
+fn tampered(state: &Path, tamper: impl FnOnce(&DB)) {
+    let names = DB::list_cf(&Options::default(), state).unwrap();
+    let families = names.iter().map(|name| ColumnFamilyDescriptor::new(name, Options::default()));
+    let db = DB::open_cf_descriptors(&Options::default(), state, families).unwrap();
+    tamper(&db);
+}
+
+fn rows(db: &DB, family: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let family = db.cf_handle(family).unwrap();
+    db.iterator_cf(&family, rocksdb::IteratorMode::Start)
+        .map(|row| row.map(|(key, value)| (key.into_vec(), value.into_vec())).unwrap())
+        .collect()
+}
+
+/// The files that hold the rows of a family.
+fn tables(state: &Path, family: &str) -> Vec<PathBuf> {
+    let mut tables = Vec::new();
+    tampered(state, |db| {
+        let files = db.live_files().unwrap();
+        let of = files.iter().filter(|file| file.column_family_name == family);
+        tables.extend(of.map(|file| state.join(file.name.trim_start_matches('/'))));
+    });
+    assert!(!tables.is_empty(), "{family} has no table");
+    tables
+}
+
+fn flip(table: &Path) {
+    let mut bytes = fs::read(table).unwrap();
+    // Data stands at the front.
+    bytes[40] ^= 0x10;
+    fs::write(table, bytes).unwrap();
+}
+
+#[test]
+fn a_state_is_inspected_verified_compacted_and_exported() {
+    let folder = Folder::new("state-commands");
+    judged(&folder, 60);
+    let seen = inspect(&folder);
+    assert_eq!(seen["format"]["version"], 1);
+    assert_eq!(seen["format"]["scheme"], 1);
+    assert_eq!(seen["format"]["changelog_partition"], Value::Null);
+    assert_eq!(seen["remarks"], serde_json::json!([]));
+    assert_eq!(seen["inputs"].as_array().unwrap().len(), 2);
+    assert_eq!(seen["inputs"][0]["next"], 61);
+    assert!(seen["inputs"][0]["name"].as_str().unwrap().ends_with("one.ndjson"));
+    let documents = export(&folder);
+    for language in seen["languages"].as_array().unwrap() {
+        let own = |document: &&Value| document["language"] == language["language"];
+        let mine: Vec<&Value> = documents.iter().filter(own).collect();
+        assert_eq!(language["documents"], mine.len());
+        let mut numbers: Vec<u64> =
+            mine.iter().map(|document| document["number"].as_u64().unwrap()).collect();
+        assert!(numbers.is_sorted() && language["next_number"].as_u64().unwrap() > numbers.pop().unwrap());
+        // 35 bands, 16 samples and the content, and a text of 120 words has all of them.
+        assert_eq!(language["postings"], 52 * mine.len());
+        assert!(language["clusters"].as_u64().unwrap() > 0);
+        assert_eq!(language["stream_time"].as_str().unwrap().len(), "2026-03-02T06:10:59Z".len());
+    }
+    let edited = documents.iter().find(|document| document["id"] == "e17").unwrap();
+    assert_eq!(edited["verdict"], "near-duplicate");
+    assert_eq!(edited["duplicate_of"], "a11");
+    assert_eq!(edited["cluster_id"].as_str().unwrap().split(':').nth(1), Some("a11"));
+    assert_eq!(edited["title"], "Of 17");
+    assert_eq!(edited["last_seen"], "2026-03-02T06:10:17Z");
+    assert_eq!(edited["input"], serde_json::json!({"file": "one.ndjson", "line": 18}));
+    assert!(documents.iter().all(|document| document["id"] != "a1"), "it was deleted");
+    let updated = documents.iter().find(|document| document["id"] == "a10").unwrap();
+    assert_eq!(updated["revision"], 1);
+
+    let table = folder.run(&["state", "inspect", "state"]).stdout;
+    for words in ["format 1, scheme 1", "minhash 35×3", "a log of its own", "English (en)", "one.ndjson"] {
+        assert!(table.contains(words), "{words} is missing in:\n{table}");
+    }
+    let sound = folder.run(&["state", "verify", "state"]).stdout;
+    let counts = format!("{} documents, {} postings: all is well", documents.len(), 52 * documents.len());
+    assert!(sound.replace(',', "").contains(&counts.replace(',', "")), "{sound}");
+    let compacted = folder.run(&["state", "compact", "state"]).stdout;
+    assert!(compacted.contains(" before, ") && compacted.contains(" after"), "{compacted}");
+    folder.run(&["state", "verify", "state"]);
+    assert_eq!(export(&folder), documents);
+
+    folder.run(&["state", "export", "state", "--fingerprints", "--output", "documents.ndjson"]);
+    for (line, document) in folder.read("documents.ndjson").lines().zip(&documents) {
+        let mut with: Value = serde_json::from_str(line).unwrap();
+        let hex = with.as_object_mut().unwrap().remove("fingerprint").unwrap();
+        let digits: Vec<char> = hex.as_str().unwrap().chars().collect();
+        let bytes = digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16));
+        let print = Fingerprint::decode(&bytes.collect::<Result<Vec<u8>, _>>().unwrap()).unwrap();
+        assert_eq!(format!("{:032x}", print.content), document["content_hash"].as_str().unwrap());
+        assert_eq!(with, *document);
+    }
+}
+
+#[test]
+fn the_kept_state_of_version_one_is_looked_after_too() {
+    let folder = Folder::new("state-kept");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state");
+    copy(&kept.join("v1"), &folder.path().join("state"));
+    let dump = fs::read_to_string(kept.join("v1.dump")).unwrap();
+    let count = |family: &str| dump.lines().filter(|line| line.starts_with(family)).count();
+    let seen = inspect(&folder);
+    assert_eq!(seen["format"]["changelog_partition"], 3);
+    for language in seen["languages"].as_array().unwrap() {
+        let code = language["language"].as_str().unwrap();
+        assert_eq!(language["documents"], count(&format!("docs:{code} ")));
+        assert_eq!(language["postings"], count(&format!("bands:{code} ")));
+    }
+    let documents = export(&folder);
+    assert_eq!(documents.len(), count("docs:"));
+    // Its history was invented without an engine: rows are as they should be, clusters and counters are not.
+    let findings = |said: Said| {
+        assert!(said.stderr.contains("restores itself from its changelog"), "{}", said.stderr);
+        assert!(!said.stderr.contains("samestory file"), "{}", said.stderr);
+        said.stdout
+    };
+    let found = findings(refused(&folder, &["state", "verify", "state"]));
+    assert!(found.contains("clusters: cluster 0 (en) says it has 3 members; it has 2"), "{found}");
+    assert!(found.contains("clusters: cluster 0 (und) has no members"), "{found}");
+    assert!(
+        found.contains("clusters: cluster 2 (und): document 3 stands for it and is not a member"),
+        "{found}"
+    );
+    assert!(
+        found.contains("meta: position: the next und document gets number 12, but 13 is there"),
+        "{found}"
+    );
+    assert!(found.lines().all(|line| line.starts_with("clusters:") || line.starts_with("meta:")), "{found}");
+    folder.run(&["state", "compact", "state"]);
+    let rebuilt = folder.run(&["state", "rebuild", "state"]).stderr;
+    assert!(rebuilt.contains("minhash 32×4") && rebuilt.contains("→ minhash 35×3"), "{rebuilt}");
+    assert_eq!(findings(refused(&folder, &["state", "verify", "state"])), found, "its bands are whole");
+    assert_eq!(export(&folder), documents);
+}
+
+#[test]
+fn a_flipped_byte_is_found_and_damaged_bands_are_made_anew() {
+    let folder = Folder::new("state-flipped");
+    judged(&folder, 200);
+    let state = folder.path().join("state");
+    let documents = export(&folder);
+    let damaged = [tables(&state, "bands:de"), tables(&state, "bands:en")].concat();
+    damaged.iter().for_each(|table| flip(table));
+    let said = refused(&folder, &["state", "verify", "state"]);
+    for table in &damaged {
+        let name = table.file_name().unwrap().to_str().unwrap();
+        assert!(said.stdout.contains(name), "{name} is not named in:\n{}", said.stdout);
+    }
+    assert!(said.stdout.contains("checksum mismatch"), "{}", said.stdout);
+    assert!(said.stderr.contains("`samestory state rebuild --force state`"), "{}", said.stderr);
+    folder.run(&["state", "rebuild", "--force", "state"]);
+    folder.run(&["state", "verify", "state"]);
+    assert_eq!(export(&folder), documents);
+}
+
+#[test]
+fn damaged_documents_are_named_and_nothing_is_dropped() {
+    let folder = Folder::new("state-documents");
+    judged(&folder, 200);
+    let state = folder.path().join("state");
+    let table = tables(&state, "docs:en").remove(0);
+    flip(&table);
+    let said = refused(&folder, &["state", "verify", "state"]);
+    assert!(said.stdout.contains(table.file_name().unwrap().to_str().unwrap()), "{}", said.stdout);
+    assert!(said.stdout.contains("bands:en: not compared with its documents"), "{}", said.stdout);
+    assert!(!said.stdout.contains("bands:de"), "{}", said.stdout);
+    for words in ["run `samestory file` over the same files", "one.ndjson"] {
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+    }
+    folder.write("other.toml", b"[lsh]\nbands = 16\nrows = 8\n");
+    for arguments in [&["--force"][..], &["--config", "other.toml"]] {
+        let said = refused(&folder, &[&["state", "rebuild", "state"], arguments].concat());
+        assert!(
+            said.stderr.contains("is damaged") && said.stderr.contains("was left as it is"),
+            "{}",
+            said.stderr
+        );
+        assert!(said.stderr.contains("run `samestory file` over the same files"), "{}", said.stderr);
+    }
+    let mut postings = 0;
+    tampered(&state, |db| postings = rows(db, "bands:en").len());
+    assert!(postings > 0, "the bands were dropped, and cannot be made again");
+    assert!(refused(&folder, &["state", "export", "state"]).stderr.contains("is damaged"));
+    // A table that was cut short is found when it is opened.
+    fs::write(&table, b"short").unwrap();
+    for command in COMMANDS {
+        let said = refused(&folder, &["state", command, "state"]);
+        let name = table.file_name().unwrap().to_str().unwrap();
+        assert!(format!("{}{}", said.stdout, said.stderr).contains(name), "{command}: {}", said.stderr);
+    }
+}
+
+#[test]
+fn every_row_that_does_not_fit_is_named() {
+    let folder = Folder::new("state-rows");
+    judged(&folder, 60);
+    let state = folder.path().join("state");
+    tampered(&state, |db| {
+        let handle = |name: &str| db.cf_handle(name).unwrap();
+        let bands = rows(db, "bands:en");
+        db.delete_cf(&handle("bands:en"), &bands[0].0).unwrap();
+        // Of document 4660, which is not there: numbers stand in postings with their bits turned over.
+        let stray = [&bands[1].0[..10], &(!4660u64).to_be_bytes()].concat();
+        db.put_cf(&handle("bands:en"), stray, []).unwrap();
+        // Of another document, and of one that is not there.
+        let ids = rows(db, "ids");
+        db.put_cf(&handle("ids"), &ids[0].0, &ids[2].1).unwrap();
+        db.delete_cf(&handle("ids"), &ids[4].0).unwrap();
+        db.put_cf(&handle("ids"), b"\x00\x03xyz\x02en", 4661u64.to_be_bytes()).unwrap();
+        let expiry = rows(db, "expiry");
+        db.delete_cf(&handle("expiry"), &expiry[0].0).unwrap();
+        let mut member = rows(db, "clusters").pop().unwrap().0;
+        db.delete_cf(&handle("clusters"), &member).unwrap();
+        let end = member.len() - 8;
+        member[end..].copy_from_slice(&4662u64.to_be_bytes());
+        db.put_cf(&handle("clusters"), &member, []).unwrap();
+        let documents = rows(db, "docs:de");
+        db.put_cf(&handle("docs:de"), 9999u64.to_be_bytes(), &documents[0].1).unwrap();
+        db.put_cf(&handle("meta"), b"scribble", b"?").unwrap();
+    });
+    let found = refused(&folder, &["state", "verify", "state"]).stdout;
+    for words in [
+        "bands:en: document ",
+        " has no posting in ",
+        " names document 4660, which is not there",
+        " leads to document ",
+        ", but it is document ",
+        " is missing; it is document ",
+        "ids: id \"xyz\" (en) leads to document 4661, which is not there",
+        "expiry: document ",
+        " is not listed",
+        " does not list document ",
+        " lists document 4662, which is not there",
+        "docs:de: key \\x00\\x00\\x00\\x00\\x00\\x00\\'\\x0f: a number that is not its key",
+        "meta: key scribble: a row of this name is not one that this program writes",
+        "meta: position: the next de document gets number ",
+    ] {
+        assert!(found.contains(words), "{words:?} is not in:\n{found}");
+    }
+    assert!(!found.contains("bands:de"), "{found}");
+}
+
+#[test]
+fn a_rebuild_killed_in_the_middle_is_begun_again() {
+    let folder = Folder::new("state-killed");
+    judged(&folder, 6000);
+    let documents = export(&folder);
+    folder.write("new.toml", b"[lsh]\nbands = 42\nrows = 3\n");
+    let rebuild = ["--config", "new.toml", "state", "rebuild", "state"];
+    let more =
+        "{\"id\":\"z1\",\"lang\":\"en\",\"text\":".to_owned() + &format!("{:?}}}\n", story(101, "And more."));
+    folder.write("two.ndjson", more.as_bytes());
+    let file = ["--config", "new.toml", "file", "two.ndjson", "--state", "state", "--no-article"];
+    for told in ["bands of state", "de: "] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_samestory"))
+            .args(rebuild)
+            .current_dir(folder.path())
+            .env_remove("SAMESTORY_CONFIG")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with(told)), "it never said {told:?}");
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success(), "it was done before it was killed after {told:?}");
+        if told == "de: " {
+            assert!(inspect(&folder)["format"]["rebanding"].as_bool().unwrap());
+        }
+        let refusal = folder.fail(&file);
+        assert!(refusal.contains("`samestory state rebuild`"), "{refusal}");
+    }
+    let said = refused(&folder, &["state", "verify", "state"]);
+    assert!(said.stdout.contains("making the bands anew was cut off"), "{}", said.stdout);
+    assert!(said.stderr.contains("`samestory state rebuild state`"), "{}", said.stderr);
+    let done = folder.run(&rebuild).stderr;
+    assert!(done.contains("en: ") && done.contains("state state: done"), "{done}");
+    folder.run(&["state", "verify", "state"]);
+    assert_eq!(export(&folder), documents);
+    let verdict: Value = serde_json::from_str(folder.run(&file).stdout.trim()).unwrap();
+    assert_eq!((&verdict["verdict"], &verdict["duplicate_of"]), (&"near-duplicate".into(), &"a101".into()));
+    assert!(folder.run(&rebuild).stderr.contains("nothing to do"));
+}
+
+#[test]
+fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
+    let folder = Folder::new("state-scheme");
+    judged(&folder, 30);
+    let state = folder.path().join("state");
+    tampered(&state, |db| {
+        let meta = db.cf_handle("meta").unwrap();
+        let mut format = db.get_cf(&meta, "format").unwrap().unwrap();
+        format[1] = 9;
+        db.put_cf(&meta, "format", format).unwrap();
+    });
+    let seen = inspect(&folder);
+    assert_eq!(seen["format"]["scheme"], 9);
+    assert!(seen["remarks"][0].as_str().unwrap().contains("scheme 1"), "{seen}");
+    for arguments in [&["state", "rebuild", "state"][..], &["state", "rebuild", "state", "--force"]] {
+        let said = refused(&folder, arguments).stderr;
+        assert!(said.contains("scheme 9, and this program has 1"), "{said}");
+        assert!(said.contains("was left as it is") && said.contains("one.ndjson"), "{said}");
+        assert!(!said.contains("a state on the bus"), "{said}");
+    }
+    tampered(&state, |db| {
+        let meta = db.cf_handle("meta").unwrap();
+        let mut format = db.get_cf(&meta, "format").unwrap().unwrap();
+        assert_eq!(format[2], 0, "its bands are still trusted");
+        format[0] = 7;
+        db.put_cf(&meta, "format", format).unwrap();
+    });
+    for command in COMMANDS {
+        let said = refused(&folder, &["state", command, "state"]).stderr;
+        assert!(said.contains("format version 7"), "{command}: {said}");
+    }
+    // A version that cannot be read does not say whose state it is, so both ways are named.
+    let said = refused(&folder, &["state", "rebuild", "state"]).stderr;
+    assert!(said.contains("a state of `samestory file`") && said.contains("a state on the bus"), "{said}");
+}
+
+#[test]
+fn a_state_in_use_is_refused_by_every_command() {
+    let folder = Folder::new("state-in-use");
+    judged(&folder, 10);
+    let mut first = Command::new(env!("CARGO_BIN_EXE_samestory"))
+        .args(["file", "-", "--state", "state", "--output", "held.ndjson"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !folder.path().join("held.ndjson").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let said = COMMANDS.map(|command| refused(&folder, &["state", command, "state"]).stderr);
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    for said in said {
+        assert!(said.contains("state state is in use by another process"), "{said}");
+    }
+    folder.run(&["state", "verify", "state"]);
+}
+
+#[test]
+fn what_is_no_state_is_refused_and_left_alone() {
+    let folder = Folder::new("state-none");
+    folder.write("file.txt", b"hello");
+    for name in ["empty", "strangers", "database"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    folder.write("strangers/notes.txt", b"hello");
+    drop(DB::open_default(folder.path().join("database")).unwrap());
+    let expected = [
+        ("missing", "there is no such directory"),
+        ("file.txt", "it is not a directory"),
+        ("empty", "there is no state in it"),
+        ("strangers", "there is no state in it"),
+        ("database", "it holds the database of another program"),
+    ];
+    let listing = || {
+        let names = ["", "empty", "strangers", "database"].map(|name| {
+            let entries = fs::read_dir(folder.path().join(name)).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names.join(" ")
+        });
+        names.join("; ")
+    };
+    let before = listing();
+    for command in COMMANDS {
+        for (name, why) in expected {
+            let said = refused(&folder, &["state", command, name]).stderr;
+            assert!(said.contains(&format!("state {name} cannot be used: {why}")), "{command}: {said}");
+        }
+    }
+    assert_eq!(listing(), before);
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let folder = Folder::new("state-help");
+    let help = folder.run(&["state", "--help"]).stdout;
+    for command in COMMANDS {
+        assert!(help.contains(&format!("samestory state {command}")) || command == "rebuild", "{help}");
+        assert!(folder.run(&["state", command, "--help"]).stdout.contains("<DIR>"));
+    }
+    assert!(help.contains("samestory --config new.toml state rebuild state/"), "{help}");
+}
