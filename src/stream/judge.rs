@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::config::{Bus, StartAt};
 use crate::detect::{Engine, Plan};
 use crate::model::Lang;
-use crate::store::{Change, Committed, Rocks, Store, StoreError, View};
+use crate::store::{Change, Committed, Laid, Rocks, Store, StoreError, View};
 
 use super::faults;
 use super::intake::{Intake, Places, Unreadable};
@@ -64,6 +64,8 @@ pub(super) struct Judged {
 struct Part {
     partition: i32,
     plan: Plan,
+    /// The changes, worked out for the store as it is.
+    laid: Laid,
     places: Places,
     records: Vec<Record>,
 }
@@ -214,13 +216,13 @@ impl Judge {
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Unreadable::new("it is not running").into());
         };
-        let plan = self.engine.plan(&running.store, batch)?;
+        let (plan, laid) = self.engine.plan_laid(&running.store, batch)?;
         // Before anything is committed: room that cannot be made is found out now.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
             running.store.ensure_language(language)?;
         }
-        Ok(Part { partition, plan, places, records })
+        Ok(Part { partition, plan, laid, places, records })
     }
 }
 
@@ -333,7 +335,7 @@ impl Stage for Judge {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
             running.unsaid = None;
-            match running.store.apply(&part.plan.changes, proof) {
+            match running.store.apply_laid(part.laid, proof) {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
                     if let (Some(purge), Some(next)) = (&self.purge, next) {
