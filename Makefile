@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test check deny bench bench-store quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test check deny bench bench-store bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -36,6 +36,10 @@ bench: tools-test ## tables from one run, beside peers and limits; FULL=1 fills 
 
 bench-store: tools-test ## the same with a million articles, of the stores alone
 	cargo run --release -p samestory-bench -- full store
+
+bench-kafka: tools-test ## the stage on a real broker, beside a bare exactly-once pipe (ARTICLES=60000)
+	cargo build --release --bin samestory
+	cargo run --release -p samestory-bench --bin kafka -- $(CARGO_TARGET_DIR)/release/samestory
 
 quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data) and write docs/quality.md
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory

@@ -14,3 +14,11 @@ mod proxy_tests;
 mod requests;
 // Transactions as readers of both kinds see them.
 mod transactions;
+// Bad days: crashes, missing topics, a broker that is away, offsets set by hand, two processes with one name.
+mod days;
+// Bad input, deletes, and forms of output.
+mod inputs;
+// The program on the bus: its own topics, its own state, ended with the test.
+pub(crate) mod stage;
+// The same verdicts as from files.
+mod verdicts;

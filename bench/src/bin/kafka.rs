@@ -1,0 +1,471 @@
+//! The stage on a real broker, beside the limit: a bare exactly-once pipe with the same library that copies the same
+//! records unchanged. Everything in one run on one machine, broker included.
+//!
+//! `make bench-kafka` prints one table and writes bench/results/kafka.json. ARTICLES=n sets the number of articles.
+
+#[path = "../stream.rs"]
+#[allow(dead_code, reason = "shared with the other benchmark")]
+mod stream;
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::Message;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::util::Timeout;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use serde_json::json;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let count: u64 = std::env::var("ARTICLES").ok().and_then(|text| text.parse().ok()).unwrap_or(60_000);
+    let program = std::env::args().nth(1).ok_or("usage: kafka PROGRAM")?;
+    let bench = Bench::start(&program, count)?;
+    let mut rows = Vec::new();
+    let mut best: Option<Row> = None;
+    for size in [500, 1000, 2000] {
+        let row = bench.pipe(size)?;
+        eprintln!("pipe, {size} a transaction: {:.0} articles/s", row.rate);
+        if best.as_ref().is_none_or(|best| row.rate > best.rate) {
+            best = Some(row);
+        }
+    }
+    let pipe = best.ok_or("no pipe")?;
+    let limit = pipe.rate;
+    rows.push(pipe);
+    for mode in ["direct", "routed"] {
+        rows.push(bench.stage(mode)?);
+    }
+    println!(
+        "{:<8} {:>12} {:>8} {:>12} {:>12} {:>18} {:>18} {:>12}",
+        "row", "articles/s", "of pipe", "broker s/k", "stage s/k", "p50/p99 ms 200/s", "p50/p99 ms busy", "restore/s"
+    );
+    for row in &rows {
+        let pair = |pair: Option<(f64, f64)>| pair.map_or("-".into(), |(p50, p99)| format!("{p50:.0} / {p99:.0}"));
+        println!(
+            "{:<8} {:>12.0} {:>8.2} {:>12.3} {:>12.3} {:>18} {:>18} {:>12}",
+            row.name,
+            row.rate,
+            row.rate / limit,
+            row.broker_cpu,
+            row.stage_cpu,
+            pair(row.calm),
+            pair(row.busy),
+            row.restore.map_or("-".into(), |rate| format!("{rate:.0}")),
+        );
+    }
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    fs::create_dir_all(&results)?;
+    let rows: Vec<_> = rows.iter().map(Row::json).collect();
+    fs::write(results.join("kafka.json"), serde_json::to_string_pretty(&rows)?)?;
+    eprintln!("written to bench/results/kafka.json");
+    Ok(())
+}
+
+/// What was measured of one way through the broker.
+struct Row {
+    name: &'static str,
+    rate: f64,
+    /// CPU seconds per thousand articles.
+    broker_cpu: f64,
+    stage_cpu: f64,
+    /// Milliseconds from produced to visible, half and 99 % of articles below: at 200 a second, and at 70 % of the rate.
+    calm: Option<(f64, f64)>,
+    busy: Option<(f64, f64)>,
+    /// Articles a second from the changelog alone.
+    restore: Option<f64>,
+}
+
+impl Row {
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "name": self.name,
+            "articles_per_s": self.rate,
+            "broker_cpu_s_per_1000": self.broker_cpu,
+            "stage_cpu_s_per_1000": self.stage_cpu,
+            "p50_ms_at_200_per_s": self.calm.map(|pair| pair.0),
+            "p99_ms_at_200_per_s": self.calm.map(|pair| pair.1),
+            "p50_ms_busy": self.busy.map(|pair| pair.0),
+            "p99_ms_busy": self.busy.map(|pair| pair.1),
+            "restored_articles_per_s": self.restore,
+        })
+    }
+}
+
+struct Bench {
+    program: String,
+    directory: PathBuf,
+    bootstrap: String,
+    broker: u32,
+    count: u64,
+    articles: Arc<stream::Stream>,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _stopped = dev_kafka(&["stop", &self.directory.join("kafka").display().to_string()]);
+        let _removed = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn dev_kafka(arguments: &[&str]) -> Outcome<()> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dev/kafka");
+    let status = Command::new(script).args(arguments).stdout(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(format!("dev/kafka {arguments:?} failed").into()) }
+}
+
+impl Bench {
+    fn start(program: &str, count: u64) -> Outcome<Bench> {
+        let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
+        let kafka = directory.join("kafka");
+        fs::create_dir_all(&directory)?;
+        let pid = std::process::id().to_string();
+        dev_kafka(&["start", &kafka.display().to_string(), "--with-pid", &pid])?;
+        let read = |name: &str| fs::read_to_string(kafka.join(name)).map(|text| text.trim().to_owned());
+        let bench = Bench {
+            program: program.to_owned(),
+            bootstrap: read("bootstrap")?,
+            broker: read("pid")?.parse()?,
+            directory,
+            count,
+            articles: Arc::new(stream::Stream::new()),
+        };
+        bench.samestory("direct", &["topics", "--create"])?;
+        bench.samestory("routed", &["topics", "--create"])?;
+        let began = Instant::now();
+        bench.produce("bench.raw", 0..count, None)?;
+        eprintln!("{count} articles onto bench.raw in {:.1} s", began.elapsed().as_secs_f64());
+        Ok(bench)
+    }
+
+    fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", &self.bootstrap);
+        config
+    }
+
+    /// One partition of raw articles in English: then direct, routed and the pipe have the same input.
+    fn settings(&self, mode: &str) -> Outcome<PathBuf> {
+        let file = self.directory.join(format!("{mode}.toml"));
+        let state = self.directory.join(format!("{mode}-state"));
+        let text = format!(
+            r#"[stage]
+mode = "{mode}"
+app = "{mode}"
+state = "{state}"
+[match]
+retention = "forever"
+[topics]
+raw = "bench.raw"
+routed = "{mode}.routed"
+unique = "{mode}.unique"
+near_duplicate = "{mode}.near"
+clusters = "{mode}.clusters"
+changelog = "{mode}.changelog"
+dead_letter = "{mode}.dead"
+partitions = 1
+output_partitions = 1
+[kafka]
+"bootstrap.servers" = "{bootstrap}"
+"#,
+            state = state.display(),
+            bootstrap = self.bootstrap
+        );
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+
+    fn samestory(&self, mode: &str, arguments: &[&str]) -> Outcome<()> {
+        let settings = self.settings(mode)?;
+        let status =
+            Command::new(&self.program).arg("--config").arg(settings).args(arguments).stdout(Stdio::null()).status()?;
+        if status.success() { Ok(()) } else { Err(format!("samestory {arguments:?} failed").into()) }
+    }
+
+    fn produce(&self, topic: &str, numbers: std::ops::Range<u64>, rate: Option<f64>) -> Outcome<()> {
+        let producer: BaseProducer = self
+            .client()
+            .set("linger.ms", if rate.is_some() { "0" } else { "20" })
+            .set("compression.type", "lz4")
+            .set("acks", "1")
+            .create()?;
+        let (began, first) = (Instant::now(), numbers.start);
+        let mut text = String::new();
+        for number in numbers {
+            if let Some(rate) = rate {
+                let due = began + Duration::from_secs_f64((number - first) as f64 / rate);
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+            self.articles.write(number, &mut text);
+            let id = format!("article-{number}");
+            let host = number % 200;
+            let article = json!({
+                "id": id, "language": "en", "title": format!("Article {number}"),
+                "url": format!("https://site-{host}.example/{number}"), "body": text,
+            });
+            let value = article.to_string();
+            loop {
+                let record = BaseRecord::to(topic).partition(0).key(&id).payload(&value).timestamp(now());
+                match producer.send(record) {
+                    Ok(()) => break,
+                    Err(_) => producer.poll(Duration::from_millis(5)),
+                }
+            }
+            producer.poll(Duration::ZERO);
+        }
+        producer.flush(Duration::from_secs(60))?;
+        Ok(())
+    }
+
+    /// Watches what becomes visible on topics until so many records are there: when the first and the last were, and
+    /// how late each was.
+    fn watch(&self, topics: &[String], count: u64) -> Outcome<thread::JoinHandle<Seen>> {
+        let consumer: BaseConsumer = self
+            .client()
+            .set("group.id", "watch")
+            .set("isolation.level", "read_committed")
+            .set("enable.auto.commit", "false")
+            .set("fetch.wait.max.ms", "10")
+            .set("fetch.error.backoff.ms", "5")
+            .create()?;
+        let mut list = TopicPartitionList::new();
+        for topic in topics {
+            let (_, high) = consumer.fetch_watermarks(topic, 0, Duration::from_secs(10))?;
+            list.add_partition_offset(topic, 0, Offset::Offset(high))?;
+        }
+        consumer.assign(&list)?;
+        Ok(thread::spawn(move || {
+            let mut seen = Seen::default();
+            let mut heard = Instant::now();
+            while seen.count < count && heard.elapsed() < Duration::from_secs(60) {
+                let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
+                heard = Instant::now();
+                seen.late.push((now() - message.timestamp().to_millis().unwrap_or_default()) as f64);
+                seen.first.get_or_insert((heard, cpu()));
+                seen.last = Some(heard);
+                seen.count += 1;
+            }
+            seen
+        }))
+    }
+
+    /// Copies records unchanged: the same library, transactions and offsets, and nothing else.
+    fn pipe(&self, size: usize) -> Outcome<Row> {
+        let group = format!("pipe-{size}");
+        let topic = format!("pipe.{size}");
+        let admin: rdkafka::admin::AdminClient<rdkafka::client::DefaultClientContext> = self.client().create()?;
+        let new = rdkafka::admin::NewTopic::new(&topic, 1, rdkafka::admin::TopicReplication::Fixed(1));
+        futures_executor::block_on(admin.create_topics([&new], &rdkafka::admin::AdminOptions::new()))?;
+        thread::sleep(Duration::from_millis(500));
+        let stop = Arc::new(AtomicBool::new(false));
+        let watching = self.watch(std::slice::from_ref(&topic), self.count)?;
+        let before = (cpu_of(self.broker), cpu_of(std::process::id()));
+        let mut pipe = Pipe::open(self, &group, &topic, size)?;
+        let (piped, stopped) = (topic.clone(), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                if let Err(error) = pipe.turn(&piped) {
+                    eprintln!("pipe: {error}");
+                    return;
+                }
+            }
+        });
+        let seen = watching.join().map_err(|_| "the watcher failed")?;
+        let rate = seen.rate()?;
+        let k = self.count as f64 / 1000.0;
+        let (broker_cpu, stage_cpu) =
+            ((cpu_of(self.broker) - before.0) / k, (cpu_of(std::process::id()) - before.1) / k);
+        let calm = self.latency(&[topic.clone()], 200.0, 3000)?;
+        let busy = self.latency(&[topic], rate * 0.7, (rate * 0.7 * 5.0) as u64)?;
+        stop.store(true, Ordering::Relaxed);
+        thread.join().map_err(|_| "the pipe failed")?;
+        Ok(Row { name: "pipe", rate, broker_cpu, stage_cpu, calm: Some(calm), busy: Some(busy), restore: None })
+    }
+
+    fn stage(&self, mode: &'static str) -> Outcome<Row> {
+        let topics = [format!("{mode}.unique"), format!("{mode}.near")];
+        // Whatever the pipe's latencies added to the raw topic is read too.
+        let (_, held) = self
+            .client()
+            .set("group.id", "ask")
+            .create::<BaseConsumer>()?
+            .fetch_watermarks("bench.raw", 0, Duration::from_secs(10))?;
+        let held = u64::try_from(held)?;
+        let watching = self.watch(&topics, held)?;
+        let before = cpu_of(self.broker);
+        let mut stage = self.run(mode)?;
+        let seen = watching.join().map_err(|_| "the watcher failed")?;
+        let rate = seen.rate()?;
+        let k = held as f64 / 1000.0;
+        let (broker_cpu, stage_cpu) = ((cpu_of(self.broker) - before) / k, cpu_of(stage.id()) / k);
+        eprintln!("{mode}: {rate:.0} articles/s");
+        let calm = self.latency(&topics, 200.0, 3000)?;
+        let busy = self.latency(&topics, rate * 0.7, (rate * 0.7 * 5.0) as u64)?;
+        end(&mut stage)?;
+        fs::remove_dir_all(self.directory.join(format!("{mode}-state")))?;
+        let mut stage = self.run(mode)?;
+        let restore = self.restored(mode);
+        end(&mut stage)?;
+        Ok(Row {
+            name: mode,
+            rate,
+            broker_cpu,
+            stage_cpu,
+            calm: Some(calm),
+            busy: Some(busy),
+            restore: restore.map(|seconds| (held as f64) / seconds),
+        })
+    }
+
+    fn run(&self, mode: &str) -> Outcome<Child> {
+        let log = fs::File::create(self.directory.join(format!("{mode}.log")))?;
+        let child =
+            Command::new(&self.program).arg("--config").arg(self.settings(mode)?).arg("run").stderr(log).spawn()?;
+        Ok(child)
+    }
+
+    /// Waits until the log says that state was restored, and how long that took.
+    fn restored(&self, mode: &str) -> Option<f64> {
+        for _ in 0..1200 {
+            let log = fs::read_to_string(self.directory.join(format!("{mode}.log"))).unwrap_or_default();
+            let line = log.lines().find(|line| line.contains("\"restored\""));
+            if let Some(line) = line {
+                let value: serde_json::Value = serde_json::from_str(line).ok()?;
+                return value["seconds"].as_f64();
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        None
+    }
+
+    /// Half and 99 % of articles are visible after so many milliseconds.
+    fn latency(&self, topics: &[String], rate: f64, count: u64) -> Outcome<(f64, f64)> {
+        let watching = self.watch(topics, count)?;
+        let first = self.count + now() as u64 % 1_000_000_000 * 1000;
+        self.produce("bench.raw", first..first + count, Some(rate))?;
+        let mut seen = watching.join().map_err(|_| "the watcher failed")?;
+        seen.late.sort_by(f64::total_cmp);
+        let at = |share: f64| seen.late.get((seen.late.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+        Ok((at(0.5), at(0.99)))
+    }
+}
+
+fn end(child: &mut Child) -> Outcome<()> {
+    Command::new("kill").arg(child.id().to_string()).status()?;
+    child.wait()?;
+    Ok(())
+}
+
+#[derive(Default)]
+struct Seen {
+    count: u64,
+    first: Option<(Instant, f64)>,
+    last: Option<Instant>,
+    late: Vec<f64>,
+}
+
+impl Seen {
+    /// From the first that was seen to the last: starting up does not count.
+    fn rate(&self) -> Outcome<f64> {
+        let (Some((first, _)), Some(last)) = (self.first, self.last) else { return Err("nothing came".into()) };
+        Ok(self.count as f64 / last.duration_since(first).as_secs_f64().max(0.001))
+    }
+}
+
+/// A bare exactly-once pipe.
+struct Pipe {
+    consumer: BaseConsumer,
+    producer: BaseProducer,
+    size: usize,
+}
+
+impl Pipe {
+    fn open(bench: &Bench, group: &str, id: &str, size: usize) -> Outcome<Pipe> {
+        let consumer: BaseConsumer = bench
+            .client()
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "earliest")
+            .set("fetch.wait.max.ms", "100")
+            .create()?;
+        consumer.subscribe(&["bench.raw"])?;
+        let producer: BaseProducer = bench
+            .client()
+            .set("transactional.id", id)
+            .set("retry.backoff.ms", "1")
+            .set("retry.backoff.max.ms", "50")
+            .set("linger.ms", "2")
+            .set("batch.size", "1000000")
+            .set("compression.type", "lz4")
+            .create()?;
+        producer.init_transactions(Duration::from_secs(30))?;
+        Ok(Pipe { consumer, producer, size })
+    }
+
+    fn turn(&mut self, topic: &str) -> Outcome<()> {
+        let mut batch = Vec::new();
+        let mut deadline = Instant::now() + Duration::from_millis(100);
+        while batch.len() < self.size {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.consumer.poll(left) {
+                Some(Ok(message)) => {
+                    if batch.is_empty() {
+                        deadline = Instant::now() + Duration::from_millis(20);
+                    }
+                    batch.push(message.detach());
+                }
+                Some(Err(error)) => return Err(error.into()),
+                None if left.is_zero() => break,
+                None => {}
+            }
+        }
+        let Some(last) = batch.last() else { return Ok(()) };
+        let membership = self.consumer.group_metadata().ok_or("no group")?;
+        self.producer.begin_transaction()?;
+        for message in &batch {
+            let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
+            record.key = message.key();
+            record.payload = message.payload();
+            record.timestamp = message.timestamp().to_millis();
+            while let Err((_, back)) = self.producer.send(record) {
+                self.producer.poll(Duration::from_millis(1));
+                record = back;
+            }
+        }
+        while self.producer.in_flight_count() > 0 {
+            self.producer.poll(Duration::from_micros(500));
+        }
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(last.topic(), last.partition(), Offset::Offset(last.offset() + 1))?;
+        self.producer.send_offsets_to_transaction(&list, &membership, Duration::from_secs(10))?;
+        self.producer.commit_transaction(Timeout::Never)?;
+        Ok(())
+    }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+fn cpu() -> f64 {
+    cpu_of(std::process::id())
+}
+
+/// CPU seconds of a process so far.
+fn cpu_of(pid: u32) -> f64 {
+    const TICKS: f64 = 100.0;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let fields: Vec<&str> = after_name.split(' ').collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / TICKS
+}

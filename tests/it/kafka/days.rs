@@ -1,0 +1,179 @@
+//! Bad days: what the operator sees, and that nothing is lost.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::{Offset, TopicPartitionList};
+use serde_json::json;
+
+use super::broker::{Broker, shared};
+use super::bus::{Record, Row};
+use super::stage::{Bench, Running};
+
+/// Articles `from..to`: every third is a copy of the one before.
+fn articles(from: usize, to: usize) -> Vec<Record> {
+    let article = |n: usize| {
+        let story = n - usize::from(n % 3 == 2);
+        let text: Vec<String> = (0..80).map(|at| format!("w{}", (story * 7919 + at * 31) % 5000)).collect();
+        let id = format!("a{n:04}");
+        let value = json!({"id": id, "language": "en", "body": text.join(" ")}).to_string();
+        Record { timestamp: Some(1_772_000_000_000 + n as i64), ..Record::new(&id, &value) }
+    };
+    (from..to).map(article).collect()
+}
+
+/// Everything on the output topics, by where its article was read.
+fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, String, Row)> {
+    let rows = bench.wait_for(&["unique", "near", "dead"], count, running);
+    let place = |row: &Row| (row.says("partition").unwrap(), row.says("offset").unwrap());
+    let mut rows: Vec<_> = rows
+        .into_iter()
+        .map(|row| {
+            let (partition, offset) = place(&row);
+            (partition, offset, row)
+        })
+        .collect();
+    rows.sort_by_key(|(partition, offset, _)| (partition.clone(), offset.parse::<i64>().unwrap()));
+    rows
+}
+
+/// Each input has one output, and a verdict says what it should.
+fn each_once(rows: &[(String, String, Row)], count: usize) {
+    let places: std::collections::BTreeSet<_> = rows.iter().map(|(partition, offset, _)| (partition, offset)).collect();
+    assert_eq!((rows.len(), places.len()), (count, count), "one output for each input");
+    for (_, _, row) in rows {
+        let n: usize = row.id()[1..].parse().unwrap();
+        let expected = if n % 3 == 2 { "exact-duplicate" } else { "unique" };
+        assert_eq!(row.says("verdict").as_deref(), Some(expected), "{}", row.id());
+    }
+}
+
+/// All records in one partition: then a copy always comes after its original.
+fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+    records.iter_mut().for_each(|record| record.partition = Some(0));
+    records
+}
+
+#[test]
+fn killed_and_started_again_it_goes_on_as_if_nothing_had_happened() {
+    let bench = Bench::new(shared(), "killed", "", "");
+    bench.produce(&in_order(articles(0, 300)));
+    let running = bench.run(&[]);
+    outputs(&bench, 300, &running);
+    running.kill();
+    bench.produce(&in_order(articles(300, 600)));
+    let running = bench.run(&[]);
+    // Without its state it is made from the changelog, and says so.
+    outputs(&bench, 600, &running);
+    assert!(running.stop().success());
+    std::fs::remove_dir_all(bench.dir.join("state")).unwrap();
+    bench.produce(&in_order(articles(600, 900)));
+    let mut running = bench.run(&[]);
+    running.wait_until_it_says("\"restored\"");
+    each_once(&outputs(&bench, 900, &running), 900);
+    let began = Instant::now();
+    assert!(running.stop().success());
+    assert!(began.elapsed() < Duration::from_secs(20), "a stop keeps its deadline");
+}
+
+#[test]
+fn topics_that_are_missing_or_do_not_fit_are_named_with_the_command_that_makes_them() {
+    let bench = Bench::without_topics(shared(), "missing", "", "");
+    let mut running = bench.run(&[]);
+    assert_eq!(running.wait().code(), Some(1));
+    let said = running.said();
+    assert!(said.contains("samestory topics --create") && said.contains(&bench.topic("changelog")), "{said}");
+
+    let mut bench = Bench::new(shared(), "misfit", "", "[topics]\npartitions = 2\n");
+    let changelog = shared().create_topic("misfit-changelog", 3, &[("cleanup.policy", "compact")]);
+    bench.write("", "");
+    let config = std::fs::read_to_string(bench.config()).unwrap();
+    std::fs::write(bench.config(), config.replace(&bench.topic("changelog"), &changelog)).unwrap();
+    let (status, said) = bench.samestory(&["topics", "--check"]);
+    assert_eq!(status.code(), Some(1));
+    assert!(said.contains("has 3 partitions") && said.contains("has 2"), "{said}");
+}
+
+#[test]
+fn a_broker_that_is_away_is_waited_for() {
+    let broker = Broker::start(&[]);
+    let bench = Bench::new(&broker, "away", "", "");
+    bench.produce(&in_order(articles(0, 30)));
+    broker.kill();
+    let mut running = bench.run(&[]);
+    running.wait_until_it_says("does not answer");
+    broker.restart();
+    outputs(&bench, 30, &running);
+    broker.kill();
+    std::thread::sleep(Duration::from_secs(2));
+    broker.restart();
+    bench.produce(&in_order(articles(30, 60)));
+    each_once(&outputs(&bench, 60, &running), 60);
+    assert!(running.stop().success());
+}
+
+#[test]
+fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
+    let bench = Bench::new(shared(), "reset", "", "[topics]\npartitions = 1\n");
+    bench.produce(&in_order(articles(0, 60)));
+    let running = bench.run(&[]);
+    outputs(&bench, 60, &running);
+    assert!(running.stop().success());
+    let group = format!("{}.match", bench.prefix);
+    let consumer: BaseConsumer =
+        bench.broker.client().set("group.id", &group).set("enable.auto.commit", "false").create().unwrap();
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(&bench.topic("routed"), 0, Offset::Offset(3)).unwrap();
+    consumer.commit(&list, CommitMode::Sync).unwrap();
+    drop(consumer);
+    let mut running = bench.run(&[]);
+    let said = running.wait_until_it_says("stopped:");
+    assert!(said.contains("--accept-offsets") && said.contains("the group's offset is 3"), "{said}");
+    assert!(running.stop().success());
+    assert_eq!(bench.read("unique").len() + bench.read("near").len(), 60, "nothing was judged twice");
+}
+
+#[test]
+fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
+    let bench = Bench::new(shared(), "twins", "", "");
+    bench.produce(&in_order(articles(0, 30)));
+    let mut older = bench.run(&[]);
+    outputs(&bench, 30, &older);
+    let other = bench.dir.join("other");
+    let config = std::fs::read_to_string(bench.config()).unwrap();
+    let copied = config.replace(&format!("{:?}", bench.dir.join("state")), &format!("{other:?}"));
+    std::fs::write(bench.config(), copied).unwrap();
+    let newer = bench.run(&[]);
+    // The older hears of it when it next has something to say.
+    for n in 1..40 {
+        bench.produce(&in_order(articles(n * 30, n * 30 + 30)));
+        outputs(&bench, n * 30 + 30, &newer);
+        if older.said().contains("another process uses the instance id") {
+            assert_eq!(older.wait().code(), Some(1));
+            each_once(&outputs(&bench, n * 30 + 30, &newer), n * 30 + 30);
+            assert!(newer.stop().success());
+            return;
+        }
+    }
+    panic!("the older did not leave: {}", older.said());
+}
+
+#[test]
+fn other_bands_are_made_from_what_is_stored_and_a_history_is_replayed_in_silence() {
+    let mut bench = Bench::new(shared(), "reband", "", "");
+    bench.produce(&in_order(articles(0, 60)));
+    let running = bench.run(&[]);
+    outputs(&bench, 60, &running);
+    assert!(running.stop().success());
+    bench.write("", "[lsh]\nbands = 20\nrows = 4\n[output]\npublish_from = \"2026-02-25T06:13:20.080Z\"\n");
+    bench.produce(&in_order(articles(60, 90)));
+    let mut running = bench.run(&[]);
+    running.wait_until_it_says("making them anew");
+    // Articles 60 to 79 are older than what is published.
+    let rows = outputs(&bench, 70, &running);
+    assert!(running.stop().success());
+    assert_eq!(rows.len(), 70);
+    // 80 is a copy of 79, which was never published but is known.
+    let copy = rows.iter().find(|(_, _, row)| row.id() == "a0080").unwrap();
+    assert_eq!(copy.2.says("duplicate-of").as_deref(), Some("a0079"));
+}

@@ -1,0 +1,221 @@
+//! The program on the bus, for tests: its own topics, its own state, ended with the test.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::broker::Broker;
+use super::bus::{Isolation, Record, Row};
+
+/// How long the program may take for anything, on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A set of topics with a settings file and a directory.
+pub(crate) struct Bench<'b> {
+    pub(crate) broker: &'b Broker,
+    pub(crate) prefix: String,
+    pub(crate) dir: PathBuf,
+    settings: String,
+}
+
+impl<'b> Bench<'b> {
+    /// Topics named after the test, made by `samestory topics --create`. `settings` are lines of TOML; `[topics]` and
+    /// `[kafka]` stand last, so lines after a blank one go there.
+    pub(crate) fn new(broker: &'b Broker, name: &str, stage: &str, rest: &str) -> Bench<'b> {
+        let bench = Bench::without_topics(broker, name, stage, rest);
+        let (status, said) = bench.samestory(&["topics", "--create"]);
+        assert!(status.success(), "{said}");
+        bench
+    }
+
+    pub(crate) fn without_topics(broker: &'b Broker, name: &str, stage: &str, rest: &str) -> Bench<'b> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let prefix = format!("{name}-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(format!("samestory-{prefix}"));
+        fs::create_dir_all(&dir).unwrap();
+        let mut bench = Bench { broker, prefix, dir, settings: String::new() };
+        bench.write(stage, rest);
+        bench
+    }
+
+    /// Writes other settings.
+    pub(crate) fn write(&mut self, stage: &str, rest: &str) {
+        let (prefix, state) = (&self.prefix, self.dir.join("state"));
+        let partitions = if rest.contains("[topics]") { "" } else { "[topics]\npartitions = 2\n" };
+        let topics = format!(
+            "raw = \"{prefix}.raw\"\nrouted = \"{prefix}.routed\"\nunique = \"{prefix}.unique\"\nnear_duplicate = \
+             \"{prefix}.near\"\ntagged = \"{prefix}.tagged\"\nclusters = \"{prefix}.clusters\"\nchangelog = \
+             \"{prefix}.changelog\"\ndead_letter = \"{prefix}.dead\"\n"
+        );
+        let kafka = if rest.contains("[kafka]") { "" } else { "[kafka]\n" };
+        self.settings = format!(
+            "[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
+             \"{}\"\n\"session.timeout.ms\" = 6000\n",
+            match rest.split_once("[topics]\n") {
+                Some((before, after)) => format!("{before}[topics]\n{topics}{after}"),
+                None => format!("{topics}{rest}"),
+            },
+            self.broker.bootstrap(),
+        );
+        fs::write(self.config(), &self.settings).unwrap();
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.dir.join("samestory.toml")
+    }
+
+    pub(crate) fn topic(&self, name: &str) -> String {
+        format!("{}.{name}", self.prefix)
+    }
+
+    /// Runs a command to its end: how it ended, and all it said.
+    pub(crate) fn samestory(&self, arguments: &[&str]) -> (ExitStatus, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_samestory"))
+            .arg("--config")
+            .arg(self.config())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status, String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Starts `samestory run`.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Running {
+        self.run_with(arguments, &[])
+    }
+
+    pub(crate) fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let log = self.dir.join(format!("log-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
+        command.arg("--config").arg(self.config()).arg("run").args(arguments);
+        command.envs(environment.iter().copied());
+        command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
+        Running { child: command.spawn().unwrap(), log }
+    }
+
+    pub(crate) fn produce(&self, records: &[Record]) -> Vec<(i32, i64)> {
+        self.broker.produce(&self.topic("raw"), records)
+    }
+
+    /// What readers of committed records see.
+    pub(crate) fn read(&self, name: &str) -> Vec<Row> {
+        let ends = self.broker.ends(&self.topic(name), Isolation::Committed);
+        self.broker.read_to(&self.topic(name), Isolation::Committed, &ends)
+    }
+
+    /// Waits until so many records are on these topics together.
+    pub(crate) fn wait_for(&self, names: &[&str], count: usize, running: &Running) -> Vec<Row> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let rows: Vec<Row> = names.iter().flat_map(|name| self.read(name)).collect();
+            if rows.len() >= count {
+                return rows;
+            }
+            let late = Instant::now() > deadline;
+            assert!(!late, "{} of {count} records on {names:?}; {}", rows.len(), running.said());
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            drop(fs::remove_dir_all(&self.dir));
+        }
+    }
+}
+
+/// A running `samestory run`, killed when it is dropped.
+pub(crate) struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All that it has logged.
+    pub(crate) fn said(&self) -> String {
+        read(&self.log)
+    }
+
+    /// Waits until its log has this text.
+    pub(crate) fn wait_until_it_says(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = self.said();
+            if said.contains(text) {
+                return said;
+            }
+            assert!(Instant::now() < deadline, "it does not say {text:?}: {said}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end: {}", self.said());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn read(path: &Path) -> String {
+    let mut text = String::new();
+    fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).unwrap();
+    text
+}
+
+impl Row {
+    /// A header of ours, without its prefix.
+    pub(crate) fn says(&self, name: &str) -> Option<String> {
+        let name = format!("samestory-{name}");
+        let found = self.headers.iter().find(|(key, _)| *key == name)?;
+        Some(String::from_utf8(found.1.clone().unwrap()).unwrap())
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(key, _)| key == name)?.1.as_deref()
+    }
+
+    pub(crate) fn id(&self) -> String {
+        String::from_utf8(self.key.clone().unwrap()).unwrap()
+    }
+}
