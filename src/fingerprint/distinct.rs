@@ -1,20 +1,50 @@
 //! A list of hashes with repeats → the set: how many there are, the least of them, each one once.
 //!
-//! Hashes are spread evenly, so a table addressed by their high bits keeps them almost in order: the least
-//! members are read off its front without sorting the rest.
-
-/// Probes after which a table is given up. A table a quarter full needs more once in a great many texts; somebody who
-/// chooses hashes on purpose reaches it at once, and then sorting keeps the work bounded.
-const MAX_PROBES: usize = 16;
+//! Every hash has one place in a table, and is looked for nowhere else. The first to come takes it; a repeat finds
+//! itself there; the few that find another are put aside and sorted. So nothing is guessed along the way, and hashes
+//! chosen to share one place cost no more than sorting them all.
+//!
+//! Hashes are spread evenly, so a table addressed by their high bits has them in order: the least are read off its
+//! front.
 
 /// How many distinct hashes there are, and the high halves of the `k` least, ascending without repeats.
 pub(super) fn count_and_least(hashes: &[u64], k: usize) -> (usize, Vec<u32>) {
-    count_and_least_by_table(hashes, k).unwrap_or_else(|| count_and_least_by_sorting(hashes, k))
+    with_table(
+        hashes.len(),
+        #[inline(always)]
+        |table| {
+            let set = Set::of(hashes, table);
+            let mut least = vec![0; k];
+            let mut found = 0usize;
+            for &hash in &*table {
+                let Some(place) = least.get_mut(found) else { break };
+                // Written every time, kept if there is one: which places are free cannot be foreseen.
+                *place = hash;
+                found = found.wrapping_add(usize::from(hash != 0));
+            }
+            least.truncate(found);
+            for &hash in &set.members[set.in_table..] {
+                let place = least.partition_point(|&other| other < hash);
+                if place == k {
+                    break;
+                }
+                least.truncate(k - 1);
+                least.insert(place, hash);
+            }
+            let mut least: Vec<u32> = least.iter().map(|&hash| high(hash)).collect();
+            least.dedup();
+            (set.members.len(), least)
+        },
+    )
 }
 
 /// Each hash once.
 pub(super) fn one_of_each(hashes: &[u64]) -> Vec<u64> {
-    one_of_each_by_table(hashes).unwrap_or_else(|| sorted(hashes))
+    with_table(
+        hashes.len(),
+        #[inline(always)]
+        |table| Set::of(hashes, table).members,
+    )
 }
 
 /// The high half, by which hashes are ordered and sampled; MinHash uses the low half.
@@ -27,99 +57,49 @@ fn taken(hash: u64) -> u64 {
     hash.max(1)
 }
 
-/// The specification of both.
-fn sorted(hashes: &[u64]) -> Vec<u64> {
-    let mut hashes: Vec<u64> = hashes.iter().map(|&hash| taken(hash)).collect();
-    hashes.sort_unstable();
-    hashes.dedup();
-    hashes
+/// Calls `work` with a table for so many hashes: a quarter full at the most, so that one in ten finds another in
+/// its place.
+#[inline(always)]
+fn with_table<T>(hashes: usize, work: impl Fn(&mut [u64]) -> T) -> T {
+    /// Enough for an article of 500 words. Its length is known to the compiler, which then checks no places.
+    const USUAL: usize = 2048;
+    let places = (hashes * 4).next_power_of_two();
+    if places <= USUAL { work(&mut [0; USUAL]) } else { work(&mut vec![0; places]) }
 }
 
-fn count_and_least_by_sorting(hashes: &[u64], k: usize) -> (usize, Vec<u32>) {
-    let sorted = sorted(hashes);
-    let mut least: Vec<u32> = sorted.iter().take(k).map(|&hash| high(hash)).collect();
-    least.dedup();
-    (sorted.len(), least)
+/// Hashes, each once.
+struct Set {
+    /// First those that are in the table, then the others, ascending.
+    members: Vec<u64>,
+    in_table: usize,
 }
 
-fn count_and_least_by_table(hashes: &[u64], k: usize) -> Option<(usize, Vec<u32>)> {
-    let mut table = Table::for_hashes(hashes.len());
-    let mut count = 0;
-    for &hash in hashes {
-        count += usize::from(table.insert(taken(hash))?);
-    }
-    // No hash stands MAX_PROBES places behind its home, so the least k are among the first k and so many more.
-    let mut least = vec![0; k + MAX_PROBES];
-    let mut found = 0;
-    for &hash in &table.places {
-        let Some(place) = least.get_mut(found) else { break };
-        // Written every time, kept if there is one: which places are free cannot be foreseen.
-        *place = hash;
-        found += usize::from(hash != 0);
-    }
-    least.truncate(found);
-    insertion_sort(&mut least);
-    let mut least: Vec<u32> = least.into_iter().take(k).map(high).collect();
-    least.dedup();
-    Some((count, least))
-}
-
-fn one_of_each_by_table(hashes: &[u64]) -> Option<Vec<u64>> {
-    let mut table = Table::for_hashes(hashes.len());
-    let mut result = vec![0; hashes.len()];
-    let mut count = 0usize;
-    for &hash in hashes {
-        let hash = taken(hash);
-        // Written every time, kept if new: a word is as likely to be new as not, so a branch would be guessed wrong.
-        result[count] = hash;
-        count = count.wrapping_add(usize::from(table.insert(hash)?));
-    }
-    result.truncate(count);
-    Some(result)
-}
-
-/// A set of hashes that are not zero.
-struct Table {
-    places: Box<[u64]>,
-    shift: u32,
-}
-
-impl Table {
-    /// A quarter full at the most: the first place is nearly always the right one, and so guessed right. Probing runs
-    /// on into a tail instead of wrapping, so order is kept.
-    fn for_hashes(count: usize) -> Table {
-        let bits = (count * 4).next_power_of_two().trailing_zeros().max(4);
-        Table { places: vec![0; (1usize << bits) + MAX_PROBES].into_boxed_slice(), shift: 64 - bits }
-    }
-
-    /// Whether the hash is new; nothing if its neighbourhood is crowded.
+impl Set {
+    /// `table` is all zeros, and a power of two long; it becomes the hashes that came first to their places.
     #[inline(always)]
-    fn insert(&mut self, hash: u64) -> Option<bool> {
-        let home = (hash >> (self.shift & 63)) as usize;
-        let mut place = home;
-        loop {
-            let there = self.places[place];
-            if (there == 0) | (there == hash) {
-                self.places[place] = hash;
-                return Some(there == 0);
-            }
-            place = place.wrapping_add(1);
-            if place.wrapping_sub(home) == MAX_PROBES {
-                return None;
-            }
+    fn of(hashes: &[u64], table: &mut [u64]) -> Set {
+        let shift = 64 - table.len().trailing_zeros();
+        // Filled from both ends: from the front with the first to come, from the back with those put aside.
+        let mut members = hashes.to_vec();
+        let (mut first, mut aside) = (0usize, members.len());
+        for &hash in hashes {
+            let hash = taken(hash);
+            let place = &mut table[(hash >> (shift & 63)) as usize];
+            let there = *place;
+            *place = if there == 0 { hash } else { there };
+            // Written every time, kept if it is to be: a word is as likely to be new as not, so a branch would be
+            // guessed wrong.
+            members[first] = hash;
+            members[aside.wrapping_sub(1)] = hash;
+            first = first.wrapping_add(usize::from(there == 0));
+            aside = aside.wrapping_sub(usize::from((there != 0) & (there != hash)));
         }
-    }
-}
-
-/// Sorts what is almost sorted in a single pass.
-fn insertion_sort(values: &mut [u64]) {
-    for end in 1..values.len() {
-        let value = values[end];
-        let behind = values[..end].iter().rev().take_while(|&&other| other > value).count();
-        if behind > 0 {
-            values.copy_within(end - behind..end, end - behind + 1);
-            values[end - behind] = value;
-        }
+        let mut others = members.split_off(aside);
+        others.sort_unstable();
+        others.dedup();
+        members.truncate(first);
+        members.append(&mut others);
+        Set { members, in_table: first }
     }
 }
 
@@ -128,30 +108,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn crowded_hashes_are_sorted_instead() {
-        let crowded: Vec<u64> = (1..=1000).collect();
-        assert_eq!(count_and_least_by_table(&crowded, 8), None);
-        assert_eq!(one_of_each_by_table(&crowded), None);
-        assert_eq!(count_and_least(&crowded, 8), (1000, vec![0]));
-        assert_eq!(one_of_each(&crowded), crowded);
+    /// The specification of both.
+    fn set(hashes: &[u64]) -> Vec<u64> {
+        sorted(hashes.iter().map(|&hash| taken(hash)).collect())
+    }
+
+    fn sorted(mut hashes: Vec<u64>) -> Vec<u64> {
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
     }
 
     fn hashes() -> impl Strategy<Value = Vec<u64>> {
         let crowded = (0u64..9).prop_map(|n| (n << 60) | (n << 32) | (n % 2));
-        proptest::collection::vec(prop_oneof![any::<u64>(), crowded], 0..300)
+        proptest::collection::vec(prop_oneof![any::<u64>(), crowded, 0u64..400], 0..900)
     }
 
     proptest! {
         #[test]
         fn the_table_equals_sorting(hashes in hashes(), k in 1usize..70) {
-            if let Some(found) = count_and_least_by_table(&hashes, k) {
-                prop_assert_eq!(found, count_and_least_by_sorting(&hashes, k));
-            }
-            if let Some(mut found) = one_of_each_by_table(&hashes) {
-                found.sort_unstable();
-                prop_assert_eq!(found, sorted(&hashes));
-            }
+            let set = set(&hashes);
+            let mut least: Vec<u32> = set.iter().take(k).map(|&hash| high(hash)).collect();
+            least.dedup();
+            prop_assert_eq!(count_and_least(&hashes, k), (set.len(), least));
+            prop_assert_eq!(sorted(one_of_each(&hashes)), set);
         }
     }
 }

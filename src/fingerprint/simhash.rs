@@ -29,6 +29,8 @@ const TOGETHER: usize = 8;
 pub fn simhash(words: &[u64]) -> u128 {
     // Digit d of the count of ones, for every bit. 32 digits count more words than a text can have.
     let mut digits = [0u128; 32];
+    // No count has more digits than the number of words, so no carry goes further.
+    let highest = (usize::BITS - words.len().leading_zeros()).clamp(4, 32) as usize;
     let (blocks, rest) = words.as_chunks::<TOGETHER>();
     for block in blocks {
         // A tree of full adders: eight ballots become one carry into the eights.
@@ -41,10 +43,10 @@ pub fn simhash(words: &[u64]) -> u128 {
         let (twos, fours_b) = add(twos, twos_a, twos_b);
         let (fours, eights) = add(digits[2], fours_a, fours_b);
         (digits[0], digits[1], digits[2]) = (ones, twos, fours);
-        carry(&mut digits[3..], eights);
+        carry(&mut digits[3..highest], eights);
     }
     for &word in rest {
-        carry(&mut digits, ballot(word));
+        carry(&mut digits[..highest], ballot(word));
     }
     greater_than(&digits, words.len() as u64 / 2)
 }
@@ -59,9 +61,6 @@ fn add(a: u128, b: u128, c: u128) -> (u128, u128) {
 #[inline]
 fn carry(digits: &mut [u128], mut carry: u128) {
     for digit in digits {
-        if carry == 0 {
-            return;
-        }
         (*digit, carry) = (*digit ^ carry, *digit & carry);
     }
 }

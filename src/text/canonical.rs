@@ -12,6 +12,7 @@ use std::fmt::{self, Write};
 use icu_normalizer::properties::{CanonicalDecomposition, Decomposed};
 
 use super::TooLarge;
+use super::block::{BLOCK, fold as fold_block};
 use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold};
 
 /// Canonical form of `text`, at most `limit` bytes long.
@@ -95,8 +96,6 @@ impl Write for FoldSink {
     }
 }
 
-/// Bytes looked at together on the ASCII path.
-const BLOCK: usize = 32;
 /// Once the whole rule is needed, it takes at least this much text at a time.
 const SLOW_PIECE: usize = 512;
 
@@ -136,23 +135,31 @@ impl Maker {
     fn ascii(&mut self, bytes: &[u8], mut at: usize) -> usize {
         loop {
             while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-                let Some(lower) = plain_block(block, self.ends_with_space()) else { break };
-                self.out.extend_from_slice(&lower);
-                at += BLOCK;
+                let folded = fold_block(block);
+                let double = folded.space & (folded.space << 1 | u64::from(self.ends_with_space()));
+                let stop = folded.odd | double;
+                if stop == 0 {
+                    self.out.extend_from_slice(&folded.bytes);
+                    at += BLOCK;
+                } else {
+                    let plain = stop.trailing_zeros() as usize;
+                    self.out.extend_from_slice(&folded.bytes[..plain]);
+                    at += plain;
+                    break;
+                }
             }
-            // One block byte by byte: it has a line end, a double space, or something beyond ASCII.
-            let end = (at + BLOCK).min(bytes.len());
-            while at < end {
-                let byte = bytes[at];
+            // Byte by byte through what stopped us, or through the end.
+            loop {
+                let Some(&byte) = bytes.get(at) else { return at };
                 match byte {
                     0x21..=0x7e => self.out.push(byte.to_ascii_lowercase()),
                     0..=0x20 | 0x7f => self.space(),
                     0x80.. => return at,
                 }
                 at += 1;
-            }
-            if at == bytes.len() {
-                return at;
+                if byte > b' ' && at + BLOCK <= bytes.len() {
+                    break;
+                }
             }
         }
     }
@@ -240,22 +247,6 @@ fn last_ccc(c: char) -> u8 {
         Decomposed::Expansion(_, mark) => CCC.get_u8(mark),
         Decomposed::Default | Decomposed::Singleton(_) => 0,
     }
-}
-
-/// The block in lower case with spaces for line ends, if it is printable ASCII and no two spaces meet.
-fn plain_block(block: &[u8; BLOCK], after_space: bool) -> Option<[u8; BLOCK]> {
-    // Separate loops: each becomes a few vector instructions.
-    let spaced = block.map(|byte| if byte.wrapping_sub(b'\t') < 5 { b' ' } else { byte });
-    let mut previous = [0u8; BLOCK];
-    previous[0] = if after_space { b' ' } else { 0 };
-    previous[1..].copy_from_slice(&spaced[..BLOCK - 1]);
-    let mut odd = 0u8;
-    for i in 0..BLOCK {
-        let unprintable = spaced[i].wrapping_sub(b' ') > b'~' - b' ';
-        let double = (spaced[i] == b' ') & (previous[i] == b' ');
-        odd |= u8::from(unprintable | double);
-    }
-    (odd == 0).then(|| spaced.map(|byte| byte | (u8::from(byte.wrapping_sub(b'A') < 26) << 5)))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Markup is taken off, what remains becomes canonical text, and a language is chosen for it. Everything is
 //! bounded by [`Options::max_bytes`], whatever the article says.
 
+mod block;
 pub mod canonical;
 mod chars;
 pub mod language;

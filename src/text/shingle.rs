@@ -5,7 +5,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{Language, Segment};
-use super::words::{each_alphanumeric, each_word};
+use super::words::{each_alphanumeric, words};
 
 /// The hashed pieces of one text, in the order they stand in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,24 +30,15 @@ pub fn shingles(text: &str, language: &Language) -> Shingles {
     result
 }
 
-#[inline(never)]
 fn by_words(text: &str, k: usize, result: &mut Shingles) {
-    // Six bytes a word with its space is on the low side in every language measured: no growth on the way.
-    result.words.reserve(text.len() / 5);
     let bytes = text.as_bytes();
-    let (words, numerals) = (&mut result.words, &mut result.numerals);
-    each_word(
-        text,
-        #[inline(always)]
-        |start, end, has_digit| {
-            words.push(word(bytes, start, end));
-            if has_digit {
-                numerals.push(numeral(&bytes[start..end]));
-            }
-        },
-    );
-    result.tokens = saturate(result.words.len());
+    let words = words(text);
+    let spans = words.spans();
+    result.tokens = saturate(spans.len());
+    result.words = spans.iter().map(|&[start, end]| word(bytes, start, end)).collect();
     result.shingles = windows(&result.words, k);
+    let numerals = words.with_digit.iter().map(|&place| spans[place]);
+    result.numerals = numerals.map(|[start, end]| numeral(&bytes[start..end])).collect();
 }
 
 fn by_characters(text: &str, k: usize, result: &mut Shingles) {
@@ -80,31 +71,39 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// than the hashing. Longer words are hashed by XXH3.
 #[inline(always)]
 fn word(bytes: &[u8], start: usize, end: usize) -> u64 {
-    const WHOLE: usize = 16;
     let length = end.wrapping_sub(start);
-    if length > WHOLE {
-        return xxh3_64(&bytes[start..end]);
+    match (OWN.get(length), bytes.get(start..).and_then(|rest| rest.first_chunk())) {
+        (Some(own), Some(piece)) => short(piece, own, length),
+        _ => long_or_last(&bytes[start..end]),
     }
-    let [low, high] = match bytes.get(start..).and_then(|rest| rest.first_chunk::<WHOLE>()) {
-        Some(piece) => halves(piece),
-        None => {
-            let mut piece = [0; WHOLE];
-            piece[..length].copy_from_slice(&bytes[start..end]);
-            halves(&piece)
-        }
-    };
-    // What stands behind the word does not count.
-    let [keep_low, keep_high] = OWN[length];
-    let first = fold((low & keep_low) ^ 0x2d35_8dcc_aa6c_78a5, (high & keep_high) ^ 0x8bb8_4b93_962e_acc9);
+}
+
+/// A word that does not fit into one piece, or has not enough text behind it to read one.
+#[inline(never)]
+fn long_or_last(word: &[u8]) -> u64 {
+    let Some(own) = OWN.get(word.len()) else { return xxh3_64(word) };
+    let mut piece = [0; WHOLE];
+    piece[..word.len()].copy_from_slice(word);
+    short(&piece, own, word.len())
+}
+
+/// `own` is where the piece is the word: what stands behind it does not count.
+#[inline(always)]
+fn short(piece: &[u8; WHOLE], own: &[u64; 2], length: usize) -> u64 {
+    let [low, high] = halves(piece);
+    let first = fold((low & own[0]) ^ 0x2d35_8dcc_aa6c_78a5, (high & own[1]) ^ 0x8bb8_4b93_962e_acc9);
     fold(first ^ length as u64, SPREAD)
 }
 
+/// Bytes of a word that are read in one piece.
+const WHOLE: usize = 16;
+
 /// Masks for the bytes of a word of this length, of two words of eight.
-const OWN: [[u64; 2]; 17] = {
-    let mut masks = [[0; 2]; 17];
+const OWN: [[u64; 2]; WHOLE + 1] = {
+    let mut masks = [[0; 2]; WHOLE + 1];
     let mut length = 0;
-    while length <= 16 {
-        let all = if length == 16 { u128::MAX } else { (1u128 << (8 * length)) - 1 };
+    while length <= WHOLE {
+        let all = if length == WHOLE { u128::MAX } else { (1u128 << (8 * length)) - 1 };
         masks[length] = [all as u64, (all >> 64) as u64];
         length += 1;
     }
@@ -112,7 +111,7 @@ const OWN: [[u64; 2]; 17] = {
 };
 
 #[inline(always)]
-fn halves(piece: &[u8; 16]) -> [u64; 2] {
+fn halves(piece: &[u8; WHOLE]) -> [u64; 2] {
     let whole = u128::from_le_bytes(*piece);
     [whole as u64, (whole >> 64) as u64]
 }
@@ -164,10 +163,14 @@ fn run_of_digits(bytes: &[u8]) -> usize {
 
 /// The hash of a number as a reader takes it: grouping is style (`1,000` is `1000`), `1,5` is `1.5`.
 fn numeral(token: &[u8]) -> u32 {
+    let separates = |byte: u8| matches!(byte, b',' | b'.' | b'\'' | b';' | b'_');
     let mut buffer = [0u8; 32];
+    if token.len() <= buffer.len() && !token.iter().any(|&byte| separates(byte)) {
+        return xxh3_64(token) as u32;
+    }
     let mut len = 0;
     for (at, &byte) in token.iter().enumerate() {
-        let separator = matches!(byte, b',' | b'.' | b'\'' | b';' | b'_');
+        let separator = separates(byte);
         let rest = &token[at + 1..];
         let groups = rest.iter().take_while(|byte| byte.is_ascii_digit()).count() == 3;
         if separator && groups {

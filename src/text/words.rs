@@ -9,16 +9,34 @@ use std::sync::OnceLock;
 use icu_properties::CodePointMapData;
 use icu_properties::props::WordBreak;
 
-/// Calls `each` with start and end of every word of `text` in order, and whether it has an ASCII digit in it.
-///
-/// Inlined with one call of `each` for each kind of text, so that `each` is inlined too: it is called for every word.
-#[inline(always)]
-pub(super) fn each_word(text: &str, mut each: impl FnMut(usize, usize, bool)) {
-    if text.is_ascii() {
-        ascii_words(text.as_bytes(), &mut |start, end, digit| each(start, end, digit));
-    } else {
-        unicode_words(text, &mut |start, end, digit| each(start, end, digit));
+use super::block::{BLOCK, word_bits};
+
+/// Where the words of a text stand.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// Start and end of one word after the other.
+    edges: Vec<usize>,
+    /// Which words have an ASCII digit in them, in order.
+    pub(super) with_digit: Vec<usize>,
+}
+
+impl Words {
+    /// Start and end of every word, in order.
+    pub(super) fn spans(&self) -> &[[usize; 2]] {
+        self.edges.as_chunks().0
     }
+
+    fn push(&mut self, span: [usize; 2], digit: bool) {
+        if digit {
+            self.with_digit.push(self.edges.len() / 2);
+        }
+        self.edges.extend_from_slice(&span);
+    }
+}
+
+/// Finds the words of `text`.
+pub(super) fn words(text: &str) -> Words {
+    if text.is_ascii() { ascii_words(text.as_bytes()) } else { unicode_words(text) }
 }
 
 const LETTER: u8 = 1;
@@ -45,21 +63,102 @@ const ASCII: [u8; 256] = {
     class
 };
 
+/// A word begins and ends where the bit changes that says whether a byte belongs to one. Nothing here branches on an
+/// ordinary byte, so the processor has little to guess wrong. Arithmetic is spelled wrapping, because checked shifts
+/// double its cost; no value comes near a limit.
+fn ascii_words(bytes: &[u8]) -> Words {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    // Padded with at least one space, which ends the last word.
+    let mut last = [b' '; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+
+    // Words of one letter may need more room than this; for all other text it is enough from the beginning.
+    let mut edges = vec![0; bytes.len() / 2 + 2 * BLOCK];
+    let mut found = 0usize;
+    let (mut with_digit, mut underscores) = (Vec::new(), 0);
+    // Whether the block before ended inside a word.
+    let mut open = 0;
+    for (block, base) in blocks.iter().chain([&last]).zip((0usize..).step_by(BLOCK)) {
+        let bits = word_bits(block);
+        let mut word = bits.word;
+        // One byte between two words, and not a space: it may join them. What follows the block is looked up.
+        let between = !word & (word << 1 | open) & (word >> 1 | 1 << 63) & !bits.space;
+        each_bit(between, |at| word |= u64::from(joins(bytes, base.wrapping_add(at))) << at);
+
+        let changes = word ^ (word << 1 | open);
+        open = word >> 63;
+        each_number(bits.digit, changes, |changes_before| {
+            // Inside a word the number of edges so far is odd.
+            with_digit.push(found.wrapping_add(changes_before) / 2);
+        });
+        underscores |= bits.underscore;
+        if edges.len() < found.wrapping_add(BLOCK) {
+            edges.resize(edges.len() * 2, 0);
+        }
+        if let Some(room) = edges[found..].first_chunk_mut() {
+            found = found.wrapping_add(write_places(changes, base, room));
+        }
+    }
+    edges.truncate(found);
+    with_digit.dedup();
+    let words = Words { edges, with_digit };
+    if underscores == 0 { words } else { without_lines(&words, bytes) }
+}
+
+/// Writes where bits are set, from the lowest; returns how many there are.
 #[inline(always)]
-fn ascii_words(bytes: &[u8], each: &mut impl FnMut(usize, usize, bool)) {
-    // The word so far, if a middle character joined it to the run that follows.
-    let mut joined: Option<(usize, bool)> = None;
-    runs(bytes, |start, end, digit| {
-        let (start, digit) = joined.take().map_or((start, digit), |(from, before)| (from, before | digit));
-        // Nearly every word ends with a space: look closer only at the others.
-        if bytes.get(end).is_some_and(|&byte| byte != b' ') && joins(bytes, end) {
-            joined = Some((start, digit));
-            return;
+fn write_places(mut bits: u64, base: usize, room: &mut [usize; BLOCK]) -> usize {
+    /// A block of news rarely has more words than half of this.
+    const MOST: usize = 24;
+    let count = bits.count_ones() as usize;
+    let mut next = || {
+        // With a bit that stops the search where nothing is left.
+        let at = (bits | 1 << 63).trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        base.wrapping_add(at)
+    };
+    // Always as many: how many there are cannot be guessed, and what is too much is written over.
+    let (most, rest) = room.split_at_mut(MOST);
+    most.fill_with(&mut next);
+    if count > MOST {
+        rest.fill_with(next);
+    }
+    count
+}
+
+/// Calls `each` with the place of every bit that is set, from the lowest.
+#[inline(always)]
+fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits.wrapping_sub(1);
+    }
+}
+
+/// Calls `each` for every word of the block that has a digit in it, with the number of changes up to there.
+#[inline(always)]
+fn each_number(mut digits: u64, changes: u64, mut each: impl FnMut(usize)) {
+    while digits != 0 {
+        let up_to_here = digits ^ digits.wrapping_sub(1);
+        each((changes & up_to_here).count_ones() as usize);
+        // On from the next change, if there is one.
+        let ahead = changes & !up_to_here;
+        let next = ahead & ahead.wrapping_neg();
+        digits &= next.wrapping_neg();
+    }
+}
+
+/// Takes out what is underscores alone.
+fn without_lines(words: &Words, bytes: &[u8]) -> Words {
+    let mut kept = Words::default();
+    let mut with_digit = words.with_digit.iter().peekable();
+    for (place, &[start, end]) in words.spans().iter().enumerate() {
+        let digit = with_digit.next_if_eq(&&place).is_some();
+        if bytes[start..end].iter().any(|&byte| byte != b'_') {
+            kept.push([start, end], digit);
         }
-        if bytes[start] != b'_' || bytes[start..end].iter().any(|&byte| byte != b'_') {
-            each(start, end, digit);
-        }
-    });
+    }
+    kept
 }
 
 /// Whether the character at `at` holds together what stands on both sides of it.
@@ -67,70 +166,6 @@ fn joins(bytes: &[u8], at: usize) -> bool {
     let class = |at: usize| bytes.get(at).map_or(0, |&byte| ASCII[usize::from(byte)]);
     let (here, both) = (class(at), class(at - 1) & class(at + 1));
     (here & MID_LETTER != 0 && both & LETTER != 0) || (here & MID_DIGIT != 0 && both & DIGIT != 0)
-}
-
-/// Bytes looked at together.
-const BLOCK: usize = 64;
-
-/// Calls `each` with start and end of every run of word characters, and whether it has a digit in it.
-///
-/// Sixty-four bytes become one bit each; a run begins and ends where the bit changes. Nothing here branches on
-/// a single byte, so the processor has nothing to guess wrong but the number of words in a block. Arithmetic is
-/// spelled wrapping, because checked shifts double its cost; no value comes near a limit.
-#[inline(always)]
-fn runs(bytes: &[u8], mut each: impl FnMut(usize, usize, bool)) {
-    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    // Padded with at least one space, which ends the last run.
-    let mut last = [b' '; BLOCK];
-    last[..rest.len()].copy_from_slice(rest);
-    let below = |at: u32| 1u64.wrapping_shl(at).wrapping_sub(1);
-
-    let mut base = 0usize;
-    // A run that the last block left open: where it began, and whether it has a digit so far.
-    let (mut open, mut start, mut digit_before) = (0u64, 0usize, false);
-    for block in blocks.iter().chain([&last]) {
-        let word = bits(block, |byte| {
-            ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10) | (byte == b'_')
-        });
-        let has_digits = block.iter().fold(false, |any, byte| any | (byte.wrapping_sub(b'0') < 10));
-        let digits = if has_digits { bits(block, |byte| byte.wrapping_sub(b'0') < 10) } else { 0 };
-        let before = word << 1 | open;
-        let (mut starts, mut ends) = (word & !before, !word & before);
-        let mut from = 0;
-        while ends != 0 {
-            let end = ends.trailing_zeros();
-            ends &= ends.wrapping_sub(1);
-            if open == 0 {
-                from = starts.trailing_zeros();
-                starts &= starts.wrapping_sub(1);
-                start = base.wrapping_add(from as usize);
-                digit_before = false;
-            }
-            open = 0;
-            let digit = digit_before | (digits & below(end) & !below(from) != 0);
-            each(start, base.wrapping_add(end as usize), digit);
-        }
-        if starts != 0 {
-            from = starts.trailing_zeros();
-            start = base.wrapping_add(from as usize);
-            (open, digit_before) = (1, digits & !below(from) != 0);
-        } else if open != 0 {
-            digit_before |= digits != 0;
-        }
-        base = base.wrapping_add(BLOCK);
-    }
-}
-
-/// One bit for each byte of the block. The compiler makes vector comparisons of the test; the multiplication
-/// gathers eight bytes of 0 or 1 into the eight bits of the top byte.
-#[inline(always)]
-fn bits(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
-    let flags = block.map(|byte| u8::from(test(byte)));
-    let (eights, _) = flags.as_chunks::<8>();
-    let gathered: [u8; 8] = std::array::from_fn(|place| {
-        (u64::from_le_bytes(eights[place]).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-    });
-    u64::from_le_bytes(gathered)
 }
 
 /// Word_Break classes that matter once format characters are gone, one byte a character.
@@ -226,11 +261,13 @@ struct Stretch {
     digit: bool,
 }
 
-fn unicode_words(text: &str, each: &mut impl FnMut(usize, usize, bool)) {
+fn unicode_words(text: &str) -> Words {
     let classes = classes();
+    // A word beyond ASCII has eight bytes or more in every language measured: no growth on the way.
+    let mut words = Words { edges: Vec::with_capacity(text.len() / 4), with_digit: Vec::new() };
     let mut emit = |stretch: Stretch, end: usize| {
         if stretch.alnum {
-            each(stretch.start, end, stretch.digit);
+            words.push([stretch.start, end], stretch.digit);
         }
     };
     let mut current = Stretch { start: 0, alnum: false, digit: false };
@@ -279,6 +316,7 @@ fn unicode_words(text: &str, each: &mut impl FnMut(usize, usize, bool)) {
         current = alone;
     }
     emit(current, text.len());
+    words
 }
 
 #[cfg(test)]
@@ -288,9 +326,7 @@ mod tests {
     use unicode_segmentation::UnicodeSegmentation;
 
     fn ours(text: &str) -> Vec<&str> {
-        let mut words = Vec::new();
-        each_word(text, |start, end, _| words.push(&text[start..end]));
-        words
+        words(text).spans().iter().map(|&[start, end]| &text[start..end]).collect()
     }
 
     #[test]
@@ -312,18 +348,26 @@ mod tests {
 
     #[test]
     fn digits_are_noticed() {
-        let mut seen = Vec::new();
-        for text in ["covid19 three 3", "कोविड19 तीन 3"] {
-            each_word(text, |_, _, digit| seen.push(digit));
+        for text in ["covid19 three 3 _ 1,000", "कोविड19 तीन 3 _ 1,000"] {
+            assert_eq!(words(text).with_digit, [0, 2, 3], "{text}");
         }
-        assert_eq!(seen, [true, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn any_number_of_short_words_is_found() {
+        let text = "a 1 ".repeat(1000);
+        let words = words(&text);
+        assert_eq!(words.spans().len(), 2000);
+        assert_eq!(words.spans().last(), Some(&[3998, 3999]));
+        assert!(words.with_digit.iter().copied().eq((1..2000).step_by(2)));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn ascii_boundaries_equal_the_crate(text in "[ -~]{0,60}") {
+        fn ascii_boundaries_equal_the_crate(text in "[ -~]{0,200}|[a-b1 .,_]{0,200}") {
             prop_assert_eq!(ours(&text), text.unicode_words().collect::<Vec<_>>());
+            prop_assert_eq!(ascii_words(text.as_bytes()), unicode_words(&text));
         }
 
         #[test]
