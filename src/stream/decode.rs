@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::detect::{Incoming, Preparer};
-use crate::event::fields::{Fields, Refusal};
+use crate::event::fields::{Around, Enclosed, Fields, Refusal};
 use crate::event::{DeadLetter, Event, Reason, json};
 use crate::model::{ArticleId, Position};
 
@@ -74,7 +74,9 @@ impl Decoder {
             let message = format!("key and headers of {around} bytes; at most {} are passed on", BESIDE / 2);
             return Err(Refusal::new(Reason::TooLarge, message));
         }
-        json::decode(&json::Record::parse(value)?, &self.fields, || key().filter(|_| self.keyed_by_id))
+        let around = Around { key: record.key.as_deref(), headers: &record.headers };
+        let record = Enclosed::Record(json::Record::parse(value)?, around);
+        self.fields.event(&record, || key().filter(|_| self.keyed_by_id))
     }
 }
 

@@ -30,8 +30,8 @@ mod txn;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::error::KafkaError;
@@ -101,6 +101,8 @@ pub struct Progress {
     records: AtomicU64,
     aborted: AtomicU64,
     lost: AtomicU64,
+    /// Transactions that are open, by worker, and since when.
+    open: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Progress {
@@ -115,6 +117,21 @@ impl Progress {
 
     fn lost(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn opened(&self, worker: &str) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(worker.to_owned(), Instant::now());
+    }
+
+    fn closed(&self, worker: &str) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(worker);
+    }
+
+    /// A worker whose transaction has been open for longer than this. The client library has calls that do not keep
+    /// their time limit while a coordinator is away, and nothing can interrupt them.
+    fn stuck(&self, limit: Duration) -> Option<String> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().find(|(_, since)| since.elapsed() > limit).map(|(worker, _)| worker.clone())
     }
 
     fn say(&self, message: &str) {
@@ -169,6 +186,13 @@ pub fn run(
         let mut said = Instant::now();
         while !workers.iter().all(|worker| worker.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
+            if let Some(worker) = progress.stuck(bus.transaction_timeout * 3 + Duration::from_secs(30)) {
+                tracing::error!(
+                    worker,
+                    "a transaction does not end; the process does, and a restart goes on"
+                );
+                std::process::exit(1);
+            }
             if said.elapsed() > Duration::from_secs(60) {
                 said = Instant::now();
                 progress.say("so far");

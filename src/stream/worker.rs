@@ -108,6 +108,7 @@ pub(super) fn run<S: Stage>(
 
 struct Turns<'a, S> {
     bus: &'a Bus,
+    name: String,
     source: Source,
     producer: TxnProducer,
     stage: S,
@@ -135,7 +136,7 @@ impl<'a, S: Stage> Turns<'a, S> {
         };
         let source = Source::join(&clients::consumer(bus, worker), input, bus.batch);
         let source = source.map_err(|error| Ended::Fatal(RunError::Client(error)))?;
-        Ok(Some(Turns { bus, source, producer, stage, reins, failures: 0 }))
+        Ok(Some(Turns { bus, name: worker.id(bus), source, producer, stage, reins, failures: 0 }))
     }
 
     fn go(&mut self) -> Ended {
@@ -217,6 +218,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             true => self.source.membership().unwrap_or(membership),
             false => membership,
         };
+        self.reins.progress.opened(&self.name);
         let committed = (|| {
             let outgoing = self.stage.outgoing(&planning.planned);
             let mut txn = self.producer.begin()?;
@@ -225,6 +227,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             }
             txn.commit(&Offsets { topic: self.source.topic(), next: &planning.next, membership: &membership })
         })();
+        self.reins.progress.closed(&self.name);
         match committed {
             Ok(proof) => {
                 self.failures = 0;

@@ -46,10 +46,18 @@ fn main() -> Outcome<()> {
     }
     println!(
         "{:<8} {:>12} {:>8} {:>12} {:>12} {:>18} {:>18} {:>12}",
-        "row", "articles/s", "of pipe", "broker s/k", "stage s/k", "p50/p99 ms 200/s", "p50/p99 ms busy", "restore/s"
+        "row",
+        "articles/s",
+        "of pipe",
+        "broker s/k",
+        "stage s/k",
+        "p50/p99 ms 200/s",
+        "p50/p99 ms busy",
+        "restore/s"
     );
     for row in &rows {
-        let pair = |pair: Option<(f64, f64)>| pair.map_or("-".into(), |(p50, p99)| format!("{p50:.0} / {p99:.0}"));
+        let pair =
+            |pair: Option<(f64, f64)>| pair.map_or("-".into(), |(p50, p99)| format!("{p50:.0} / {p99:.0}"));
         println!(
             "{:<8} {:>12.0} {:>8.2} {:>12.3} {:>12.3} {:>18} {:>18} {:>12}",
             row.name,
@@ -185,8 +193,12 @@ output_partitions = 1
 
     fn samestory(&self, mode: &str, arguments: &[&str]) -> Outcome<()> {
         let settings = self.settings(mode)?;
-        let status =
-            Command::new(&self.program).arg("--config").arg(settings).args(arguments).stdout(Stdio::null()).status()?;
+        let status = Command::new(&self.program)
+            .arg("--config")
+            .arg(settings)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .status()?;
         if status.success() { Ok(()) } else { Err(format!("samestory {arguments:?} failed").into()) }
     }
 
@@ -261,7 +273,8 @@ output_partitions = 1
     fn pipe(&self, size: usize) -> Outcome<Row> {
         let group = format!("pipe-{size}");
         let topic = format!("pipe.{size}");
-        let admin: rdkafka::admin::AdminClient<rdkafka::client::DefaultClientContext> = self.client().create()?;
+        let admin: rdkafka::admin::AdminClient<rdkafka::client::DefaultClientContext> =
+            self.client().create()?;
         let new = rdkafka::admin::NewTopic::new(&topic, 1, rdkafka::admin::TopicReplication::Fixed(1));
         futures_executor::block_on(admin.create_topics([&new], &rdkafka::admin::AdminOptions::new()))?;
         thread::sleep(Duration::from_millis(500));
@@ -287,17 +300,25 @@ output_partitions = 1
         let busy = self.latency(&[topic], rate * 0.7, (rate * 0.7 * 5.0) as u64)?;
         stop.store(true, Ordering::Relaxed);
         thread.join().map_err(|_| "the pipe failed")?;
-        Ok(Row { name: "pipe", rate, broker_cpu, stage_cpu, calm: Some(calm), busy: Some(busy), restore: None })
+        Ok(Row {
+            name: "pipe",
+            rate,
+            broker_cpu,
+            stage_cpu,
+            calm: Some(calm),
+            busy: Some(busy),
+            restore: None,
+        })
     }
 
     fn stage(&self, mode: &'static str) -> Outcome<Row> {
         let topics = [format!("{mode}.unique"), format!("{mode}.near")];
         // Whatever the pipe's latencies added to the raw topic is read too.
-        let (_, held) = self
-            .client()
-            .set("group.id", "ask")
-            .create::<BaseConsumer>()?
-            .fetch_watermarks("bench.raw", 0, Duration::from_secs(10))?;
+        let (_, held) = self.client().set("group.id", "ask").create::<BaseConsumer>()?.fetch_watermarks(
+            "bench.raw",
+            0,
+            Duration::from_secs(10),
+        )?;
         let held = u64::try_from(held)?;
         let watching = self.watch(&topics, held)?;
         let before = cpu_of(self.broker);
@@ -327,8 +348,12 @@ output_partitions = 1
 
     fn run(&self, mode: &str) -> Outcome<Child> {
         let log = fs::File::create(self.directory.join(format!("{mode}.log")))?;
-        let child =
-            Command::new(&self.program).arg("--config").arg(self.settings(mode)?).arg("run").stderr(log).spawn()?;
+        let child = Command::new(&self.program)
+            .arg("--config")
+            .arg(self.settings(mode)?)
+            .arg("run")
+            .stderr(log)
+            .spawn()?;
         Ok(child)
     }
 
@@ -353,7 +378,9 @@ output_partitions = 1
         self.produce("bench.raw", first..first + count, Some(rate))?;
         let mut seen = watching.join().map_err(|_| "the watcher failed")?;
         seen.late.sort_by(f64::total_cmp);
-        let at = |share: f64| seen.late.get((seen.late.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+        let at = |share: f64| {
+            seen.late.get((seen.late.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+        };
         Ok((at(0.5), at(0.99)))
     }
 }
@@ -375,7 +402,9 @@ struct Seen {
 impl Seen {
     /// From the first that was seen to the last: starting up does not count.
     fn rate(&self) -> Outcome<f64> {
-        let (Some((first, _)), Some(last)) = (self.first, self.last) else { return Err("nothing came".into()) };
+        let (Some((first, _)), Some(last)) = (self.first, self.last) else {
+            return Err("nothing came".into());
+        };
         Ok(self.count as f64 / last.duration_since(first).as_secs_f64().max(0.001))
     }
 }

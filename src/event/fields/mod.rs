@@ -2,10 +2,11 @@
 //!
 //! Usual names are understood unasked, whatever their case and whether their words are joined by `_`, `-` or
 //! nothing; settings name the others, as paths: `content.text`, `paragraphs[]`, `blocks[].text`. A name given in
-//! settings replaces the usual ones of that field.
+//! settings replaces the usual ones of that field. On the bus `$key` and `$header.x` are paths too.
 //!
 //! A record is anything that is a [`Value`], so that each format needs to say only how its values are looked into.
 
+mod around;
 mod field;
 mod value;
 
@@ -17,6 +18,7 @@ use crate::model::{ArticleId, EventTime};
 use super::{Article, Event, Reason, time};
 use value::{Path, Read, body, identifier, truth, words};
 
+pub use around::{Around, Enclosed};
 pub use field::{Field, spelled_alike};
 pub use value::{PathError, Shape, Value};
 

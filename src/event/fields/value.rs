@@ -133,6 +133,9 @@ pub(super) fn truth<V>(shape: Shape<V>) -> Read<bool> {
     match shape {
         Shape::Null => Read::Nothing,
         Shape::Bool(value) => Read::It(value),
+        // Tables and headers know only text.
+        Shape::Text(text) if text == "true" || text == "1" => Read::It(true),
+        Shape::Text(text) if text.is_empty() || text == "false" || text == "0" => Read::It(false),
         other => Read::Other(other.name()),
     }
 }

@@ -39,7 +39,8 @@ fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, S
 
 /// Each input has one output, and a verdict says what it should.
 fn each_once(rows: &[(String, String, Row)], count: usize) {
-    let places: std::collections::BTreeSet<_> = rows.iter().map(|(partition, offset, _)| (partition, offset)).collect();
+    let places: std::collections::BTreeSet<_> =
+        rows.iter().map(|(partition, offset, _)| (partition, offset)).collect();
     assert_eq!((rows.len(), places.len()), (count, count), "one output for each input");
     for (_, _, row) in rows {
         let n: usize = row.id()[1..].parse().unwrap();

@@ -21,7 +21,10 @@ fn keyed(key: &str, value: Option<&str>) -> Record {
         key: Some(key.into()),
         value: value.map(|value| value.as_bytes().to_vec()),
         timestamp: Some(1_772_000_000_000),
-        headers: vec![("traceparent".into(), Some(b"00-abc".to_vec())), ("samestory-verdict".into(), Some(b"lie".to_vec()))],
+        headers: vec![
+            ("traceparent".into(), Some(b"00-abc".to_vec())),
+            ("samestory-verdict".into(), Some(b"lie".to_vec())),
+        ],
     }
 }
 
@@ -51,7 +54,8 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
     let reason = |row: &Row| {
         String::from_utf8(row.header("__samestory.errors.exception.class.name").unwrap().to_vec()).unwrap()
     };
-    for (at, (value, expected)) in poison.iter().enumerate().filter(|(_, (_, expected))| !expected.is_empty()) {
+    for (at, (value, expected)) in poison.iter().enumerate().filter(|(_, (_, expected))| !expected.is_empty())
+    {
         let offset = (at + 1).to_string();
         let letter = letters
             .iter()
@@ -59,13 +63,20 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
             .unwrap_or_else(|| panic!("no dead letter for {value:.40}"));
         assert_eq!(reason(letter), *expected, "{value:.40}");
         assert_eq!(letter.value.as_deref(), Some(value.as_bytes()), "the bytes as they came");
-        assert_eq!((letter.key.as_deref(), letter.timestamp), (Some(&b"poison"[..]), Some(1_772_000_000_000)));
+        assert_eq!(
+            (letter.key.as_deref(), letter.timestamp),
+            (Some(&b"poison"[..]), Some(1_772_000_000_000))
+        );
         assert_eq!(letter.header("traceparent"), Some(&b"00-abc"[..]));
     }
     // A record without key and value names nothing that could be deleted.
     assert!(letters.iter().any(|row| reason(row) == "no-id"));
     let last = rows.iter().find(|row| row.key.as_deref() == Some(b"last")).unwrap();
-    assert_eq!(last.says("verdict").as_deref(), Some("exact-duplicate"), "headers that came in are not believed");
+    assert_eq!(
+        last.says("verdict").as_deref(),
+        Some("exact-duplicate"),
+        "headers that came in are not believed"
+    );
     assert_eq!(last.says("duplicate-of").as_deref(), Some("first"));
     assert_eq!(last.header("traceparent"), Some(&b"00-abc"[..]));
     assert_eq!(last.timestamp, Some(1_772_000_000_000));
@@ -98,7 +109,10 @@ fn updates_move_articles_and_deletes_take_them_back() {
     assert_eq!(rows.len(), 10);
     let nulls = |topic: &str| -> Vec<(String, String)> {
         let rows = bench.read(topic);
-        rows.iter().filter(|row| row.value.is_none()).map(|row| (row.id(), row.says("offset").unwrap())).collect()
+        rows.iter()
+            .filter(|row| row.value.is_none())
+            .map(|row| (row.id(), row.says("offset").unwrap()))
+            .collect()
     };
     let pair = |id: &str, offset: &str| (id.to_owned(), offset.to_owned());
     let mut unique = nulls("unique");
@@ -115,7 +129,8 @@ fn updates_move_articles_and_deletes_take_them_back() {
 
 #[test]
 fn one_topic_for_all_and_the_articles_own_bytes() {
-    let bench = Bench::new(shared(), "single", "", "[output]\ntopics = \"single\"\nvalue = \"passthrough\"\n");
+    let bench =
+        Bench::new(shared(), "single", "", "[output]\ntopics = \"single\"\nvalue = \"passthrough\"\n");
     let first = format!(" {} ", article("first", TEXT));
     bench.produce(&[keyed("first", Some(&first)), keyed("again", Some(&article("again", TEXT).to_string()))]);
     bench.produce(&[keyed("first", None)]);
@@ -123,7 +138,8 @@ fn one_topic_for_all_and_the_articles_own_bytes() {
     let rows = bench.wait_for(&["tagged"], 3, &running);
     assert!(running.stop().success());
     assert_eq!(rows.len(), 3, "one null for what is gone, though it stood on one topic only");
-    let of = |id: &str, null: bool| rows.iter().find(|row| row.id() == id && row.value.is_none() == null).unwrap();
+    let of =
+        |id: &str, null: bool| rows.iter().find(|row| row.id() == id && row.value.is_none() == null).unwrap();
     assert_eq!(of("first", false).value.as_deref(), Some(first.as_bytes()), "byte for byte");
     assert_eq!(of("again", false).says("duplicate-of").as_deref(), Some("first"));
     of("first", true);
@@ -138,7 +154,8 @@ fn topics_of_every_compression_are_read() {
             .set("compression.type", codec)
             .create_with_context(super::bus::Deliveries::default())
             .unwrap();
-        let value = article(codec, &format!("{TEXT} {}", "Filler that can be packed. ".repeat(200))).to_string();
+        let value =
+            article(codec, &format!("{TEXT} {}", "Filler that can be packed. ".repeat(200))).to_string();
         let sent = super::bus::send(&writer, &bench.topic("raw"), &[keyed(codec, Some(&value))]);
         assert!(sent.iter().all(Result::is_ok));
     }

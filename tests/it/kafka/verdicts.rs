@@ -63,7 +63,8 @@ fn from_file(articles: &[Value], bench: &Bench<'_>) -> Verdicts {
 
 fn from_bus(bench: &Bench<'_>, articles: &[Value], key: impl Fn(&Value) -> Option<String>) -> Verdicts {
     // One partition: its offsets are the lines of the file.
-    let records: Vec<Record> = articles.iter().map(|article| record(article, key(article).as_deref(), 0)).collect();
+    let records: Vec<Record> =
+        articles.iter().map(|article| record(article, key(article).as_deref(), 0)).collect();
     bench.produce(&records);
     let running = bench.run(&[]);
     let rows = bench.wait_for(&["unique", "near"], articles.len(), &running);
