@@ -161,7 +161,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             .write(path, &summary, &job.reading, &config.text)
             .map_err(|error| page_failure(path, error))?;
     }
-    let files = [("verdicts", &args.output), ("dead", &args.dead_letters), ("report", &args.html)];
+    let files = [("verdicts", &args.output), ("letters", &args.dead_letters), ("report", &args.html)];
     progress.finish(&summary, start.elapsed(), &files);
     Ok(())
 }

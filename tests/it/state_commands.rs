@@ -443,7 +443,8 @@ fn every_command_has_help_with_examples() {
     let help = folder.run(&["state", "--help"]).stdout;
     for command in COMMANDS {
         assert!(help.contains(&format!("samestory state {command}")) || command == "rebuild", "{help}");
-        assert!(folder.run(&["state", command, "--help"]).stdout.contains("<DIR>"));
+        let own = folder.run(&["state", command, "--help"]).stdout;
+        assert!(own.contains("<DIR>") && own.contains("Example"), "{own}");
     }
     assert!(help.contains("samestory --config new.toml state rebuild state/"), "{help}");
 }

@@ -45,11 +45,13 @@ pub(super) struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Show what is in a state directory, what it was made with, and how far it has come
+    #[command(after_help = INSPECT_HELP)]
     Inspect(InspectArgs),
     /// Read everything, compare checksums, and name whatever does not fit together
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
     /// Rewrite everything, so that what was removed takes no more space
+    #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
     /// Write the documents as NDJSON, by language and number
     #[command(after_help = EXPORT_HELP)]
@@ -58,6 +60,14 @@ enum Command {
     #[command(after_help = REBUILD_HELP)]
     Rebuild(RebuildArgs),
 }
+
+const INSPECT_HELP: &str = "\
+Documents and clusters are counted, and postings too up to a hundred thousand documents; beyond that they are estimated,
+and marked with ~. What the settings ask for and the state does not have is noted.
+
+Examples:
+  samestory state inspect state/
+  samestory state inspect state/ --json | jq '.languages[] | [.language, .documents]'";
 
 #[derive(clap::Args)]
 #[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
@@ -85,6 +95,12 @@ struct VerifyArgs {
     #[arg(long, short)]
     quiet: bool,
 }
+
+const COMPACT_HELP: &str = "\
+Needs about as much free space as the state takes, for as long as it runs.
+
+Example:
+  samestory state compact state/";
 
 #[derive(clap::Args)]
 #[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]

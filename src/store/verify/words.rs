@@ -83,7 +83,7 @@ fn standing<V: View + ?Sized>(
 
 fn place(BandKey { band, hash }: BandKey) -> String {
     match Posting::kind(BandKey { band, hash }) {
-        PostingKind::MinHash | PostingKind::SimHash => format!("band {band:#06x}, hash {hash:016x},"),
+        PostingKind::MinHash | PostingKind::SimHash => format!("band {band:#06x} hash {hash:016x}"),
         PostingKind::Content => format!("content {hash:016x}"),
         PostingKind::Sample => format!("sample {hash:08x}"),
     }
