@@ -55,7 +55,9 @@ impl Broker {
         let watched = ["start", broker.dir.to_str().unwrap(), "--with-pid", &pid, "--discard"];
         // Tests are over before Java's optimiser pays.
         let quick = ["--java", "-XX:TieredStopAtLevel=1"];
-        dev_kafka(&[&watched[..], &quick, options].concat());
+        // Articles of tests are older than a broker keeps records by default.
+        let keeping = ["--set", "log.retention.ms=-1"];
+        dev_kafka(&[&watched[..], &quick, &keeping, options].concat());
         broker.bootstrap = broker.file("bootstrap");
         broker
     }

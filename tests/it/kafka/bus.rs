@@ -156,6 +156,7 @@ impl Broker {
             .client()
             .set("enable.idempotence", "true")
             .set("linger.ms", "1")
+            .set("message.max.bytes", "4000000")
             .create_with_context(Deliveries::default())
             .unwrap();
         send(&writer, topic, records).into_iter().map(Result::unwrap).collect()
@@ -169,7 +170,15 @@ impl Broker {
     /// The ends of a topic's partitions: of all that was written, or of what is settled.
     pub(crate) fn ends(&self, topic: &str, isolation: Isolation) -> Offsets {
         let client = self.reader(isolation);
-        let end = |partition| (partition, client.fetch_watermarks(topic, partition, PATIENCE).unwrap().1);
+        // What was made a moment ago is not known everywhere yet.
+        let deadline = Instant::now() + PATIENCE;
+        let end = |partition| loop {
+            match client.fetch_watermarks(topic, partition, PATIENCE) {
+                Ok((_, end)) => return (partition, end),
+                Err(error) => assert!(Instant::now() < deadline, "{topic}: {error}"),
+            }
+            thread::sleep(Duration::from_millis(50));
+        };
         (0..self.partitions(topic)).map(end).collect()
     }
 
