@@ -60,7 +60,7 @@ pub struct RocksOptions {
 impl RocksOptions {
     /// The usual sizes.
     pub fn new(postings: Postings, ahead: Ahead, budget: Budget) -> RocksOptions {
-        RocksOptions { postings, ahead, budget, write_buffer: 16 << 20, open_files: 512 }
+        RocksOptions { postings, ahead, budget, write_buffer: 48 << 20, open_files: 512 }
     }
 }
 
@@ -115,6 +115,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         postings: options.postings.clone(),
         sieve: super::sieve::Sieve::default(),
         recent: super::recent::Recent::default(),
+        crowded: super::Crowded::default(),
         version: 0.into(),
     })
 }
