@@ -16,7 +16,7 @@ use crate::store::pending::Pending;
 use crate::store::rows::Page;
 
 /// Buckets in each of the two generations; one takes half a kilobyte.
-const GENERATION: usize = 1 << 14;
+const GENERATION: usize = 1 << 13;
 /// Buckets with fewer documents are read quickly, and seldom twice.
 const SEVERAL: usize = 4;
 

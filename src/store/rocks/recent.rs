@@ -15,7 +15,7 @@ use crate::store::pending::Pending;
 use crate::store::record::Document;
 
 /// Documents in each of the two generations; a document takes about a kilobyte.
-pub(super) const GENERATION: usize = 1 << 14;
+pub(super) const GENERATION: usize = 1 << 13;
 
 type Generation = HashMap<(Lang, DocumentNumber), Arc<Document>, BuildHasherDefault<Spread>>;
 
