@@ -106,6 +106,7 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
         let used = cpu() - cpu_before;
         let resident = status("VmRSS:");
         contender.settle()?;
+        let disk = contender.directory().map(settled).transpose()?;
         let mut waits = Vec::new();
         let mut feed = Feed::start(&stream, &prepare, size, size + LOOK_UPS);
         for article in feed.take(LOOK_UPS as usize) {
@@ -115,7 +116,6 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
         }
         waits.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];
-        let disk = contender.directory().map(bytes).transpose()?;
         let row = json!({
             "name": format!("{title}, {size}"),
             "contender": title,
@@ -197,11 +197,26 @@ fn rounded(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
+/// Bytes of all files in a directory once work in the background has ended; after a minute, as they are.
+fn settled(directory: &Path) -> Outcome<u64> {
+    let mut before = bytes(directory)?;
+    for _ in 0..30 {
+        std::thread::sleep(Duration::from_secs(2));
+        let now = bytes(directory)?;
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    Ok(before)
+}
+
 /// Bytes of all files in a directory.
 fn bytes(directory: &Path) -> Outcome<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory)? {
-        sum += entry?.metadata()?.len();
+        // A file may go away while it is looked at.
+        sum += entry?.metadata().map_or(0, |metadata| metadata.len());
     }
     Ok(sum)
 }

@@ -68,6 +68,15 @@ struct Reason {
 }
 
 impl Reason {
+    fn and(self, other: &Reason) -> Reason {
+        Reason {
+            content: self.content || other.content,
+            bands: self.bands + other.bands,
+            samples: self.samples + other.samples,
+            rare: self.rare || other.rare,
+        }
+    }
+
     fn is_enough(self) -> bool {
         self.content || self.bands > 0 || self.samples >= COMMON || self.rare
     }
@@ -133,6 +142,40 @@ fn keys(posting: &Posting, fingerprint: &Fingerprint, settings: &LanguageSetting
     }
 }
 
+/// Notes what a bucket says of the documents in it.
+fn see(kind: PostingKind, numbers: &[DocumentNumber], seen: &mut Vec<(DocumentNumber, Reason)>) {
+    let mut reason = Reason::default();
+    match kind {
+        PostingKind::Content => reason.content = true,
+        PostingKind::MinHash | PostingKind::SimHash => reason.bands = 1,
+        PostingKind::Sample => (reason.samples, reason.rare) = (1, numbers.len() <= RARE),
+    }
+    seen.extend(numbers.iter().map(|&number| (number, reason)));
+}
+
+/// The documents for which enough speaks, by number.
+fn choose(mut seen: Vec<(DocumentNumber, Reason)>) -> Vec<(Reason, DocumentNumber)> {
+    seen.sort_unstable_by_key(|&(number, _)| number);
+    seen.chunk_by(|(a, _), (b, _)| a == b)
+        .map(|same| (same.iter().fold(Reason::default(), |all, (_, reason)| all.and(reason)), same[0].0))
+        .filter(|(reason, _)| reason.is_enough())
+        .collect()
+}
+
+/// The documents that a text will probably be compared with: those it would be, did nothing else change.
+pub(super) fn probable<'p>(
+    keys: &[BandKey],
+    pages: impl Iterator<Item = Option<&'p Page>>,
+    cap: usize,
+) -> impl Iterator<Item = DocumentNumber> {
+    let mut seen = Vec::new();
+    for (&key, page) in keys.iter().zip(pages) {
+        let numbers = page.map(|page| &page.numbers[..page.numbers.len().min(cap)]).unwrap_or_default();
+        see(Posting::kind(key), numbers, &mut seen);
+    }
+    choose(seen).into_iter().map(|(_, number)| number)
+}
+
 struct Search<'a, V> {
     state: &'a V,
     language: Lang,
@@ -150,7 +193,7 @@ impl<V: View> Search<'_, V> {
         fingerprint: &Fingerprint,
         settings: &LanguageSettings,
     ) -> Result<Candidates, StoreError> {
-        let mut reasons: BTreeMap<DocumentNumber, Reason> = BTreeMap::new();
+        let mut seen: Vec<(DocumentNumber, Reason)> = Vec::new();
         let (mut capped_buckets, mut overfull) = (0, false);
         for (&key, page) in keys.iter().zip(pages) {
             let kind = Posting::kind(key);
@@ -167,24 +210,9 @@ impl<V: View> Search<'_, V> {
                 capped_buckets += u64::from(capped);
                 &live
             };
-            let rare = numbers.len() <= RARE;
-            for &number in numbers {
-                let reason = reasons.entry(number).or_default();
-                match kind {
-                    PostingKind::Content => reason.content = true,
-                    PostingKind::MinHash | PostingKind::SimHash => reason.bands += 1,
-                    PostingKind::Sample => {
-                        reason.samples += 1;
-                        reason.rare |= rare;
-                    }
-                }
-            }
+            see(kind, numbers, &mut seen);
         }
-        let mut chosen: Vec<(Reason, DocumentNumber)> = reasons
-            .into_iter()
-            .filter(|(_, reason)| reason.is_enough())
-            .map(|(number, reason)| (reason, number))
-            .collect();
+        let mut chosen = choose(seen);
         chosen.sort_unstable_by(|a, b| b.cmp(a));
         let most = self.cap * EXAMINED_BUCKETS;
         let capped = capped_buckets > 0 || chosen.len() > most;

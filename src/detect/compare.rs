@@ -3,7 +3,7 @@
 //! The rules of the verdict table, for one pair. A plain function of two fingerprints and the [`Rules`]: no state,
 //! no clock.
 
-use crate::fingerprint::{Fingerprint, simhash};
+use crate::fingerprint::{Fingerprint, Sample, simhash};
 
 /// When two texts count as the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,11 +127,12 @@ pub fn compare_by(
 ) -> Comparison {
     let similarity = old.similarity(new);
     let numerals = numerals(old, new);
+    let (old_found, new_found) = found(&old.sample, &new.sample);
     let mut comparison = Comparison {
         relation: Relation::Different,
         similarity,
-        new_in_old: share(new, old, similarity),
-        old_in_new: share(old, new, similarity),
+        new_in_old: share(new, old, similarity, new_found),
+        old_in_new: share(old, new, similarity, old_found),
         numerals: numerals.map(|(_, share)| share),
         distance: simhash::distance(old.simhash, new.simhash),
         distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
@@ -215,21 +216,51 @@ const PART: f64 = 0.7;
 /// Two estimates: the sample, which is sure of subsets but small where one text is much the larger, and the lanes
 /// with the counts of shingles, which are good where the texts are of like size. Each counts as many times as it
 /// has observations.
-fn share(part: &Fingerprint, whole: &Fingerprint, similarity: f64) -> f64 {
+fn share(part: &Fingerprint, whole: &Fingerprint, similarity: f64, found: Looked) -> f64 {
     if part.shingles == 0 {
         return 0.0;
     }
     let (a, b) = (f64::from(part.shingles), f64::from(whole.shingles));
     let by_lanes = (similarity / (1.0 + similarity) * (a + b) / a).min(1.0);
-    let found = part.sample.found_in(&whole.sample);
     // A lane tells of the part only as often as the part supplies the least value.
     let lanes = a / (a + b) * 128.0;
-    match found.share() {
-        Some(sampled) => {
-            let of = f64::from(found.of);
-            (sampled * of + by_lanes * lanes) / (of + lanes)
-        }
-        None => by_lanes,
+    if found.of == 0 {
+        return by_lanes;
+    }
+    let of = f64::from(found.of);
+    let sampled = f64::from(found.found) / of;
+    (sampled * of + by_lanes * lanes) / (of + lanes)
+}
+
+/// `found` of `of` sampled hashes are in the other text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Looked {
+    found: u32,
+    of: u32,
+}
+
+/// [`Sample::found_in`] both ways at once. Candidates are many and mostly strangers, whose hashes follow each other as
+/// chance will have it: so nothing here depends on guessing which comes next.
+fn found<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> (Looked, Looked) {
+    let (of_a, of_b) = (a.values(), b.values());
+    let (mut i, mut j, mut found) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (of_a.get(i), of_b.get(j)) {
+        found += u32::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    // What is in both lies below both bounds; and of the other's hashes, as many count as lie below ours.
+    let (a_bound, b_bound) = (bound(a), bound(b));
+    let of = |values: &[u32], bound| values.partition_point(|&value| value <= bound) as u32;
+    let bound = a_bound.min(b_bound);
+    (Looked { found, of: of(of_a, bound) }, Looked { found, of: of(of_b, bound) })
+}
+
+/// Up to which hash a sample holds the whole set.
+fn bound<const K: usize>(sample: &Sample<K>) -> u32 {
+    match sample.values().last() {
+        Some(&last) if sample.distinct() as usize > K => last,
+        _ => u32::MAX,
     }
 }
 
@@ -238,4 +269,29 @@ fn numerals(a: &Fingerprint, b: &Fingerprint) -> Option<(u32, f64)> {
     let (fewer, more) = if a.numerals.distinct() <= b.numerals.distinct() { (a, b) } else { (b, a) };
     let share = fewer.numerals.found_in(&more.numerals).share()?;
     Some((fewer.numerals.distinct(), share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprint::fingerprint;
+    use crate::text::language::LANGUAGES;
+
+    #[test]
+    fn looking_both_ways_at_once_finds_what_looking_twice_does() {
+        let text = |from: usize, to: usize| {
+            let words: Vec<String> = (from..to).map(|word| format!("word{}", word % 190)).collect();
+            fingerprint(&words.join(" "), &LANGUAGES[0], 1)
+        };
+        let texts: Vec<Fingerprint> = [(0, 0), (0, 3), (0, 40), (20, 90), (60, 190), (0, 190), (150, 600)]
+            .map(|(from, to)| text(from, to))
+            .into();
+        for (old, new) in texts.iter().flat_map(|old| texts.iter().map(move |new| (old, new))) {
+            let looked = |part: &Fingerprint, whole: &Fingerprint| {
+                let found = part.sample.found_in(&whole.sample);
+                Looked { found: found.found, of: found.of }
+            };
+            assert_eq!(found(&old.sample, &new.sample), (looked(old, new), looked(new, old)));
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::model::Lang;
 use crate::store::{Overlay, Page, Pages, StoreError, View};
 
 use super::Engine;
+use super::candidates::probable;
 use super::plan::{Batch, Incoming};
 
 /// What the articles of a batch look for, and what the state holds of it.
@@ -52,6 +53,12 @@ impl ReadAhead {
         let page_size = engine.page_size();
         for (&language, read) in &mut languages {
             read.pages = state.pages(language, &read.keys, page_size)?;
+            let ranges = items.iter().flatten().filter(|(other, _)| *other == language);
+            let numbers = ranges.flat_map(|(_, range)| {
+                let pages = range.clone().map(|at| read.pages.of(at));
+                probable(&read.keys[range.clone()], pages, page_size - 1)
+            });
+            state.read_ahead(language, numbers.collect())?;
         }
         Ok(ReadAhead { languages, items, page_size })
     }

@@ -233,6 +233,12 @@ pub(super) fn member(language: Lang, founder: DocumentNumber, member: DocumentNu
     bytes
 }
 
+/// Whether a row of `clusters` is a cluster, not a member.
+#[cfg(feature = "rocksdb")]
+pub(super) fn is_cluster(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&CLUSTER)
+}
+
 /// What a row of `clusters` is.
 pub(super) enum ClusterRow {
     Cluster(Lang, DocumentNumber),

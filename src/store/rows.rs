@@ -157,6 +157,14 @@ pub trait Rows {
         values.into_iter().zip(numbers).map(decode).collect()
     }
 
+    /// Says which documents will be asked for soon, where reading them together is quicker.
+    ///
+    /// # Errors
+    /// As [`Rows::get`].
+    fn read_ahead(&self, _language: Lang, _numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// The newest `cap` documents of each bucket.
     ///
     /// # Errors
@@ -277,6 +285,9 @@ impl<R: Rows + ?Sized> Rows for &R {
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         (**self).shared_documents(language, numbers)
+    }
+    fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
+        (**self).read_ahead(language, numbers)
     }
     fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
         (**self).pages(language, keys, cap)

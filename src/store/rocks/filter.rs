@@ -1,8 +1,8 @@
-//! Which buckets and ids exist, in memory: most of a new article's do not, and need not be looked for on disk.
+//! Which buckets, ids and clusters exist, in memory: most of a new article's do not, and need not be looked for on disk.
 //!
 //! A blocked Bloom filter. It may say "perhaps" of what is not there, never "no" of what is.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::lsh::BandKey;
 use crate::model::Lang;
@@ -33,6 +33,11 @@ fn mask(hash: u64) -> Block {
 /// Hash of an id, whatever its language.
 pub(super) fn of_id(id: &[u8]) -> u64 {
     xxh3_64(id)
+}
+
+/// Hash of the key of a cluster's row.
+pub(super) fn of_cluster(key: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, 1)
 }
 
 /// Hash of a bucket of a language. Some bands have small numbers for hashes, so all bits are mixed.

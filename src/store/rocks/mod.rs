@@ -3,9 +3,11 @@
 //! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
 //! position is a row like any other. Opening never wipes.
 
+mod crowded;
 mod existing;
 mod filter;
 mod open;
+mod read;
 mod recent;
 mod sieve;
 #[cfg(test)]
@@ -16,20 +18,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, ReadOptions, WriteBatch};
+use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, WriteBatch};
 
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::change::Change;
-use super::key::{self, BUCKET, Family};
+use super::key::{self, Family};
 use super::overlay::{Laid, Overlay};
 use super::pending::Pending;
 use super::postings::Postings;
 use super::record::Document;
-use super::rows::{Order, Page, Pages, Rows, Span, Visit, decode_own};
+use super::rows::{Order, Pages, Rows, Span, Visit};
 use super::{Committed, Store, StoreError, value};
 
+use crowded::Crowded;
 pub use open::{Budget, RocksOptions};
 pub use upkeep::{Inspection, LanguageInspection, Rebanded};
 
@@ -54,6 +57,7 @@ struct Opened {
     postings: Postings,
     sieve: sieve::Sieve,
     recent: recent::Recent,
+    crowded: crowded::Crowded,
     version: AtomicU64,
 }
 
@@ -100,6 +104,7 @@ impl Rocks {
         self.opened().sieve.insert(&pending);
         self.write(batch)?;
         self.opened().recent.written(&pending);
+        self.opened().crowded.written(&pending);
         self.opened().version.fetch_add(1, Ordering::Relaxed);
         if self.opened().sieve.is_stale(self.opened()) {
             self.scan = sieve::Scan::start(self.reader());
@@ -234,148 +239,6 @@ fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
     }
 }
 
-impl Rows for RocksReader {
-    fn place(&self) -> &str {
-        &self.0.place
-    }
-
-    fn version(&self) -> u64 {
-        self.0.version.load(Ordering::Relaxed)
-    }
-
-    fn postings(&self) -> &Postings {
-        &self.0.postings
-    }
-
-    fn languages(&self) -> Vec<Lang> {
-        self.0.languages()
-    }
-
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(family) = self.0.family(family) else { return Ok(None) };
-        self.0.db.get_cf(&family, key).map_err(|error| self.0.failure(&error))
-    }
-
-    fn scan(
-        &self,
-        family: Family,
-        span: &Span,
-        order: Order,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), StoreError> {
-        let Some(handle) = self.0.family(family) else { return Ok(()) };
-        let mut options = ReadOptions::default();
-        // Inside one bucket the filters help; anywhere else they would hide rows.
-        if in_one_bucket(family, span) && order == Order::Ascending {
-            options.set_prefix_same_as_start(true);
-        } else {
-            options.set_total_order_seek(true);
-        }
-        options.set_iterate_lower_bound(span.from.clone());
-        if let Some(to) = &span.to {
-            options.set_iterate_upper_bound(to.clone());
-        }
-        let mut rows = self.0.db.raw_iterator_cf_opt(&handle, options);
-        match order {
-            Order::Ascending => rows.seek(&span.from),
-            Order::Descending => rows.seek_to_last(),
-        }
-        while let Some((key, value)) = rows.item() {
-            if visit(key, value).is_break() {
-                return Ok(());
-            }
-            match order {
-                Order::Ascending => rows.next(),
-                Order::Descending => rows.prev(),
-            }
-        }
-        // An iterator that ends may have failed: then what was seen is not all.
-        rows.status().map_err(|error| self.0.failure(&error))
-    }
-
-    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        let (Some(handle), [_, _, ..]) = (self.0.family(family), keys) else {
-            return keys.iter().map(|key| self.get(family, key)).collect();
-        };
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by_key(|&at| &keys[at]);
-        let sorted = order.iter().map(|&at| &keys[at]);
-        let found = self.0.db.batched_multi_get_cf(&handle, sorted, true);
-        let mut values = vec![None; keys.len()];
-        for (at, value) in order.into_iter().zip(found) {
-            values[at] = value.map_err(|error| self.0.failure(&error))?.map(|value| value.to_vec());
-        }
-        Ok(values)
-    }
-
-    fn may_know(&self, id: &ArticleId) -> bool {
-        self.0.sieve.may_know(id)
-    }
-
-    fn shared_documents(
-        &self,
-        language: Lang,
-        numbers: &[DocumentNumber],
-    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
-        let (mut found, version) = self.0.recent.get(language, numbers);
-        let missing: Vec<usize> = (0..numbers.len()).filter(|&at| found[at].is_none()).collect();
-        if missing.is_empty() {
-            return Ok(found);
-        }
-        let keys: Vec<Vec<u8>> = missing.iter().map(|&at| key::number(numbers[at]).to_vec()).collect();
-        let values = self.get_many(Family::Documents(language), &keys)?;
-        for (&at, value) in missing.iter().zip(values) {
-            found[at] =
-                value.map(|value| decode_own(&self.0.place, language, numbers[at], &value)).transpose()?;
-        }
-        let read = missing.iter().filter_map(|&at| found[at].as_ref());
-        self.0.recent.keep(language, read, version);
-        Ok(found)
-    }
-
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
-        let mut pages = Pages::empty(keys.len());
-        let Some(family) = self.0.family(Family::Bands(language)) else { return Ok(pages) };
-        let mut order = self.0.sieve.perhaps(language, keys);
-        if order.is_empty() {
-            return Ok(pages);
-        }
-        // In key order one iterator meets each block once.
-        order.sort_unstable_by_key(|&at| keys[at]);
-        let mut options = ReadOptions::default();
-        options.set_prefix_same_as_start(true);
-        let mut rows = self.0.db.raw_iterator_cf_opt(&family, options);
-        let (mut last, mut place) = (None, 0);
-        for at in order {
-            if last.replace(keys[at]) != Some(keys[at]) {
-                let bucket = key::bucket(keys[at]);
-                let mut page = Page::default();
-                rows.seek(bucket);
-                while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
-                    if page.numbers.len() == cap {
-                        page.more = true;
-                        break;
-                    }
-                    let (_, number) = key::decode_posting(key).map_err(|error| {
-                        StoreError::damaged(&self.0.place, &Family::Bands(language).name(), &error)
-                    })?;
-                    page.numbers.push(number);
-                    rows.next();
-                }
-                rows.status().map_err(|error| self.0.failure(&error))?;
-                place = pages.add(page);
-            }
-            pages.set(at, place);
-        }
-        Ok(pages)
-    }
-}
-
-fn in_one_bucket(family: Family, span: &Span) -> bool {
-    let bucket = matches!(family, Family::Bands(_)).then(|| span.from.get(..BUCKET)).flatten();
-    bucket.is_some_and(|bucket| Span::prefix(bucket).to == span.to)
-}
-
 impl Rows for Rocks {
     fn place(&self) -> &str {
         self.reader.place()
@@ -413,6 +276,9 @@ impl Rows for Rocks {
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         self.reader.shared_documents(language, numbers)
+    }
+    fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
+        self.reader.read_ahead(language, numbers)
     }
     fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
         self.reader.pages(language, keys, cap)

@@ -37,8 +37,8 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        // With filters and indexes beside it, a million articles stay under half a gigabyte.
-        Budget::new(192 << 20, 96 << 20)
+        // Filters, indexes and what is kept decoded come on top of it.
+        Budget::new(128 << 20, 64 << 20)
     }
 }
 
@@ -60,7 +60,7 @@ pub struct RocksOptions {
 impl RocksOptions {
     /// The usual sizes.
     pub fn new(postings: Postings, ahead: Ahead, budget: Budget) -> RocksOptions {
-        RocksOptions { postings, ahead, budget, write_buffer: 16 << 20, open_files: 512 }
+        RocksOptions { postings, ahead, budget, write_buffer: 48 << 20, open_files: 512 }
     }
 }
 
@@ -115,6 +115,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         postings: options.postings.clone(),
         sieve: super::sieve::Sieve::default(),
         recent: super::recent::Recent::default(),
+        crowded: super::Crowded::default(),
         version: 0.into(),
     })
 }
@@ -218,6 +219,9 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
         settings.set_memtable_prefix_bloom_ratio(0.1);
         table.set_whole_key_filtering(false);
+        // The filter of all buckets has been asked before, so what is looked for is nearly always there: filters of the
+        // last level, nine tenths of them all, would say so again.
+        settings.set_optimize_filters_for_hits(true);
     }
     settings.set_block_based_table_factory(&table);
     settings

@@ -15,7 +15,7 @@ use crate::store::pending::Pending;
 use crate::store::record::Document;
 
 /// Documents in each of the two generations; a document takes about a kilobyte.
-const GENERATION: usize = 1 << 14;
+pub(super) const GENERATION: usize = 1 << 13;
 
 type Generation = HashMap<(Lang, DocumentNumber), Arc<Document>, BuildHasherDefault<Spread>>;
 
@@ -64,6 +64,13 @@ impl Recent {
         let mut state = self.state();
         let found = numbers.iter().map(|&number| state.get((language, number))).collect();
         (found, state.version)
+    }
+
+    /// Those that are not here, and the version to give back with them. Those that are here stay.
+    pub(super) fn missing(&self, language: Lang, numbers: &mut Vec<DocumentNumber>) -> u64 {
+        let mut state = self.state();
+        numbers.retain(|&number| state.get((language, number)).is_none());
+        state.version
     }
 
     /// Keeps documents that were read from the store, unless it has been written to since.

@@ -1,4 +1,4 @@
-//! The filter of a store's buckets and ids: filled in the background when the store is opened, used once it is complete.
+//! The filter of a store's buckets, ids and clusters: filled in the background when the store is opened, used once it is complete.
 //!
 //! What is applied goes into it before it is written. So when the scan of what was there before has ended, nothing
 //! is missing. Only the one who applies starts a scan, so no batch can fall between the two.
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use rocksdb::properties;
 
-use super::filter::{Filter, of_bucket, of_id};
+use super::filter::{Filter, of_bucket, of_cluster, of_id};
 use super::{Opened, RocksReader};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
@@ -49,6 +49,12 @@ impl Sieve {
         state.complete.as_ref().is_none_or(|filter| filter.contains(hash))
     }
 
+    /// Whether a row of `clusters` may be there.
+    pub(super) fn may_cluster(&self, key: &[u8]) -> bool {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        state.complete.as_ref().is_none_or(|filter| filter.contains(of_cluster(key)))
+    }
+
     /// Takes note of what is about to be written.
     pub(super) fn insert(&self, pending: &Pending) {
         let buckets = pending
@@ -58,9 +64,12 @@ impl Sieve {
         let documents = pending.documents.values().flatten();
         let ids =
             documents.filter_map(|(_, document)| Some(of_id(document.as_ref()?.id.as_str().as_bytes())));
+        let clusters = pending.rows.get(&Family::Clusters).into_iter().flatten();
+        let clusters = clusters.filter(|(key, value)| value.is_some() && key::is_cluster(key));
+        let clusters = clusters.map(|(key, _)| of_cluster(key));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let State { complete, next } = &mut *state;
-        for hash in buckets.chain(ids) {
+        for hash in buckets.chain(ids).chain(clusters) {
             complete.iter_mut().chain(next.iter_mut()).for_each(|filter| filter.insert(hash));
         }
     }
@@ -131,7 +140,7 @@ impl Drop for Scan {
     }
 }
 
-/// All buckets and ids on disk and in memory; nothing if it was told to stop, or could not read.
+/// All buckets, ids and clusters on disk and in memory; nothing if it was told to stop, or could not read.
 fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
     let mut filter = Filter::new(reader.0.postings_estimate() / 4 * 5);
     for language in reader.languages() {
@@ -154,18 +163,27 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
         }
     }
     let mut damaged = false;
-    let scanned = reader.scan(Family::Ids, &Span::all(), Order::Ascending, &mut |key, _| {
-        match key::decode_id(key) {
-            Ok((id, _)) => filter.insert(of_id(id.as_str().as_bytes())),
-            Err(_) => damaged = true,
+    for family in [Family::Ids, Family::Clusters] {
+        let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
+            match family {
+                Family::Ids => match key::decode_id(key) {
+                    Ok((id, _)) => filter.insert(of_id(id.as_str().as_bytes())),
+                    Err(_) => damaged = true,
+                },
+                _ if key::is_cluster(key) => filter.insert(of_cluster(key)),
+                // Rows of clusters come before those of their members.
+                _ => return ControlFlow::Break(()),
+            }
+            match damaged || stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        if scanned.is_err() || damaged || stop.load(Ordering::Relaxed) {
+            return None;
         }
-        if damaged || stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    (scanned.is_ok() && !damaged && !stop.load(Ordering::Relaxed)).then_some(filter)
+    }
+    Some(filter)
 }
 
 impl Opened {

@@ -4,6 +4,7 @@
 //! search of everything in place of every index. [`histories`] makes articles that run into each other.
 
 mod histories;
+mod laid;
 mod model;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,70 @@
+//! What was worked out while planning is what the changes say, in memory and in RocksDB; and what RocksDB keeps in
+//! memory to be quick never shows.
+
+use samestory::detect::{Batch, Engine, Plan};
+use samestory::store::{Committed, Laid, Memory, Store, View};
+
+use super::histories::History;
+use super::{outputs, seeds, store};
+
+fn sizes(seed: u64) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(seed as usize % 13 + 1), |size| Some(size * 7 % 31 + 1))
+}
+
+/// Plans a history in batches, and applies what was laid; beside it a store in memory that applies the changes.
+fn apply_laid(store: &mut impl Store, seed: u64) {
+    let History { settings, postings, items } = History::new(seed);
+    let engine = Engine::new(settings);
+    let mut plain: Memory = super::store(&postings);
+    let (mut rest, mut sizes) = (&items[..], sizes(seed));
+    while !rest.is_empty() {
+        let (items, others) = rest.split_at(sizes.next().unwrap_or(1).min(rest.len()));
+        let batch = || Batch { items: items.to_vec(), ..Batch::default() };
+        let expected = engine.plan(&plain, batch()).unwrap();
+        let (plan, laid): (Plan, Laid) = engine.plan_laid(store, batch()).unwrap();
+        assert_eq!(outputs(&plan), outputs(&expected), "history {seed}");
+        assert_eq!(plan.changes, expected.changes, "history {seed}");
+        plain.apply(&expected.changes, &Committed::rehearsal()).unwrap();
+        store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+        rest = others;
+    }
+    assert_eq!(store.dump().unwrap(), plain.dump().unwrap(), "history {seed}");
+}
+
+#[test]
+fn applying_what_was_laid_is_applying_the_changes() {
+    for seed in seeds() {
+        apply_laid(&mut store(&History::new(seed).postings), seed);
+    }
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn what_rocksdb_keeps_in_memory_never_shows() {
+    use samestory::store::{Ahead, Budget, Rocks, RocksOptions};
+    let directory = std::env::temp_dir().join(format!("samestory-{}-laid", std::process::id()));
+    for seed in seeds().take(20) {
+        drop(std::fs::remove_dir_all(&directory));
+        let postings = History::new(seed).postings;
+        let options = RocksOptions::new(postings, Ahead::Itself, Budget::new(8 << 20, 4 << 20));
+        let mut store = Rocks::open(&directory, &options).unwrap();
+        // The filter is complete: from now on what it does not know is not looked for.
+        store.wait_for_filter();
+        apply_laid(&mut store, seed);
+        drop(store);
+        // And so is one that was made from what is on disk.
+        let mut again = Rocks::open(&directory, &options).unwrap();
+        let before = again.dump().unwrap();
+        again.wait_for_filter();
+        let known = before.iter().filter(|row| row.family == "ids").count();
+        let languages = before.iter().filter(|row| row.family == "ids").map(|row| id_of(&row.key));
+        assert_eq!(languages.filter(|id| !again.languages_of(id).unwrap().is_empty()).count(), known);
+    }
+    drop(std::fs::remove_dir_all(&directory));
+}
+
+#[cfg(feature = "rocksdb")]
+fn id_of(key: &[u8]) -> samestory::model::ArticleId {
+    let length = usize::from(u16::from_be_bytes([key[0], key[1]]));
+    samestory::model::ArticleId::new(str::from_utf8(&key[2..2 + length]).unwrap()).unwrap()
+}
