@@ -161,17 +161,17 @@ impl Judge {
 
     /// What to do with a partition that cannot go on.
     fn failed(&mut self, partition: i32, error: RestoreError) -> Task {
-        let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_secs(after) };
+        let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_millis(after) };
         match error {
             RestoreError::Away(error) => {
                 tracing::debug!(%error, partition, "taking over; it is tried again");
-                again(0)
+                again(200)
             }
             RestoreError::Store(error) => match error {
-                StoreError::InUse { .. } => again(1),
+                StoreError::InUse { .. } => again(1000),
                 StoreError::Full { .. } | StoreError::Outdated { .. } => {
                     tracing::error!(partition, "stopped for now: {error}");
-                    again(5)
+                    again(5000)
                 }
                 StoreError::Corrupt { .. } => {
                     tracing::error!(partition, "{error}");
@@ -188,7 +188,7 @@ impl Judge {
                 }
                 StoreError::Unusable { .. } if self.has_no_space(partition) => {
                     tracing::error!(partition, "stopped for now: {error}");
-                    again(5)
+                    again(5000)
                 }
                 error => {
                     tracing::error!(partition, "stopped: {error}");

@@ -236,7 +236,9 @@ impl Restoring {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
         while self.next < self.target && changes.len() < CHUNK {
-            let left = deadline.saturating_duration_since(Instant::now());
+            // Whole milliseconds: for the rest of one the library turns in circles.
+            let left = deadline.saturating_duration_since(Instant::now()).as_millis();
+            let left = Duration::from_millis(left.try_into().unwrap_or(u64::MAX));
             match self.log.poll(left) {
                 Some(Ok(message)) => {
                     let key = message.key().unwrap_or_default();

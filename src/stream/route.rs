@@ -1,7 +1,7 @@
 //! The stateless stage: raw article → fingerprint → the partition where its language lives.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
@@ -177,7 +177,7 @@ impl Stage for Route {
                 Ok(Takeover::Begin) => Task::Claiming { not_before: Instant::now() },
                 Err(error) => {
                     tracing::debug!(%error, partition, "taking over; it is tried again");
-                    Task::Claiming { not_before: Instant::now() }
+                    Task::Claiming { not_before: Instant::now() + Duration::from_millis(200) }
                 }
             };
             self.tasks.insert(partition, task);
@@ -186,7 +186,10 @@ impl Stage for Route {
     }
 
     fn is_taking_over(&self) -> bool {
-        self.tasks.values().any(|task| matches!(task, Task::Claiming { .. }))
+        self.tasks.values().any(|task| match task {
+            Task::Claiming { not_before } => *not_before <= Instant::now(),
+            Task::Running | Task::Stopped => false,
+        })
     }
 
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {

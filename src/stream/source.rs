@@ -87,7 +87,10 @@ impl Source {
     pub(super) fn collect(&mut self, patience: Duration) -> Result<Vec<Happened>, SourceError> {
         let mut deadline = Instant::now() + patience;
         while self.count < self.limits.articles && self.bytes < self.limits.bytes {
-            let left = deadline.saturating_duration_since(Instant::now());
+            // The library counts in whole milliseconds, and turns in circles for the rest of one.
+            let left = Duration::from_millis(
+                deadline.saturating_duration_since(Instant::now()).as_millis().try_into().unwrap_or(u64::MAX),
+            );
             let polled = match self.consumer.poll(left) {
                 Some(Ok(message)) => Some(owned(&message)),
                 Some(Err(error)) => {

@@ -152,7 +152,8 @@ impl<'a, S: Stage> Turns<'a, S> {
 
     fn once(&mut self) -> Result<(), Ended> {
         let busy = self.stage.is_taking_over() || self.stage.has_to_say();
-        let patience = if busy { Duration::from_millis(1) } else { Duration::from_millis(100) };
+        // A partition that is being taken over does its own waiting.
+        let patience = if busy { Duration::ZERO } else { Duration::from_millis(100) };
         let happened = self.source.collect(patience);
         for event in happened.map_err(|error: SourceError| Ended::Lost(error.to_string()))? {
             match event {
