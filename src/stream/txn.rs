@@ -180,13 +180,14 @@ impl TxnProducer {
         Ok(Txn { producer: self, began, settled: false })
     }
 
-    /// Serves reports until none is outstanding. Waiting in `commit_transaction` instead would cost 100 ms.
+    /// Serves reports until none is outstanding. Waiting in `commit_transaction` instead would cost 100 ms; waiting for
+    /// less than a millisecond would turn in circles, and take from a broker on the same machine what it needs to answer.
     fn drain(&self, deadline: Instant) -> Result<(), KafkaError> {
         while self.producer.in_flight_count() > 0 {
             if Instant::now() > deadline {
                 return Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut));
             }
-            self.producer.poll(Duration::from_micros(500));
+            self.producer.poll(Duration::from_millis(1));
         }
         Ok(())
     }
