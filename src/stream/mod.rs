@@ -198,8 +198,9 @@ pub fn run(
                 progress.say("so far");
             }
         }
+        // All are waited for; the first failure is told.
         let outcomes = workers.into_iter().map(|worker| worker.join().unwrap_or(Err(RunError::Panicked)));
-        outcomes.fold(Ok(()), |all, outcome| all.and(outcome))
+        outcomes.collect::<Vec<_>>().into_iter().collect()
     });
     progress.say("ended");
     outcome

@@ -100,10 +100,11 @@ impl Source {
                 None if left.is_zero() => break,
                 None => None,
             };
-            if let Some((partition, record)) = polled {
-                if self.take_in(partition, record) && self.count == 1 {
-                    deadline = Instant::now() + self.limits.linger;
-                }
+            if let Some((partition, record)) = polled
+                && self.take_in(partition, record)
+                && self.count == 1
+            {
+                deadline = Instant::now() + self.limits.linger;
             }
             let happened = self.happened();
             if !happened.is_empty() {
