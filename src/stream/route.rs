@@ -104,6 +104,14 @@ impl Route {
                 });
             }
             Incoming::Delete(id) => {
+                // It came in this batch: where it did not go it is forgotten first, or a language that it left would
+                // take it back a second time.
+                if let Some(&Last { raw_partition, raw_offset, home: Some(home) }) = lasts.get(&id) {
+                    for partition in (0..self.partitions).filter(|&partition| partition != home) {
+                        let ids = [(&id, raw_partition, raw_offset)];
+                        out.push(self.forgetting(partition, record.time, ids.into_iter()));
+                    }
+                }
                 let value = routed::encode_delete(&id, place, record.time);
                 for partition in 0..self.partitions {
                     let (key, value) = (id.as_str().into(), value.clone());
@@ -117,6 +125,17 @@ impl Route {
         }
     }
 
+    /// Tells one partition to forget.
+    fn forgetting<'a>(
+        &self,
+        partition: i32,
+        time: Option<EventTime>,
+        ids: impl ExactSizeIterator<Item = (&'a ArticleId, i32, i64)>,
+    ) -> Send {
+        let value = routed::encode_forget(&self.bus.topics.raw, time, ids);
+        Send::To { partition, key: b"forget".to_vec(), value, headers: Headers::new(), time }
+    }
+
     /// An article may have changed its language: wherever it did not go, it is forgotten.
     fn forget(&self, time: Option<EventTime>, out: &mut Vec<Send>, lasts: &BTreeMap<ArticleId, Last>) {
         for partition in 0..self.partitions {
@@ -127,14 +146,7 @@ impl Route {
                 .collect();
             // A record for each few thousand ids: none comes near the largest that a topic takes.
             for ids in elsewhere.chunks(1000) {
-                let value = routed::encode_forget(&self.bus.topics.raw, time, ids.iter().copied());
-                out.push(Send::To {
-                    partition,
-                    key: b"forget".to_vec(),
-                    value,
-                    headers: Headers::new(),
-                    time,
-                });
+                out.push(self.forgetting(partition, time, ids.iter().copied()));
             }
         }
     }
