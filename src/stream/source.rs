@@ -128,7 +128,7 @@ impl Source {
     pub(super) fn membership(&mut self) -> Option<Arc<ConsumerGroupMetadata>> {
         if self.membership.is_none() || faults::mutant("late-membership") {
             let membership = self.consumer.group_metadata();
-            if self.consumer.assignment_lost() {
+            if self.consumer.assignment_lost() && !faults::mutant("late-membership") {
                 return None;
             }
             self.membership = membership.map(Arc::new);
