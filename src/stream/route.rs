@@ -93,6 +93,9 @@ impl Route {
                 let home = home(&self.bus.languages, prepared.language, self.partitions);
                 let value = record.value.as_deref().unwrap_or_default();
                 let value = routed::encode_article(&prepared, place, record.time, value);
+                if let Some(before) = lasts.get(&prepared.id).filter(|before| before.home != Some(home)) {
+                    self.leave(&prepared.id, before, record.time, out);
+                }
                 lasts.insert(prepared.id.clone(), last(Some(home)));
                 let key = prepared.id.as_str().into();
                 out.push(Send::To {
@@ -104,13 +107,8 @@ impl Route {
                 });
             }
             Incoming::Delete(id) => {
-                // It came in this batch: where it did not go it is forgotten first, or a language that it left would
-                // take it back a second time.
-                if let Some(&Last { raw_partition, raw_offset, home: Some(home) }) = lasts.get(&id) {
-                    for partition in (0..self.partitions).filter(|&partition| partition != home) {
-                        let ids = [(&id, raw_partition, raw_offset)];
-                        out.push(self.forgetting(partition, record.time, ids.into_iter()));
-                    }
+                if let Some(before) = lasts.get(&id) {
+                    self.leave(&id, before, record.time, out);
                 }
                 let value = routed::encode_delete(&id, place, record.time);
                 for partition in 0..self.partitions {
@@ -122,6 +120,16 @@ impl Route {
             }
             Incoming::DeadLetter(letter) => out.push(Send::Dead { letter, record }),
             Incoming::Forget(_) => {}
+        }
+    }
+
+    /// Before an id that came in this batch is deleted or moves on: wherever it did not go, it is forgotten now, as if
+    /// the batch had ended there. Else two languages would take it back, for one and the same record.
+    fn leave(&self, id: &ArticleId, last: &Last, time: Option<EventTime>, out: &mut Vec<Send>) {
+        let Some(home) = last.home else { return };
+        for partition in (0..self.partitions).filter(|&partition| partition != home) {
+            let ids = [(id, last.raw_partition, last.raw_offset)];
+            out.push(self.forgetting(partition, time, ids.into_iter()));
         }
     }
 
