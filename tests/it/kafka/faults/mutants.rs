@@ -16,9 +16,12 @@ fn must_be_noticed(mutant: &str, settings: &Settings, play: impl Fn(&mut Scene))
         play(&mut scene);
         judge(&mut scene)
     };
-    eprintln!("{mutant}: with the guard");
-    let wrong = run(settings.clone());
-    assert!(wrong.is_empty(), "{mutant}: wrong even with the guard:\n- {}", wrong.join("\n- "));
+    // Half the time, for who has seen the other half.
+    if std::env::var_os("SAMESTORY_FAULTS_UNGUARDED").is_none() {
+        eprintln!("{mutant}: with the guard");
+        let wrong = run(settings.clone());
+        assert!(wrong.is_empty(), "{mutant}: wrong even with the guard:\n- {}", wrong.join("\n- "));
+    }
     eprintln!("{mutant}: without the guard");
     let mut settings = settings.clone();
     settings.orders = settings.orders.with("SAMESTORY_MUTANT", mutant);
