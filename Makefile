@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test check deny bench bench-store bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-faults test-mutants check deny bench bench-store bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -22,6 +22,13 @@ test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults
 	@echo "core without C++:"
 	cargo check $(CORE)
+
+test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chance from SEED
+	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \
+	  cargo test --release --features tlsh,faults --test it -- --ignored --nocapture kafka::faults::runs
+
+test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants
 
 check: tools-test ## format, lints, licences and sources
 	cargo fmt --all --check

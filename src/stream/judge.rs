@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::config::{Bus, StartAt};
 use crate::detect::{Engine, Plan};
 use crate::model::Lang;
-use crate::store::{Change, Committed, Laid, Rocks, Store, StoreError, View};
+use crate::store::{Change, Committed, Laid, Rocks, Rows, Store, StoreError, View};
 
 use super::faults;
 use super::intake::{Intake, Places, Unreadable};
@@ -19,7 +19,7 @@ use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Known, Takeover, decide};
 
 /// How often what was applied is written down, so that a crash replays minutes and not hours.
-const FLUSH: Duration = Duration::from_secs(60);
+pub(super) const FLUSH: Duration = Duration::from_secs(60);
 
 /// The stage with state.
 pub(super) struct Judge {
@@ -32,6 +32,8 @@ pub(super) struct Judge {
     pub(super) tasks: BTreeMap<i32, Task>,
     /// Causes for which partitions were made from zero in the life of this process.
     pub(super) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
+    /// How often what was applied is written down.
+    pub(super) flush: Duration,
     /// Where purging may go up to, by partition.
     pub(super) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
 }
@@ -212,7 +214,10 @@ impl Judge {
     }
 
     fn plan_one(&mut self, partition: i32, records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
-        let (batch, places) = self.intake.batch(partition, &records, next)?;
+        let (mut batch, places) = self.intake.batch(partition, &records, next)?;
+        if faults::mutant("wall-clock") {
+            batch.items.iter_mut().for_each(|item| item.time = Some(super::restore::now()));
+        }
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Unreadable::new("it is not running").into());
         };
@@ -220,7 +225,11 @@ impl Judge {
         // Before anything is committed: room that cannot be made is found out now.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
+            let new = !running.store.languages().contains(&language);
             running.store.ensure_language(language)?;
+            if new {
+                faults::point("create-family");
+            }
         }
         Ok(Part { partition, plan, laid, places, records })
     }
@@ -335,6 +344,9 @@ impl Stage for Judge {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
             running.unsaid = None;
+            if faults::mutant("state-before-commit") {
+                continue;
+            }
             match running.store.apply_laid(part.laid, proof) {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
@@ -373,7 +385,7 @@ impl Stage for Judge {
         let mut failed = Vec::new();
         for (&partition, task) in &mut self.tasks {
             if let Task::Running(running) = task
-                && running.flushed.elapsed() > FLUSH
+                && running.flushed.elapsed() > self.flush
             {
                 running.flushed = Instant::now();
                 faults::point("store-flush");

@@ -247,7 +247,7 @@ fn judge(
     let wiped = Arc::default();
     worker::run(bus, worker, intake.topic(), reins, || {
         let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
-        let restorer = Restorer {
+        let mut restorer = Restorer {
             config: clients::restorer(bus, worker),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             changelog: bus.topics.changelog.clone(),
@@ -259,9 +259,22 @@ fn judge(
                 budget.clone(),
             ),
         };
+        restorer.options.write_buffer =
+            faults::number("SAMESTORY_WRITE_BUFFER", restorer.options.write_buffer as u64) as usize;
+        #[cfg(feature = "faults")]
+        {
+            restorer.options.without_atomic_flush = faults::mutant("atomic-flush-off");
+            restorer.options.position_beside_the_batch = faults::mutant("position-outside-batch");
+        }
+        let mut settings = config.engine.clone();
+        if faults::mutant("read-expired") {
+            settings.default.retention = crate::store::Retention::Forever;
+        }
+        let flush = faults::number("SAMESTORY_FLUSH_MS", judge::FLUSH.as_millis() as u64);
         Ok(Judge {
             bus: bus.clone(),
-            engine: Engine::new(config.engine.clone()),
+            engine: Engine::new(settings),
+            flush: Duration::from_millis(flush),
             intake: intake.clone(),
             restorer,
             writer: Writer { topics: bus.topics.clone(), form: bus.value },

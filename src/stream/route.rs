@@ -93,6 +93,9 @@ impl Route {
                 let home = home(&self.bus.languages, prepared.language, self.partitions);
                 let value = record.value.as_deref().unwrap_or_default();
                 let value = routed::encode_article(&prepared, place, record.time, value);
+                if let Some(before) = lasts.get(&prepared.id).filter(|before| before.home != Some(home)) {
+                    self.leave(&prepared.id, before, record.time, out);
+                }
                 lasts.insert(prepared.id.clone(), last(Some(home)));
                 let key = prepared.id.as_str().into();
                 out.push(Send::To {
@@ -104,6 +107,9 @@ impl Route {
                 });
             }
             Incoming::Delete(id) => {
+                if let Some(before) = lasts.get(&id) {
+                    self.leave(&id, before, record.time, out);
+                }
                 let value = routed::encode_delete(&id, place, record.time);
                 for partition in 0..self.partitions {
                     let (key, value) = (id.as_str().into(), value.clone());
@@ -117,6 +123,27 @@ impl Route {
         }
     }
 
+    /// Before an id that came in this batch is deleted or moves on: wherever it did not go, it is forgotten now, as if
+    /// the batch had ended there. Else two languages would take it back, for one and the same record.
+    fn leave(&self, id: &ArticleId, last: &Last, time: Option<EventTime>, out: &mut Vec<Send>) {
+        let Some(home) = last.home else { return };
+        for partition in (0..self.partitions).filter(|&partition| partition != home) {
+            let ids = [(id, last.raw_partition, last.raw_offset)];
+            out.push(self.forgetting(partition, time, ids.into_iter()));
+        }
+    }
+
+    /// Tells one partition to forget.
+    fn forgetting<'a>(
+        &self,
+        partition: i32,
+        time: Option<EventTime>,
+        ids: impl ExactSizeIterator<Item = (&'a ArticleId, i32, i64)>,
+    ) -> Send {
+        let value = routed::encode_forget(&self.bus.topics.raw, time, ids);
+        Send::To { partition, key: b"forget".to_vec(), value, headers: Headers::new(), time }
+    }
+
     /// An article may have changed its language: wherever it did not go, it is forgotten.
     fn forget(&self, time: Option<EventTime>, out: &mut Vec<Send>, lasts: &BTreeMap<ArticleId, Last>) {
         for partition in 0..self.partitions {
@@ -127,14 +154,7 @@ impl Route {
                 .collect();
             // A record for each few thousand ids: none comes near the largest that a topic takes.
             for ids in elsewhere.chunks(1000) {
-                let value = routed::encode_forget(&self.bus.topics.raw, time, ids.iter().copied());
-                out.push(Send::To {
-                    partition,
-                    key: b"forget".to_vec(),
-                    value,
-                    headers: Headers::new(),
-                    time,
-                });
+                out.push(self.forgetting(partition, time, ids.iter().copied()));
             }
         }
     }

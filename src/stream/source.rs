@@ -132,7 +132,7 @@ impl Source {
     pub(super) fn membership(&mut self) -> Option<Arc<ConsumerGroupMetadata>> {
         if self.membership.is_none() || faults::mutant("late-membership") {
             let membership = self.consumer.group_metadata();
-            if self.consumer.assignment_lost() {
+            if self.consumer.assignment_lost() && !faults::mutant("late-membership") {
                 return None;
             }
             self.membership = membership.map(Arc::new);
@@ -290,6 +290,12 @@ pub(super) fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
     (message.partition(), record)
 }
 
+fn topic_of(list: &TopicPartitionList, partition: i32) -> String {
+    let elements = list.elements();
+    let element = elements.iter().find(|element| element.partition() == partition);
+    element.map(|element| element.topic().to_owned()).unwrap_or_default()
+}
+
 /// Runs inside `poll`, when no transaction is open: so there is nothing to undo, and it has only to take notes.
 #[derive(Default)]
 pub(super) struct Watcher {
@@ -329,8 +335,18 @@ impl ConsumerContext for Watcher {
         let partitions: Vec<i32> = list.elements().iter().map(|element| element.partition()).collect();
         let (happened, result) = match event {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
-                // Nowhere in particular, and standing still: the owner says where when it knows.
-                let result = list.set_all_offsets(Offset::End).and_then(|()| match cooperative {
+                // At the first record there is, and standing still: the owner says where when it knows. It must be a
+                // number. The library looks a name such as "end" up, and if the partition is paused meanwhile, looks
+                // again half a second later and goes there, whatever place it has been sent to by then.
+                let mut away = false;
+                let result = partitions.iter().try_for_each(|&partition| {
+                    let topic = topic_of(list, partition);
+                    let found = (!away).then(|| consumer.fetch_watermarks(&topic, partition, PATIENCE));
+                    let low = found.and_then(Result::ok).map(|(low, _)| low);
+                    away |= low.is_none();
+                    list.set_partition_offset(&topic, partition, Offset::Offset(low.unwrap_or(0)))
+                });
+                let result = result.and_then(|()| match cooperative {
                     true => consumer.incremental_assign(list),
                     false => consumer.assign(list),
                 });

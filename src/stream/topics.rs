@@ -284,7 +284,11 @@ pub(super) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<
 
 fn is_transient(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
-    let code = error.rdkafka_error_code();
+    let code = match error {
+        // The library's own question leaves these out.
+        KafkaError::AdminOp(code) => Some(*code),
+        error => error.rdkafka_error_code(),
+    };
     matches!(
         code,
         Some(
@@ -313,4 +317,17 @@ fn partitions(bus: &Bus) -> Result<BTreeMap<String, i32>, KafkaError> {
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     // The answers come from the library's own thread; nothing here needs a runtime.
     futures_executor::block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_is_slow_to_answer_is_waited_for_whoever_asks() {
+        let slow = RDKafkaErrorCode::OperationTimedOut;
+        assert!(is_transient(&KafkaError::AdminOp(slow)));
+        assert!(is_transient(&KafkaError::MetadataFetch(slow)));
+        assert!(!is_transient(&KafkaError::AdminOp(RDKafkaErrorCode::TopicAuthorizationFailed)));
+    }
 }

@@ -60,6 +60,9 @@ fn sort(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnE
     use RDKafkaErrorCode as Code;
     let fenced = |code| matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch);
     match &error {
+        KafkaError::Transaction(cause) if cause.is_retriable() && faults::mutant("retry-before-fatal") => {
+            TxnError::Retry(error)
+        }
         KafkaError::Transaction(cause) if cause.is_fatal() && fenced(cause.code()) => {
             // The broker fences a transaction that has taken too long with the same code as one whose name
             // somebody else has taken. Only the second can happen early.

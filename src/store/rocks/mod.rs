@@ -94,6 +94,8 @@ impl Rocks {
 
     fn write_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
         let next = proof.covers(self.options.ahead, self.place())?;
+        #[cfg(feature = "faults")]
+        let next = self.written_beside(next)?;
         let pending = laid.pending(self)?;
         // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
         for &language in pending.bands.keys() {
@@ -110,6 +112,17 @@ impl Rocks {
             self.scan = sieve::Scan::start(self.reader());
         }
         Ok(())
+    }
+
+    /// The mistake of a place that is written down by itself: it is safe before what it speaks of.
+    #[cfg(feature = "faults")]
+    fn written_beside(&self, next: Option<u64>) -> Result<Option<u64>, StoreError> {
+        let Some(at) = next.filter(|_| self.options.position_beside_the_batch) else { return Ok(next) };
+        let mut batch = WriteBatch::default();
+        batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
+        self.write(batch)?;
+        self.opened().flush()?;
+        Ok(None)
     }
 
     fn batch(&self, pending: &Pending, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {

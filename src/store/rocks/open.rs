@@ -55,12 +55,28 @@ pub struct RocksOptions {
     pub write_buffer: usize,
     /// Files kept open, of the process's limit.
     pub open_files: i32,
+    /// A guard taken away, to see that its absence is noticed.
+    #[cfg(feature = "faults")]
+    pub without_atomic_flush: bool,
+    /// A guard taken away, to see that its absence is noticed.
+    #[cfg(feature = "faults")]
+    pub position_beside_the_batch: bool,
 }
 
 impl RocksOptions {
     /// The usual sizes.
     pub fn new(postings: Postings, ahead: Ahead, budget: Budget) -> RocksOptions {
-        RocksOptions { postings, ahead, budget, write_buffer: 48 << 20, open_files: 512 }
+        RocksOptions {
+            postings,
+            ahead,
+            budget,
+            write_buffer: 48 << 20,
+            open_files: 512,
+            #[cfg(feature = "faults")]
+            without_atomic_flush: false,
+            #[cfg(feature = "faults")]
+            position_beside_the_batch: false,
+        }
     }
 }
 
@@ -193,6 +209,8 @@ fn database_options(options: &RocksOptions) -> Options {
     settings.create_missing_column_families(true);
     // Without this a crash leaves each family at another moment: the position ahead of its rows, or behind.
     settings.set_atomic_flush(true);
+    #[cfg(feature = "faults")]
+    settings.set_atomic_flush(!options.without_atomic_flush);
     settings.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     settings.set_write_buffer_manager(&options.budget.write_buffers);
     settings.set_max_open_files(options.open_files);

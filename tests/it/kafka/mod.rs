@@ -6,6 +6,9 @@ pub(crate) mod broker;
 pub(crate) mod bus;
 // The broker itself through crash and pause, and its secure listener.
 mod broker_tests;
+// The fault test.
+#[cfg(feature = "faults")]
+mod faults;
 // A network that fails as told.
 pub(crate) mod proxy;
 // What the proxy does to a real client.

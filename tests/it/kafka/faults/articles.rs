@@ -1,0 +1,214 @@
+//! What crawlers write, on a bad day: families of near-duplicates in several languages, updates, changes of language,
+//! deletes, boilerplate, and poison. All of it follows from a seed, and each record says what must become of it.
+
+use crate::kafka::bus::Record;
+
+use super::random::Random;
+
+/// What must become of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Exactly one tagged article.
+    Tagged,
+    /// Exactly one dead letter.
+    Dead,
+    /// One of both.
+    TaggedOrDead,
+    /// No article; a null where it was known.
+    Delete,
+}
+
+/// The languages, in the order that spreads them over partitions, each with the pieces its words are made of.
+pub(crate) const LANGUAGES: [(&str, &[&str]); 6] = [
+    (
+        "en",
+        &["sto", "ver", "ing", "har", "bour", "tow", "ned", "ri", "lan", "wes", "ther", "mo", "cal", "per"],
+    ),
+    (
+        "de",
+        &["haf", "ten", "stad", "ver", "wol", "gen", "schu", "ler", "rat", "haus", "brü", "cken", "un", "ge"],
+    ),
+    (
+        "fr",
+        &["mai", "rie", "pon", "té", "vil", "lage", "ri", "vière", "cons", "eil", "ou", "vert", "se", "ma"],
+    ),
+    ("es", &["ciu", "dad", "puer", "to", "al", "cal", "de", "llu", "via", "ni", "ño", "ca", "rre", "te"]),
+    ("hi", &["शह", "नगर", "पुल", "बारि", "सड़", "सर", "कार", "गाँ", "व", "नदी", "मौस", "म", "खब", "र"]),
+    (
+        "ja",
+        &[
+            "まち",
+            "かわ",
+            "みなと",
+            "あめ",
+            "はし",
+            "やま",
+            "しん",
+            "ぶん",
+            "がっ",
+            "こう",
+            "えき",
+            "うみ",
+            "そら",
+            "みち",
+        ],
+    ),
+];
+
+/// An article that may come again.
+#[derive(Clone)]
+struct Known {
+    id: String,
+    language: usize,
+    words: Vec<String>,
+}
+
+/// Makes records, one after the other.
+pub(crate) struct Articles {
+    random: Random,
+    made: u64,
+    /// Event time of the first record, in milliseconds.
+    began: i64,
+    known: Vec<Known>,
+}
+
+/// How many articles are remembered to be copied, changed and deleted: more than live within the retention.
+const KNOWN: usize = 900;
+
+impl Articles {
+    pub(crate) fn new(seed: u64, began: i64) -> Articles {
+        Articles { random: Random::new(seed), made: 0, began, known: Vec::new() }
+    }
+
+    pub(crate) fn next(&mut self) -> (Record, Fate) {
+        self.made += 1;
+        let (mut record, fate) = self.record();
+        record.timestamp = Some(self.time());
+        record.headers.push(("traceparent".into(), Some(format!("00-{:032x}", self.made).into_bytes())));
+        (record, fate)
+    }
+
+    /// A second of event time for each record.
+    fn time(&self) -> i64 {
+        self.began + i64::try_from(self.made).unwrap() * 1000
+    }
+
+    fn record(&mut self) -> (Record, Fate) {
+        let roll = self.random.below(1000);
+        if self.known.len() < 20 || roll < 330 {
+            let language = self.random.below(LANGUAGES.len());
+            let length = if roll < 30 { 12 } else { 60 + self.random.below(60) };
+            let words = self.words(language, length);
+            return self.fresh(language, words);
+        }
+        let at = self.recent();
+        let Known { id, language, words } = self.known[at].clone();
+        match roll {
+            330..580 => {
+                let words = self.edited(words, language, 4);
+                self.fresh(language, words)
+            }
+            580..640 => self.fresh(language, words),
+            640..740 => {
+                let words = self.edited(words, language, 20);
+                self.again(at, id, language, words)
+            }
+            740..790 => {
+                // Another language: the partition where it was must forget it.
+                let language = (language + 1 + self.random.below(LANGUAGES.len() - 1)) % LANGUAGES.len();
+                let words = self.words(language, 80);
+                self.again(at, id, language, words)
+            }
+            790..840 => self.again(at, id, language, words),
+            840..890 => {
+                self.known.swap_remove(at);
+                (Record { key: Some(id.into_bytes()), ..Record::default() }, Fate::Delete)
+            }
+            890..900 => {
+                let id = format!("never-{}", self.made);
+                (Record { key: Some(id.into_bytes()), ..Record::default() }, Fate::Delete)
+            }
+            900..960 => {
+                let mut boilerplate = Random::new(7);
+                let words = words_of(&mut boilerplate, 0, 70);
+                self.fresh(0, words)
+            }
+            _ => self.poison(),
+        }
+    }
+
+    fn poison(&mut self) -> (Record, Fate) {
+        let key = format!("poison-{}", self.made);
+        let words = self.words(0, 60).join(" ");
+        let (value, fate) = match self.random.below(60) {
+            0..15 => (format!("{{\"id\":\"{key}\",\"body\":\"{words}"), Fate::Dead),
+            15..25 => (format!("{{\"id\":\"{key}\",\"headline\":\"{words}\"}}"), Fate::Dead),
+            25..30 => (format!("[{}", "[".repeat(5000)), Fate::Dead),
+            30..32 => (article(&key, "en", &words.repeat(5_000_000 / words.len()), 0), Fate::Dead),
+            32..40 => (article(&key, "en", &"<div>".repeat(20_000), 0), Fate::TaggedOrDead),
+            40..45 => (article(&key, "ar", &"\u{FDFA}".repeat(9000), 0), Fate::TaggedOrDead),
+            45..50 => (article(&key, "x-klingon", &words, i64::MAX / 2_000_000), Fate::Tagged),
+            _ => {
+                // Nobody could say whose it is.
+                let value = format!("{{\"body\":\"{words}\"}}").into_bytes();
+                return (Record { value: Some(value), ..Record::default() }, Fate::Dead);
+            }
+        };
+        (Record::new(&key, &value), fate)
+    }
+
+    fn fresh(&mut self, language: usize, words: Vec<String>) -> (Record, Fate) {
+        let id = format!("{}-{}", LANGUAGES[language].0, self.made);
+        if self.known.len() == KNOWN {
+            self.known.remove(0);
+        }
+        self.known.push(Known { id, language, words });
+        self.written(self.known.len() - 1)
+    }
+
+    fn again(&mut self, at: usize, id: String, language: usize, words: Vec<String>) -> (Record, Fate) {
+        self.known[at] = Known { id, language, words };
+        self.written(at)
+    }
+
+    fn written(&self, at: usize) -> (Record, Fate) {
+        let Known { id, language, words } = &self.known[at];
+        let (code, space) = (LANGUAGES[*language].0, if LANGUAGES[*language].0 == "ja" { "" } else { " " });
+        (Record::new(id, &article(id, code, &words.join(space), self.time())), Fate::Tagged)
+    }
+
+    /// Mostly one of the last, so that copies fall into one batch and into neighbours; sometimes any.
+    fn recent(&mut self) -> usize {
+        let known = self.known.len();
+        let among = if self.random.below(4) > 0 { known.min(25) } else { known };
+        known - 1 - self.random.below(among)
+    }
+
+    fn words(&mut self, language: usize, count: usize) -> Vec<String> {
+        words_of(&mut self.random, language, count)
+    }
+
+    /// Some words in a hundred are others.
+    fn edited(&mut self, mut words: Vec<String>, language: usize, percent: usize) -> Vec<String> {
+        for word in &mut words {
+            if self.random.below(100) < percent {
+                *word = words_of(&mut self.random, language, 1).remove(0);
+            }
+        }
+        words
+    }
+}
+
+fn words_of(random: &mut Random, language: usize, count: usize) -> Vec<String> {
+    let pieces = LANGUAGES[language].1;
+    let mut word = || (0..2 + random.below(2)).map(|_| *random.pick(pieces)).collect::<String>();
+    (0..count).map(|_| word()).collect()
+}
+
+fn article(id: &str, language: &str, body: &str, time: i64) -> String {
+    serde_json::json!({
+        "id": id, "title": format!("About {id}"), "url": format!("https://{language}.example/{id}"),
+        "language": language, "fetched_at": time, "body": body,
+    })
+    .to_string()
+}

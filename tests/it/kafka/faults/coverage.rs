@@ -1,0 +1,58 @@
+//! What the processes went through, counted from what they logged: a run that met nothing has tested nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// What is counted, and how the message begins that says it.
+const SIGNS: [(&str, &str); 8] = [
+    ("aborts", "a transaction was aborted"),
+    ("losses", "beginning anew"),
+    ("restores", "restored"),
+    ("wipes", "state set aside"),
+    ("assignments", "assigned"),
+    ("revocations", "revoked"),
+    ("partitions stopped", "stopped: "),
+    ("partitions waiting", "stopped for now"),
+];
+
+/// Counts by what was counted.
+pub(crate) type Counts = BTreeMap<&'static str, usize>;
+
+/// Counts over all logs of a directory. Deaths at named points are counted by the point.
+pub(crate) fn count(logs: &Path) -> (Counts, BTreeMap<String, usize>) {
+    let mut counts: Counts = SIGNS.iter().map(|(name, _)| (*name, 0)).collect();
+    let mut deaths = BTreeMap::new();
+    for entry in fs::read_dir(logs).unwrap() {
+        for line in fs::read_to_string(entry.unwrap().path()).unwrap().lines() {
+            if let Some(rest) = line.strip_prefix("samestory: dies at ") {
+                let point = rest.split(':').next().unwrap_or_default();
+                *deaths.entry(point.to_owned()).or_default() += 1;
+            }
+            let Ok(said) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            let message = said["message"].as_str().unwrap_or_default();
+            for (name, sign) in SIGNS {
+                if message.starts_with(sign) {
+                    *counts.entry(name).or_default() += 1;
+                }
+            }
+        }
+    }
+    (counts, deaths)
+}
+
+/// The last lines of every log, for whoever looks for the cause of a failure.
+pub(crate) fn tails(logs: &Path, lines: usize) -> String {
+    let mut out = String::new();
+    let mut paths: Vec<_> = fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap();
+        let all: Vec<&str> = text.lines().collect();
+        out += &format!("--- {}\n", path.file_name().unwrap().to_string_lossy());
+        for line in &all[all.len().saturating_sub(lines)..] {
+            out += &format!("{}\n", line.chars().take(400).collect::<String>());
+        }
+    }
+    out
+}

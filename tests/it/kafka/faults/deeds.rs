@@ -1,0 +1,200 @@
+//! What is done to the processes, their disks, the network and the broker.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::kafka::proxy::{Mode, Way};
+
+use super::process::Orders;
+use super::random::Random;
+use super::scene::{INSTANCES, Scene};
+
+/// How long a process may take to come to a place where it is to die.
+const REACHED: Duration = Duration::from_secs(90);
+
+/// An instance, a place in the program, and at the how manieth time there.
+pub(crate) type CrashAt = (usize, &'static str, u32);
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+impl Scene {
+    /// Each dies at its place, and is started again.
+    pub(crate) fn crash(&mut self, at: &[CrashAt]) {
+        self.say(&format!("crash at {at:?}"));
+        for &(instance, point, count) in at {
+            self.kill(instance);
+            self.start_with(
+                instance,
+                &Orders::default().with("SAMESTORY_CRASH_AT", format!("{point}:{count}")),
+            );
+        }
+        self.await_deaths(at);
+    }
+
+    /// Waits for deaths that were ordered, and starts the dead again.
+    pub(crate) fn await_deaths(&mut self, at: &[CrashAt]) {
+        for &(instance, point, count) in at {
+            if !self.await_death(instance, REACHED) {
+                self.wrong.push(format!("void: instance {instance} never came to {point}:{count}"));
+            }
+            self.start(instance);
+        }
+    }
+
+    /// SIGKILL at any moment.
+    pub(crate) fn kill_and_start(&mut self, at: usize) {
+        self.kill_and_start_with(at, &Orders::default());
+    }
+
+    pub(crate) fn kill_and_start_with(&mut self, at: usize, orders: &Orders) {
+        self.say(&format!("kill {at}"));
+        self.kill(at);
+        self.start_with(at, orders);
+    }
+
+    /// Frozen in the middle of a transaction for so long that the others take over, and then let go on.
+    pub(crate) fn zombie(&mut self, at: usize, point: &str, time: Duration) {
+        self.say(&format!("{at} freezes at {point}"));
+        self.kill(at);
+        self.start_with(at, &Orders::default().with("SAMESTORY_STOP_AT", format!("{point}:4")));
+        if !self.process(at).await_frozen(REACHED) {
+            self.wrong.push(format!("void: instance {at} never came to {point} to freeze there"));
+            return;
+        }
+        self.wait(time);
+        self.process(at).signal("CONT");
+    }
+
+    /// Frozen from outside.
+    pub(crate) fn freeze(&mut self, at: usize, time: Duration) {
+        self.say(&format!("freeze {at} for {time:?}"));
+        self.process(at).signal("STOP");
+        self.wait(time);
+        self.process(at).signal("CONT");
+    }
+
+    pub(crate) fn kill_broker(&mut self) {
+        self.say("kill the broker and start it again");
+        self.broker.kill();
+        self.wait(secs(1));
+        self.broker.restart();
+    }
+
+    pub(crate) fn pause_broker(&mut self, time: Duration) {
+        self.say(&format!("freeze the broker for {time:?}"));
+        self.broker.pause();
+        self.wait(time);
+        self.broker.resume();
+    }
+
+    /// The request to commit arrives, the answer never does.
+    pub(crate) fn lose_answers(&mut self, at: usize, time: Duration) {
+        self.say(&format!("answers to commits of {at} are lost"));
+        let before = self.proxies[at].lost();
+        self.proxies[at].set(Mode::LoseAnswerToEndTxn);
+        let deadline = Instant::now() + REACHED;
+        while self.proxies[at].lost() == before && Instant::now() < deadline {
+            self.wait(Duration::from_millis(20));
+        }
+        if self.proxies[at].lost() == before {
+            self.wrong.push(format!("void: instance {at} lost no answer"));
+        }
+        self.wait(time);
+        self.proxies[at].set(Mode::Pass);
+    }
+
+    /// Its network stands still, for one way or both.
+    pub(crate) fn stall(&mut self, at: usize, way: Option<Way>, time: Duration) {
+        self.say(&format!("the network of {at} stalls ({way:?}) for {time:?}"));
+        self.proxies[at].set(Mode::Stall(way));
+        self.wait(time);
+        self.proxies[at].set(Mode::Pass);
+    }
+
+    pub(crate) fn reset_network(&mut self, at: usize) {
+        self.say(&format!("connections of {at} are reset"));
+        self.proxies[at].reset();
+    }
+
+    /// Its disk is lost.
+    pub(crate) fn lose_disk(&mut self, at: usize) {
+        self.say(&format!("the disk of {at} is lost"));
+        self.kill(at);
+        drop(fs::remove_dir_all(self.state(at)));
+    }
+
+    /// A file of its state is damaged while it does not run, if there is one.
+    pub(crate) fn damage(&mut self, at: usize, truncate: bool, random: &mut Random) {
+        self.stop(at);
+        let mut files = tables(&self.state(at));
+        files.retain(|file| fs::metadata(file).is_ok_and(|file| file.len() > 2000));
+        if !files.is_empty() {
+            let file = random.pick(&files);
+            let mut bytes = fs::read(file).unwrap();
+            let middle = bytes.len() / 2;
+            if truncate {
+                bytes.truncate(middle);
+            } else {
+                bytes[middle] ^= 0x10;
+            }
+            fs::write(file, bytes).unwrap();
+            self.say(&format!("damage {} (cut short: {truncate})", file.display()));
+        }
+        self.start(at);
+    }
+
+    /// State from before many deletes is put back, when the log holds their tombstones no longer.
+    pub(crate) fn put_back_old_state(&mut self, at: usize, age: Duration) {
+        self.say(&format!("state of {at} is put back to what it was"));
+        // Theirs would be as old, and nobody would tell them.
+        for other in (0..INSTANCES).filter(|&other| other != at) {
+            self.stop(other);
+            drop(fs::remove_dir_all(self.state(other)));
+        }
+        self.stop(at);
+        let kept = self.scratch("kept");
+        drop(fs::remove_dir_all(&kept));
+        copy(&self.state(at), &kept);
+        self.start(at);
+        self.keep_tombstones("1000");
+        self.wait(age);
+        self.stop(at);
+        fs::remove_dir_all(self.state(at)).unwrap();
+        fs::rename(&kept, self.state(at)).unwrap();
+        self.start(at);
+        self.wait(secs(8));
+        self.keep_tombstones("86400000");
+    }
+}
+
+/// All tables below a directory, in a stated order. What was set aside before is left alone.
+fn tables(state: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(state).into_iter().flatten() {
+        let store = entry.unwrap().path();
+        // A store that was set aside has a dot and the cause in its name.
+        if store.extension().is_some() {
+            continue;
+        }
+        files.extend(fs::read_dir(store).unwrap().map(|file| file.unwrap().path()));
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "sst"));
+    files.sort();
+    files
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

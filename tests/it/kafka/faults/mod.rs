@@ -1,0 +1,21 @@
+//! The fault test: the real program against a real broker, hurt in every way that is known, and then compared with what
+//! one undisturbed process would have said. `docs/reliability.md` explains it and how to replay a seed.
+
+// What crawlers write, and what must become of it.
+mod articles;
+// What the processes went through, counted from their logs.
+mod coverage;
+// What is done to processes, disks, network and broker.
+mod deeds;
+// Guards taken away, to see that it is noticed.
+mod mutants;
+// What must be true at the end.
+mod oracle;
+// The real program as a process.
+mod process;
+// Chance with a seed.
+mod random;
+// Runs: a fixed one and random ones.
+mod runs;
+// Broker, instances, networks, crawlers.
+mod scene;

@@ -1,0 +1,303 @@
+//! What must be true when everything is over. Knows what was fed, reads the topics whole as a bystander, and asks the
+//! replay what one undisturbed process would have said: record by record, on a map in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use samestory::store::Row as StateRow;
+use samestory::store::{Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store, View};
+use samestory::stream::replay::{Read, Sent, replay};
+
+use crate::kafka::bus::{Isolation, Row};
+
+use super::articles::Fate;
+use super::scene::Scene;
+
+/// What was found wrong: nothing, one hopes.
+pub(crate) type Findings = Vec<String>;
+
+/// A place on the raw topic.
+type Place = (i32, i64);
+
+/// Checks everything. All records are done with, and all processes but those of instance 0 were stopped before.
+pub(crate) fn check(scene: &mut Scene) -> Findings {
+    let names = scene.config.bus.topics.clone();
+    let read = |topic: &str| scene.broker.read(topic, Isolation::Committed);
+    let (routed, changelog) = (read(&names.routed), read(&names.changelog));
+    let mut outputs: Vec<(String, Row)> = Vec::new();
+    for topic in [&names.unique, &names.near_duplicate, &names.clusters] {
+        outputs.extend(read(topic).into_iter().map(|row| (topic.clone(), row)));
+    }
+    let dead = read(&names.dead_letter);
+    let mut findings = Findings::new();
+    what_was_fed_is_there(scene, &read(&names.raw), &mut findings);
+    each_input_has_its_output(scene, &routed, &outputs, &dead, &mut findings);
+    let mut expected = Vec::new();
+    let mut states = Vec::new();
+    for partition in 0..3 {
+        let rows = routed.iter().filter(|row| row.partition == partition).map(as_read).collect();
+        match replay(&scene.config, partition, 3, rows) {
+            Ok((sent, state)) => {
+                expected.push(sent);
+                states.push(state);
+            }
+            Err(error) => findings.push(format!("routed partition {partition} cannot be replayed: {error}")),
+        }
+    }
+    verdicts_are_those_of_the_replay(&expected, &outputs, &mut findings);
+    scene.stop(0);
+    for (partition, state) in (0..3).zip(&states) {
+        let from_log = restored(scene, partition, &changelog);
+        compare(&format!("partition {partition}: changelog against replay"), &from_log, state, &mut findings);
+        match live(scene, partition) {
+            Ok(live) => compare(
+                &format!("partition {partition}: RocksDB against replay"),
+                &live,
+                state,
+                &mut findings,
+            ),
+            Err(error) => findings.push(format!("partition {partition}: {error}")),
+        }
+    }
+    findings
+}
+
+fn as_read(row: &Row) -> Read {
+    let Row { offset, timestamp, key, value, headers, .. } = row.clone();
+    Read { offset, time: timestamp, key, value, headers }
+}
+
+/// The first few of many.
+fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
+    if !wrong.is_empty() {
+        findings.push(format!(
+            "{what}: {} times, first {}",
+            wrong.len(),
+            wrong[..wrong.len().min(3)].join("; ")
+        ));
+    }
+}
+
+fn source(row: &Row, prefix: &str) -> Option<Place> {
+    let header = |name: &str| {
+        let (_, value) = row.headers.iter().find(|(key, _)| *key == format!("{prefix}{name}"))?;
+        str::from_utf8(value.as_deref()?).ok()
+    };
+    Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
+}
+
+/// The test's own ground: the crawlers' records are on the raw topic, each where it was said to be, and nothing else.
+fn what_was_fed_is_there(scene: &Scene, raw: &[Row], findings: &mut Findings) {
+    let fed = scene.fed.lock().unwrap();
+    let mut by_place: BTreeMap<Place, _> = fed.iter().map(|fed| ((fed.partition, fed.offset), fed)).collect();
+    let known = by_place.len();
+    let mut wrong = Vec::new();
+    for row in raw {
+        let fed = by_place.remove(&(row.partition, row.offset));
+        if fed.is_none_or(|fed| (&fed.record.key, &fed.record.value) != (&row.key, &row.value)) {
+            wrong.push(format!("{}/{} {}", row.partition, row.offset, start_of(&row.value)));
+        }
+    }
+    wrong.extend(by_place.keys().map(|place| format!("{place:?} is not there")));
+    if known != fed.len() {
+        wrong.push(format!("{} records at {known} places", fed.len()));
+    }
+    complain(findings, "void: the raw topic is not what was fed", &wrong);
+}
+
+/// I1: every article has one tagged article or dead letter, and a delete reaches every partition once.
+fn each_input_has_its_output(
+    scene: &Scene,
+    routed: &[Row],
+    outputs: &[(String, Row)],
+    dead: &[Row],
+    findings: &mut Findings,
+) {
+    let names = &scene.config.bus.topics;
+    let mut tagged: BTreeMap<Place, usize> = BTreeMap::new();
+    let mut letters: BTreeMap<Place, Vec<&Row>> = BTreeMap::new();
+    let mut nulls: BTreeMap<(Place, &str, Option<&[u8]>), usize> = BTreeMap::new();
+    let mut strangers = Vec::new();
+    for (topic, row) in outputs.iter().filter(|(topic, _)| *topic != names.clusters) {
+        let Some(place) = source(row, "samestory-") else {
+            strangers.push(format!("{topic} {}/{}", row.partition, row.offset));
+            continue;
+        };
+        match row.value {
+            Some(_) => *tagged.entry(place).or_default() += 1,
+            None => *nulls.entry((place, topic, row.key.as_deref())).or_default() += 1,
+        }
+    }
+    for row in dead {
+        match source(row, "__samestory.errors.") {
+            Some(place) => letters.entry(place).or_default().push(row),
+            None => strangers.push(format!("dead letter {}/{}", row.partition, row.offset)),
+        }
+    }
+    complain(findings, "no source position", &strangers);
+    let twice = nulls.iter().filter(|(_, count)| **count > 1);
+    complain(
+        findings,
+        "a null twice",
+        &twice.map(|((place, ..), _)| format!("{place:?}")).collect::<Vec<_>>(),
+    );
+    let (articles, deletes) = arrivals(routed, findings);
+    let (mut wrong, mut bytes, mut unrouted) = (Vec::new(), Vec::new(), Vec::new());
+    let fed = scene.fed.lock().unwrap();
+    for fed in fed.iter() {
+        let place = (fed.partition, fed.offset);
+        let count = tagged.remove(&place).unwrap_or(0);
+        let own = letters.remove(&place).unwrap_or_default();
+        let right = match fed.fate {
+            Fate::Tagged => (count, own.len()) == (1, 0),
+            Fate::Dead => (count, own.len()) == (0, 1),
+            Fate::TaggedOrDead => count + own.len() == 1,
+            Fate::Delete => (count, own.len()) == (0, 0),
+        };
+        if !right {
+            wrong.push(format!(
+                "{place:?} ({:?}, {}) has {count} articles and {} dead letters",
+                fed.fate,
+                start_of(&fed.record.value),
+                own.len()
+            ));
+        }
+        for letter in own {
+            let dropped = letter.headers.iter().any(|(key, _)| key.ends_with("value.dropped.bytes"));
+            if !dropped && letter.value != fed.record.value || letter.key != fed.record.key {
+                bytes.push(format!("{place:?}"));
+            }
+        }
+        let told = deletes.get(&place).copied().unwrap_or(0);
+        let routed = articles.get(&place).copied().unwrap_or(0);
+        let right = match fed.fate {
+            Fate::Tagged => (routed, told) == (1, 0),
+            Fate::Dead => (routed, told) == (0, 0),
+            Fate::TaggedOrDead => (routed, told) == (count, 0),
+            Fate::Delete => (routed, told) == (0, 3),
+        };
+        if !right {
+            unrouted.push(format!("{place:?} ({:?})", fed.fate));
+        }
+    }
+    complain(findings, "not exactly one output", &wrong);
+    complain(findings, "a dead letter is not what came in", &bytes);
+    complain(findings, "not routed exactly once", &unrouted);
+    let more = tagged.keys().chain(letters.keys()).map(|place| format!("{place:?}"));
+    complain(findings, "output for what was never fed", &more.collect::<Vec<_>>());
+}
+
+/// How often each place of the raw topic was routed, as an article and as a delete. What comes from one raw partition
+/// stays in order.
+fn arrivals(routed: &[Row], findings: &mut Findings) -> (BTreeMap<Place, usize>, BTreeMap<Place, usize>) {
+    let (mut articles, mut deletes) = (BTreeMap::new(), BTreeMap::new());
+    let mut last: BTreeMap<(i32, i32), i64> = BTreeMap::new();
+    let mut disorder = Vec::new();
+    for row in routed {
+        // Layout, kind, length of the topic's name, name, partition, offset: the table is in `stream/routed.rs`.
+        let value = row.value.as_deref().unwrap();
+        let (kind, name) = (value[1], usize::from(u16::from_le_bytes([value[2], value[3]])));
+        let count = match kind {
+            1 => &mut articles,
+            2 => &mut deletes,
+            _ => continue,
+        };
+        let partition = i32::from_le_bytes(value[4 + name..8 + name].try_into().unwrap());
+        let offset = i64::from_le_bytes(value[8 + name..16 + name].try_into().unwrap());
+        *count.entry((partition, offset)).or_default() += 1;
+        if last.insert((row.partition, partition), offset).is_some_and(|before| before >= offset) {
+            disorder.push(format!("{partition}/{offset} on routed {}/{}", row.partition, row.offset));
+        }
+    }
+    complain(findings, "routed out of order", &disorder);
+    (articles, deletes)
+}
+
+/// I2: the same records, byte for byte, each as often, and those of a routed partition in its order.
+fn verdicts_are_those_of_the_replay(
+    expected: &[Vec<Sent>],
+    outputs: &[(String, Row)],
+    findings: &mut Findings,
+) {
+    // Where each record is, by what it is.
+    let mut found: BTreeMap<Sent, Vec<(String, i32, i64)>> = BTreeMap::new();
+    for (topic, row) in outputs {
+        let Row { partition, offset, key, value, headers, .. } = row.clone();
+        let sent = Sent { topic: topic.clone(), key, value, headers };
+        found.entry(sent).or_default().push((topic.clone(), partition, offset));
+    }
+    let mut makers: BTreeMap<&Sent, BTreeSet<usize>> = BTreeMap::new();
+    for (maker, sent) in expected.iter().enumerate() {
+        for sent in sent {
+            makers.entry(sent).or_default().insert(maker);
+        }
+    }
+    let (mut missing, mut disorder) = (Vec::new(), Vec::new());
+    for (partition, sent) in expected.iter().enumerate() {
+        let mut last: BTreeMap<(String, i32), i64> = BTreeMap::new();
+        for record in sent {
+            let places = found.get_mut(record).filter(|places| !places.is_empty());
+            let Some(places) = places else {
+                missing.push(format!("routed partition {partition}: {}", shown(record)));
+                continue;
+            };
+            let (topic, at, offset) = places.remove(0);
+            // Two partitions may say the very same (nulls for one delete): then nobody can tell whose is whose.
+            if makers[record].len() == 1
+                && last.insert((topic, at), offset).is_some_and(|before| before > offset)
+            {
+                disorder.push(format!("routed partition {partition}: {}", shown(record)));
+            }
+        }
+    }
+    let more = found.iter().filter(|(_, places)| !places.is_empty());
+    let more: Vec<String> =
+        more.map(|(sent, places)| format!("{} at {:?}", shown(sent), places[0])).collect();
+    complain(findings, "the replay says it and nobody did", &missing);
+    complain(findings, "said, and the replay does not", &more);
+    complain(findings, "out of order", &disorder);
+}
+
+fn start_of(bytes: &Option<Vec<u8>>) -> String {
+    let text = bytes.as_deref().map_or("null".into(), String::from_utf8_lossy);
+    text.chars().take(160).collect()
+}
+
+fn shown(sent: &Sent) -> String {
+    let headers = sent.headers.iter().filter(|(key, _)| key.starts_with("samestory-"));
+    let headers: Vec<String> =
+        headers.map(|(key, value)| format!("{}={}", &key[10..], start_of(value))).collect();
+    format!("{} {} {} {}", sent.topic, start_of(&sent.key), start_of(&sent.value), headers.join(" "))
+}
+
+/// I3: what a store restored from the changelog alone holds.
+fn restored(scene: &Scene, partition: i32, changelog: &[Row]) -> Vec<StateRow> {
+    let mut store = Memory::new(scene.config.postings.clone(), Ahead::Changelog { partition });
+    for row in changelog.iter().filter(|row| row.partition == partition) {
+        let change = Change::decode(row.key.as_deref().unwrap_or_default(), row.value.as_deref()).unwrap();
+        store.apply(&[change], &Committed::rehearsal()).unwrap();
+    }
+    store.dump().unwrap()
+}
+
+fn live(scene: &Scene, partition: i32) -> Result<Vec<StateRow>, String> {
+    let ahead = Ahead::Changelog { partition };
+    let options = RocksOptions::new(scene.config.postings.clone(), ahead, Budget::default());
+    let store =
+        Rocks::open(&scene.partition_state(0, partition), &options).map_err(|error| error.to_string())?;
+    store.dump().map_err(|error| error.to_string())
+}
+
+fn compare(what: &str, found: &[StateRow], wanted: &[StateRow], findings: &mut Findings) {
+    let keyed = |rows: &[StateRow]| -> BTreeMap<(String, Vec<u8>), Vec<u8>> {
+        rows.iter().map(|row| ((row.family.clone(), row.key.clone()), row.value.clone())).collect()
+    };
+    let (found, wanted) = (keyed(found), keyed(wanted));
+    let name = |(family, key): &(String, Vec<u8>)| format!("{family} {}", key.escape_ascii());
+    let less: Vec<String> = wanted.keys().filter(|key| !found.contains_key(*key)).map(name).collect();
+    let more: Vec<String> = found.keys().filter(|key| !wanted.contains_key(*key)).map(name).collect();
+    let other = found.iter().filter(|(key, value)| wanted.get(*key).is_some_and(|wanted| wanted != *value));
+    let other: Vec<String> = other.map(|(key, _)| name(key)).collect();
+    complain(findings, &format!("{what}: rows missing"), &less);
+    complain(findings, &format!("{what}: rows too many"), &more);
+    complain(findings, &format!("{what}: rows that differ"), &other);
+}
