@@ -354,6 +354,7 @@ fn changelog_settings(tombstones: &str) -> [(&'static str, &str); 6] {
     ]
 }
 
+#[allow(clippy::disallowed_methods, reason = "a broker deletes by its own clock")]
 fn three_days_ago() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_millis()).unwrap() - 3 * 24 * 3600 * 1000
