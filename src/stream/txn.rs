@@ -183,14 +183,20 @@ impl TxnProducer {
         Ok(Txn { producer: self, began, settled: false })
     }
 
-    /// Serves reports until none is outstanding. Waiting in `commit_transaction` instead would cost 100 ms; waiting for
-    /// less than a millisecond would turn in circles, and take from a broker on the same machine what it needs to answer.
+    /// Serves reports until none is outstanding. Waiting in `commit_transaction` instead would cost 100 ms. The library's
+    /// own waiting turns in circles for the last millisecond, and would take from a broker on the same machine what it
+    /// needs to answer.
     fn drain(&self, deadline: Instant) -> Result<(), KafkaError> {
+        const MOMENT: Duration = Duration::from_micros(200);
         while self.producer.in_flight_count() > 0 {
             if Instant::now() > deadline {
                 return Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut));
             }
-            self.producer.poll(Duration::from_millis(1));
+            let before = self.producer.in_flight_count();
+            self.producer.poll(Duration::ZERO);
+            if self.producer.in_flight_count() == before {
+                std::thread::sleep(MOMENT);
+            }
         }
         Ok(())
     }
