@@ -19,7 +19,9 @@ demo: tools-demo ## build without C++ and show what samestory makes of demo/
 	@demo/run $(CARGO_TARGET_DIR)/core/release/samestory
 
 test: tools-test check ## install what is missing and run all tests
-	cargo test --release --features tlsh,faults
+	cargo test --release --features tlsh,faults -- --skip kafka::
+	@echo "on a real broker, one after the other: they need both cores"
+	cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::
 	@echo "core without C++:"
 	cargo check $(CORE)
 

@@ -57,6 +57,15 @@ fn in_order(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
+/// A story in one partition, the next in the other.
+fn both(mut records: Vec<Record>) -> Vec<Record> {
+    for record in &mut records {
+        let n: i32 = String::from_utf8_lossy(&record.key.as_deref().unwrap()[1..]).parse().unwrap();
+        record.partition = Some(n / 3 % 2);
+    }
+    records
+}
+
 #[test]
 fn killed_and_started_again_it_goes_on_as_if_nothing_had_happened() {
     let bench = Bench::new(shared(), "killed", "", "");
@@ -139,7 +148,7 @@ fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
 #[test]
 fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
     let bench = Bench::new(shared(), "twins", "", "");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&both(articles(0, 30)));
     let mut older = bench.run(&[]);
     outputs(&bench, 30, &older);
     let other = bench.dir.join("other");
@@ -147,9 +156,9 @@ fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
     let copied = config.replace(&format!("{:?}", bench.dir.join("state")), &format!("{other:?}"));
     std::fs::write(bench.config(), copied).unwrap();
     let newer = bench.run(&[]);
-    // The older hears of it when it next has something to say.
+    // The older hears of it when it next has something to say: so there is work for whatever it still holds.
     for n in 1..40 {
-        bench.produce(&in_order(articles(n * 30, n * 30 + 30)));
+        bench.produce(&both(articles(n * 30, n * 30 + 30)));
         outputs(&bench, n * 30 + 30, &newer);
         if older.said().contains("another process uses the instance id") {
             assert_eq!(older.wait().code(), Some(1));

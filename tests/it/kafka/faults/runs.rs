@@ -69,6 +69,7 @@ pub(crate) fn conclude(mut scene: Scene, points: &[&str], met: &[&[&str]]) {
 }
 
 #[test]
+#[ignore = "five minutes on a quiet machine, longer on a busy one: make test-faults"]
 fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
     let seed = number("SAMESTORY_FAULTS_SEED").unwrap_or(1);
     eprintln!("seed {seed}");
