@@ -89,6 +89,21 @@ fn sort(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnE
     }
 }
 
+fn is_fence(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch)
+}
+
+/// The broker fences a transaction that has taken too long with the same code as one whose name somebody else has
+/// taken. Only the second can happen early.
+fn fenced(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnError {
+    if step != Step::Init && age < timeout.mul_f64(0.9) {
+        TxnError::Usurped(error)
+    } else {
+        TxnError::Lost(error)
+    }
+}
+
 /// Hears where records went.
 pub(super) struct Deliveries {
     changelog: String,
@@ -288,7 +303,13 @@ impl Txn<'_> {
     }
 
     fn sorted(&self, error: KafkaError, step: Step) -> TxnError {
-        sort(error, step, self.began.elapsed(), self.producer.timeout)
+        let age = self.began.elapsed();
+        // A producer that was fenced reports the records it gave up first, and only then why.
+        let fatal = self.producer.producer.client().fatal_error();
+        match fatal {
+            Some((code, _)) if is_fence(code) => fenced(error, step, age, self.producer.timeout),
+            _ => sort(error, step, age, self.producer.timeout),
+        }
     }
 }
 
