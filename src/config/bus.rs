@@ -315,16 +315,8 @@ fn property(key: &str, value: &Property) -> Result<(String, Secret), ConfigError
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{config, refusal};
     use super::*;
-    use crate::config::Config;
-
-    fn config(text: &str) -> Result<Config, ConfigError> {
-        toml::from_str::<Settings>(text).unwrap().try_into()
-    }
-
-    fn refusal(text: &str) -> String {
-        config(text).unwrap_err().to_string()
-    }
 
     #[test]
     fn what_the_guarantee_rests_on_is_refused_by_name() {

@@ -269,11 +269,11 @@ pub enum ConfigError {
 mod tests {
     use super::*;
 
-    fn config(text: &str) -> Result<Config, ConfigError> {
+    pub(super) fn config(text: &str) -> Result<Config, ConfigError> {
         toml::from_str::<Settings>(text).unwrap().try_into()
     }
 
-    fn refusal(text: &str) -> String {
+    pub(super) fn refusal(text: &str) -> String {
         config(text).unwrap_err().to_string()
     }
 

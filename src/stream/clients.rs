@@ -1,13 +1,14 @@
 //! How the clients of the bus are set up. Every property that the guarantee rests on is set here, and only here.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::ConsumerContext;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::KafkaError;
-use rdkafka::{ClientConfig, ClientContext};
+use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
 use crate::config::Bus;
+use crate::model::EventTime;
 
 /// What a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -219,6 +220,38 @@ pub(super) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
         }
         _ => tracing::debug!(facility, "client library: {message}"),
     }
+}
+
+/// The offset that an answer gives for a partition; nothing where it gives none.
+pub(super) fn offset_in(
+    answer: &TopicPartitionList,
+    topic: &str,
+    partition: i32,
+) -> Result<Option<i64>, KafkaError> {
+    let element = answer.find_partition(topic, partition);
+    match element.map(|element| (element.error(), element.offset())) {
+        Some((Err(error), _)) => Err(error),
+        Some((Ok(()), Offset::Offset(offset))) => Ok(Some(offset)),
+        _ => Ok(None),
+    }
+}
+
+/// The offset of the first record at or after a time; nothing where there is none.
+pub(super) fn offset_at<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    time: EventTime,
+) -> Result<Option<i64>, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, partition, Offset::Offset(time.millis()))?;
+    offset_in(&consumer.offsets_for_times(list, PATIENCE)?, topic, partition)
+}
+
+/// What is left until then, in whole milliseconds: for the rest of one the library turns in circles.
+pub(super) fn left_until(deadline: Instant) -> Duration {
+    let left = deadline.saturating_duration_since(Instant::now()).as_millis();
+    Duration::from_millis(left.try_into().unwrap_or(u64::MAX))
 }
 
 /// How long a question to the broker may take before the worker does something else.

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rdkafka::consumer::Consumer;
+
 use crate::config::{Bus, StartAt};
 use crate::detect::{Engine, Plan};
 use crate::model::Lang;
 use crate::store::{Change, Committed, Laid, Rocks, Rows, Store, StoreError, View};
 
+use super::clients::PATIENCE;
 use super::faults;
 use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
@@ -132,7 +135,7 @@ impl Judge {
         }
         let position = progress.inputs.get(&self.intake.name(partition));
         let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
-        let (low, high) = self.restorer.surveyor_watermarks(source.topic(), partition)?;
+        let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         let running = |unsaid| Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now() }));
         Ok(match decide(Known { committed, position, low, high }, self.accept) {
             Takeover::Resume(next) => {
@@ -140,13 +143,9 @@ impl Judge {
                 (running(None), Some(next))
             }
             Takeover::Begin => {
-                let start = match self.bus.start {
-                    // What route has written is all to be judged.
-                    _ if self.intake.is_routed() => low,
-                    StartAt::Earliest => low,
-                    StartAt::Latest => high,
-                    StartAt::Time(time) => source.offset_at(partition, time)?.unwrap_or(high),
-                };
+                // What route has written is all to be judged.
+                let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
+                let start = source.first_offset(partition, from, (low, high))?;
                 tracing::info!(partition, start, "beginning");
                 (running(Some(start)), Some(start))
             }
@@ -159,6 +158,13 @@ impl Judge {
                 (Task::Stopped, None)
             }
         })
+    }
+
+    /// Closes a partition that cannot go on before it is looked at again.
+    fn fail(&mut self, partition: i32, error: StoreError) {
+        self.tasks.remove(&partition);
+        let task = self.failed(partition, error.into());
+        self.tasks.insert(partition, task);
     }
 
     /// What to do with a partition that cannot go on.
@@ -297,18 +303,13 @@ impl Stage for Judge {
                     planning.planned.partitions.push(part);
                 }
                 Err(trouble) => {
-                    let task = match trouble {
-                        Trouble::Store(error) => {
-                            // Closed before it is looked at again.
-                            self.tasks.remove(&partition);
-                            self.failed(partition, error.into())
-                        }
+                    match trouble {
+                        Trouble::Store(error) => self.fail(partition, error),
                         Trouble::Stop(why) => {
                             tracing::error!(partition, "stopped: {why}");
-                            Task::Stopped
+                            self.tasks.insert(partition, Task::Stopped);
                         }
-                    };
-                    self.tasks.insert(partition, task);
+                    }
                     planning.halted.push(partition);
                 }
             }
@@ -358,9 +359,7 @@ impl Stage for Judge {
                 // It is behind its log now: close it, open it again, replay.
                 Err(error) => {
                     tracing::error!(partition, "state could not follow what was committed: {error}");
-                    self.tasks.remove(&partition);
-                    let task = self.failed(partition, error.into());
-                    self.tasks.insert(partition, task);
+                    self.fail(partition, error);
                     halted.push(partition);
                 }
             }
@@ -369,7 +368,7 @@ impl Stage for Judge {
         halted
     }
 
-    fn out_of_range(&mut self, source: &Source) -> Vec<i32> {
+    fn out_of_range(&mut self) -> Vec<i32> {
         let running = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Running(_)));
         let running: Vec<i32> = running.map(|(&partition, _)| partition).collect();
         // Taken over again: that compares positions with the log, and stops those that do not fit.
@@ -377,7 +376,6 @@ impl Stage for Judge {
             self.tasks.remove(&partition);
             self.assigned(partition);
         }
-        let _ = source;
         running
     }
 
@@ -396,9 +394,7 @@ impl Stage for Judge {
         }
         let mut halted = Vec::new();
         for (partition, error) in failed {
-            self.tasks.remove(&partition);
-            let task = self.failed(partition, error.into());
-            self.tasks.insert(partition, task);
+            self.fail(partition, error);
             halted.push(partition);
         }
         halted
@@ -407,17 +403,5 @@ impl Stage for Judge {
     fn close(&mut self) {
         let partitions: Vec<i32> = self.tasks.keys().copied().collect();
         partitions.into_iter().for_each(|partition| self.revoked(partition));
-    }
-}
-
-impl Restorer {
-    /// First offset and end of an input partition.
-    pub(super) fn surveyor_watermarks(
-        &self,
-        topic: &str,
-        partition: i32,
-    ) -> Result<(i64, i64), RestoreError> {
-        use rdkafka::consumer::Consumer;
-        Ok(self.surveyor.fetch_watermarks(topic, partition, super::clients::PATIENCE)?)
     }
 }

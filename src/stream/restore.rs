@@ -12,7 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::model::EventTime;
 use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreError, View};
 
-use super::clients::{PATIENCE, Quiet};
+use super::clients::{PATIENCE, Quiet, left_until, offset_at};
 use super::faults;
 
 /// Records that are applied together.
@@ -209,16 +209,9 @@ impl Restorer {
         // A margin: compaction and clocks are not exact.
         let safe = self.tombstones.mul_f64(0.9);
         let since = now().millis().saturating_sub(i64::try_from(safe.as_millis()).unwrap_or(i64::MAX));
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.changelog, partition, Offset::Offset(since.max(0)))?;
-        let answer = self.surveyor.offsets_for_times(list, PATIENCE)?;
-        let element = answer.find_partition(&self.changelog, partition);
-        let young = match element.map(|element| (element.error(), element.offset())) {
-            Some((Err(error), _)) => return Err(error),
-            Some((Ok(()), Offset::Offset(offset))) => offset,
-            // No record is as young as that.
-            _ => high,
-        };
+        let since = EventTime::from_millis(since.max(0));
+        // Where no record is as young as that, all of them are too old.
+        let young = offset_at(&self.surveyor, &self.changelog, partition, since)?.unwrap_or(high);
         Ok(known < young)
     }
 }
@@ -236,9 +229,7 @@ impl Restoring {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
         while self.next < self.target && changes.len() < CHUNK {
-            // Whole milliseconds: for the rest of one the library turns in circles.
-            let left = deadline.saturating_duration_since(Instant::now()).as_millis();
-            let left = Duration::from_millis(left.try_into().unwrap_or(u64::MAX));
+            let left = left_until(deadline);
             match self.log.poll(left) {
                 Some(Ok(message)) => {
                     let key = message.key().unwrap_or_default();

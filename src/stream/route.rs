@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
-use crate::config::{Bus, StartAt};
+use crate::config::Bus;
 use crate::detect::Incoming;
 use crate::event::DeadLetter;
 use crate::model::{ArticleId, EventTime};
@@ -68,11 +68,9 @@ impl Route {
         let committed = source.committed(partition)?;
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         Ok(match decide_stateless(committed, low, high, self.accept) {
-            Takeover::Begin => Takeover::Resume(match self.bus.start {
-                StartAt::Earliest => low,
-                StartAt::Latest => high,
-                StartAt::Time(time) => source.offset_at(partition, time)?.unwrap_or(high),
-            }),
+            Takeover::Begin => {
+                Takeover::Resume(source.first_offset(partition, self.bus.start, (low, high))?)
+            }
             other => other,
         })
     }
@@ -249,7 +247,7 @@ impl Stage for Route {
         Vec::new()
     }
 
-    fn out_of_range(&mut self, _: &Source) -> Vec<i32> {
+    fn out_of_range(&mut self) -> Vec<i32> {
         let running: Vec<i32> = self.tasks.keys().copied().collect();
         running.iter().for_each(|&partition| self.assigned(partition));
         running

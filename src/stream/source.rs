@@ -14,7 +14,7 @@ use rdkafka::message::{BorrowedMessage, Headers as _, Message};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
-use crate::config::BatchLimits;
+use crate::config::{BatchLimits, StartAt};
 use crate::model::EventTime;
 
 use super::clients::{self, PATIENCE};
@@ -87,10 +87,7 @@ impl Source {
     pub(super) fn collect(&mut self, patience: Duration) -> Result<Vec<Happened>, SourceError> {
         let mut deadline = Instant::now() + patience;
         while self.count < self.limits.articles && self.bytes < self.limits.bytes {
-            // The library counts in whole milliseconds, and turns in circles for the rest of one.
-            let left = Duration::from_millis(
-                deadline.saturating_duration_since(Instant::now()).as_millis().try_into().unwrap_or(u64::MAX),
-            );
+            let left = clients::left_until(deadline);
             let polled = match self.consumer.poll(left) {
                 Some(Ok(message)) => Some(owned(&message)),
                 Some(Err(error)) => {
@@ -188,25 +185,23 @@ impl Source {
     /// The group's offset of a partition. Waits while a predecessor's transaction is undecided.
     pub(super) fn committed(&self, partition: i32) -> Result<Option<i64>, KafkaError> {
         let answer = self.consumer.committed_offsets(self.list([partition]), PATIENCE)?;
-        let element = answer.find_partition(&self.topic, partition);
-        match element.map(|element| (element.error(), element.offset())) {
-            Some((Err(error), _)) => Err(error),
-            Some((Ok(()), Offset::Offset(offset))) => Ok(Some(offset)),
-            _ => Ok(None),
-        }
+        clients::offset_in(&answer, &self.topic, partition)
     }
 
-    /// The offset of the first record at or after a time; nothing where there is none.
-    pub(super) fn offset_at(&self, partition: i32, time: EventTime) -> Result<Option<i64>, KafkaError> {
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.topic, partition, Offset::Offset(time.millis()))?;
-        let answer = self.consumer.offsets_for_times(list, PATIENCE)?;
-        let element = answer.find_partition(&self.topic, partition);
-        match element.map(|element| (element.error(), element.offset())) {
-            Some((Err(error), _)) => Err(error),
-            Some((Ok(()), Offset::Offset(offset))) => Ok(Some(offset)),
-            _ => Ok(None),
-        }
+    /// Where a partition that nobody has read yet is read from; its log goes from `low` to `high`.
+    pub(super) fn first_offset(
+        &self,
+        partition: i32,
+        start: StartAt,
+        (low, high): (i64, i64),
+    ) -> Result<i64, KafkaError> {
+        Ok(match start {
+            StartAt::Earliest => low,
+            StartAt::Latest => high,
+            StartAt::Time(time) => {
+                clients::offset_at(&self.consumer, &self.topic, partition, time)?.unwrap_or(high)
+            }
+        })
     }
 
     /// Leaves the group.

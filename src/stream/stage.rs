@@ -39,7 +39,7 @@ pub(super) trait Stage {
     fn apply(&mut self, planned: Self::Planned, proof: &Committed) -> Vec<i32>;
 
     /// The topic's log does not hold what a partition wants to read. Returns the partitions that are to be halted.
-    fn out_of_range(&mut self, source: &Source) -> Vec<i32>;
+    fn out_of_range(&mut self) -> Vec<i32>;
 
     /// What is done now and then. Returns the partitions that are to be halted.
     fn upkeep(&mut self) -> Vec<i32>;

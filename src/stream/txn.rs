@@ -58,19 +58,12 @@ enum Step {
 /// it retriable, and a loop that asks for that first never ends.
 fn sort(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnError {
     use RDKafkaErrorCode as Code;
-    let fenced = |code| matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch);
     match &error {
         KafkaError::Transaction(cause) if cause.is_retriable() && faults::mutant("retry-before-fatal") => {
             TxnError::Retry(error)
         }
-        KafkaError::Transaction(cause) if cause.is_fatal() && fenced(cause.code()) => {
-            // The broker fences a transaction that has taken too long with the same code as one whose name
-            // somebody else has taken. Only the second can happen early.
-            if step != Step::Init && age < timeout.mul_f64(0.9) {
-                TxnError::Usurped(error)
-            } else {
-                TxnError::Lost(error)
-            }
+        KafkaError::Transaction(cause) if cause.is_fatal() && is_fence(cause.code()) => {
+            fenced(error, step, age, timeout)
         }
         KafkaError::Transaction(cause) if cause.is_fatal() => match cause.code() {
             Code::InvalidProducerIdMapping | Code::UnknownProducerId => TxnError::Lost(error),

@@ -172,7 +172,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             }
         }
         if std::mem::take(&mut self.source.out_of_range) {
-            let halted = self.stage.out_of_range(&self.source);
+            let halted = self.stage.out_of_range();
             self.halt(halted);
         }
         for (partition, offset) in self.stage.advance(&self.source) {
