@@ -182,7 +182,13 @@ impl<V: View> Planner<'_, V> {
             }
             (now, _) => *now = None,
         }
-        Ok(())
+        // The rest of the item reads the row too, and a row never names who is gone.
+        let row = touched.now.clone();
+        match row {
+            _ if !touched.stored => Ok(()),
+            Some(cluster) => self.change(Change::Cluster(Box::new(cluster))),
+            None => self.change(Change::NoCluster(language, founder)),
+        }
     }
 
     /// Lays the changes of all clusters that the item touched, and tells their readers.

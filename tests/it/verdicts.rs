@@ -417,6 +417,31 @@ fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
     assert_eq!(tagged(&plan.decided[0].outputs).unwrap().duplicate_of, Some(id("first")));
 }
 
+/// Whoever stands for a crowd leaves it, by a new version of the same article, by expiry, or for another language: the
+/// text that drives it out is compared with who stands for the crowd now.
+#[test]
+fn a_crowd_whose_canonical_goes_with_the_article_at_hand_has_another() {
+    let retention = Retention::Millis(1_000);
+    let default = LanguageSettings { retention, ..LanguageSettings::default() };
+    let mut desk = Desk::new(Settings { max_bucket: 4, default, ..Settings::default() });
+    for n in 0..12 {
+        desk.article(&timed(article(&format!("copy{n}"), &story(1)), 10 * n));
+    }
+    // A new version of the first, still much like the others.
+    let changed = desk.tag(&timed(article("copy0", &window(1, 100, 74, 0, 0)), 200));
+    assert_eq!(
+        (changed.verdict, changed.canonical_id, &changed.flags[..]),
+        (Verdict::NearDuplicate, id("copy1"), &[Flag::Capped][..])
+    );
+    // The next two are overdue when another copy comes.
+    let late = desk.tag(&timed(article("late", &story(1)), 1_021));
+    assert_eq!((late.verdict, late.canonical_id), (Verdict::ExactDuplicate, id("copy3")));
+    let foreign = Article { language: Some("de".into()), ..article("copy3", &story(1)) };
+    assert_eq!(desk.tag(&timed(foreign, 1_022)).verdict, Verdict::Unique);
+    let next = desk.tag(&timed(article("next", &story(1)), 1_023));
+    assert_eq!((next.verdict, next.canonical_id), (Verdict::ExactDuplicate, id("copy4")));
+}
+
 #[test]
 fn history_changes_state_and_publishes_nothing() {
     let from = |publish_from| Settings { publish_from, ..Settings::default() };

@@ -60,6 +60,13 @@ impl History {
         let items = (1..=length).map(|at| item(&mut dice, at, &mut now)).collect();
         History { settings, postings: Postings::new(posting), items }
     }
+
+    /// The same, where buckets are soon fuller than what is looked at. The oracle does not know of that.
+    pub(super) fn crowded(seed: u64) -> History {
+        let mut history = History::new(seed);
+        history.settings.max_bucket = 1 + seed as usize % 3;
+        history
+    }
 }
 
 fn settings(dice: &mut Dice) -> Settings {

@@ -12,8 +12,8 @@ fn sizes(seed: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Plans a history in batches, and applies what was laid; beside it a store in memory that applies the changes.
-fn apply_laid(store: &mut impl Store, seed: u64) {
-    let History { settings, postings, items } = History::new(seed);
+fn apply_laid(store: &mut impl Store, seed: u64, history: History) {
+    let History { settings, postings, items } = history;
     let engine = Engine::new(settings);
     let mut plain: Memory = super::store(&postings);
     let (mut rest, mut sizes) = (&items[..], sizes(seed));
@@ -34,7 +34,9 @@ fn apply_laid(store: &mut impl Store, seed: u64) {
 #[test]
 fn applying_what_was_laid_is_applying_the_changes() {
     for seed in seeds() {
-        apply_laid(&mut store(&History::new(seed).postings), seed);
+        for history in [History::new(seed), History::crowded(seed)] {
+            apply_laid(&mut store(&history.postings), seed, history);
+        }
     }
 }
 
@@ -45,12 +47,13 @@ fn what_rocksdb_keeps_in_memory_never_shows() {
     let directory = std::env::temp_dir().join(format!("samestory-{}-laid", std::process::id()));
     for seed in seeds().take(20) {
         drop(std::fs::remove_dir_all(&directory));
-        let postings = History::new(seed).postings;
-        let options = RocksOptions::new(postings, Ahead::Itself, Budget::new(8 << 20, 4 << 20));
+        let history = if seed % 2 == 0 { History::new(seed) } else { History::crowded(seed) };
+        let options =
+            RocksOptions::new(history.postings.clone(), Ahead::Itself, Budget::new(8 << 20, 4 << 20));
         let mut store = Rocks::open(&directory, &options).unwrap();
         // The filter is complete: from now on what it does not know is not looked for.
         store.wait_for_filter();
-        apply_laid(&mut store, seed);
+        apply_laid(&mut store, seed, history);
         drop(store);
         // And so is one that was made from what is on disk.
         let mut again = Rocks::open(&directory, &options).unwrap();

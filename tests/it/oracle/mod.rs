@@ -130,8 +130,8 @@ fn the_engine_decides_as_the_oracle_does() {
 
 #[test]
 fn cutting_a_batch_anywhere_changes_nothing() {
-    for seed in seeds() {
-        let History { settings, postings, items } = History::new(seed);
+    let histories = seeds().flat_map(|seed| [(seed, History::new(seed)), (seed, History::crowded(seed))]);
+    for (seed, History { settings, postings, items }) in histories {
         let engine = Engine::new(settings);
         let mut whole = store(&postings);
         let at_once = plan(&engine, &whole, &items);
