@@ -27,7 +27,7 @@ test: tools-test check ## install what is missing and run all tests
 
 test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chance from SEED
 	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \
-	  cargo test --release --features tlsh,faults --test it -- --ignored --nocapture kafka::faults::runs
+	  cargo test --release --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
 	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants
