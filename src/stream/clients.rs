@@ -54,6 +54,13 @@ pub(super) fn group(bus: &Bus, role: Role) -> String {
 /// The operator's properties over our defaults.
 pub(super) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
+    lay_over(&mut config, bus, client_id);
+    config
+}
+
+/// The operator's properties over defaults of a client's own. Copying them out of another client's would not do: it
+/// hands out passwords that are crossed out.
+fn lay_over(config: &mut ClientConfig, bus: &Bus, client_id: &str) {
     config.set("bootstrap.servers", "localhost:9092");
     // A broker that is back should be found again in a second, not in ten.
     config.set("reconnect.backoff.max.ms", "1000");
@@ -61,7 +68,6 @@ pub(super) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
         config.set(key, value.reveal());
     }
     config.set("client.id", client_id);
-    config
 }
 
 /// Properties of producers only; a consumer would warn about them, and the reverse.
@@ -78,6 +84,8 @@ const PRODUCING: &[&str] = &[
     "sticky.",
     "topic.metadata.propagation",
 ];
+/// Properties of a group's members only. The library compares them with each other: one without the rest would be refused.
+const MEMBERSHIP: &[&str] = &["heartbeat.", "max.poll.", "session."];
 const CONSUMING: &[&str] = &[
     "check.crcs",
     "consume.",
@@ -113,9 +121,7 @@ pub(super) fn consumer(bus: &Bus, worker: &Worker) -> ClientConfig {
     if !bus.broker_assigns {
         config.set("session.timeout.ms", "10000").set("heartbeat.interval.ms", "1000");
     }
-    for (key, value) in base(bus, &id).config_map() {
-        config.set(key, value);
-    }
+    lay_over(&mut config, bus, &id);
     without(&mut config, PRODUCING);
     config
         .set("group.id", group(bus, worker.role))
@@ -147,9 +153,7 @@ pub(super) fn producer(bus: &Bus, worker: &Worker) -> ClientConfig {
         .set("linger.ms", "2")
         .set("batch.size", "1000000")
         .set("compression.type", "lz4");
-    for (key, value) in base(bus, &id).config_map() {
-        config.set(key, value);
-    }
+    lay_over(&mut config, bus, &id);
     without(&mut config, CONSUMING);
     config
         .set("transactional.id", &id)
@@ -168,11 +172,9 @@ pub(super) fn restorer(bus: &Bus, worker: &Worker) -> ClientConfig {
         .set("queued.min.messages", "20000")
         .set("queued.max.messages.kbytes", "32768")
         .set("fetch.max.bytes", "16777216");
-    for (key, value) in base(bus, &format!("{}-restore", worker.id(bus))).config_map() {
-        config.set(key, value);
-    }
+    lay_over(&mut config, bus, &format!("{}-restore", worker.id(bus)));
     without(&mut config, PRODUCING);
-    without(&mut config, &["session.", "heartbeat."]);
+    without(&mut config, MEMBERSHIP);
     config
         // Reads by itself; the library wants a name all the same.
         .set("group.id", format!("{}.restore", group(bus, worker.role)))
@@ -190,7 +192,7 @@ pub(super) fn restorer(bus: &Bus, worker: &Worker) -> ClientConfig {
 pub(super) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {
     let mut config = base(bus, client_id);
     without(&mut config, PRODUCING);
-    without(&mut config, &["session.", "heartbeat."]);
+    without(&mut config, MEMBERSHIP);
     config.set("isolation.level", "read_uncommitted").set("enable.auto.commit", "false");
     config
 }
@@ -256,3 +258,33 @@ pub(super) fn left_until(deadline: Instant) -> Duration {
 
 /// How long a question to the broker may take before the worker does something else.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Settings};
+
+    #[test]
+    fn every_client_has_the_password_that_was_written() {
+        let written = "[kafka]\n\"sasl.password\" = \"open sesame\"";
+        let settings: Settings = toml::from_str(written).unwrap();
+        let bus = Config::try_from(settings).unwrap().bus;
+        let worker = Worker { role: Role::Match, number: 0 };
+        for config in
+            [consumer(&bus, &worker), producer(&bus, &worker), restorer(&bus, &worker), surveyor(&bus, "")]
+        {
+            assert_eq!(config.get("sasl.password"), Some("open sesame"));
+        }
+    }
+
+    #[test]
+    fn clients_that_are_in_no_group_do_not_mind_what_its_members_are_told() {
+        let written = "[kafka]\n\"max.poll.interval.ms\" = 7000\n\"session.timeout.ms\" = 6000";
+        let settings: Settings = toml::from_str(written).unwrap();
+        let bus = Config::try_from(settings).unwrap().bus;
+        let worker = Worker { role: Role::Match, number: 0 };
+        for config in [consumer(&bus, &worker), restorer(&bus, &worker), surveyor(&bus, "survey")] {
+            config.create_with_context::<_, BaseConsumer<Quiet>>(Quiet).unwrap();
+        }
+    }
+}

@@ -87,7 +87,7 @@ impl fmt::Display for TopicProblem {
 #[derive(Debug, thiserror::Error)]
 pub enum TopicError {
     /// Each with what it is about.
-    #[error("{}; `samestory topics --check` lists what is wrong, `samestory topics --create` makes what is missing", list(.0))]
+    #[error("{}; `samestory topics --check` lists what is wrong, `samestory topics --create` makes what is missing (what exists and is not listed, this user may not see: docs/security.md)", list(.0))]
     Wrong(Vec<TopicProblem>),
     /// The broker refuses or does not answer.
     #[error("topics: {0}")]

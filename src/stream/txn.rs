@@ -108,6 +108,8 @@ struct Heard {
     /// By changelog partition, the offset after the last record.
     changelog: BTreeMap<i32, u64>,
     failed: Option<KafkaError>,
+    /// What the library said last about its connections.
+    trouble: Option<String>,
 }
 
 impl Deliveries {
@@ -123,6 +125,7 @@ impl ClientContext for Deliveries {
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "producer");
+        self.heard().trouble = Some(reason.to_owned());
     }
 }
 
@@ -148,6 +151,13 @@ impl ProducerContext for Deliveries {
     }
 }
 
+/// Why there is no producer.
+pub(super) enum ConnectError {
+    /// The broker does not answer, or does not let us in; this is the matter, as far as is known. Try again.
+    Away(String),
+    Failed(TxnError),
+}
+
 /// Sends in transactions.
 pub(super) struct TxnProducer {
     producer: BaseProducer<Deliveries>,
@@ -162,14 +172,26 @@ impl TxnProducer {
         config: &ClientConfig,
         changelog: &str,
         timeout: Duration,
-    ) -> Result<TxnProducer, TxnError> {
+    ) -> Result<TxnProducer, ConnectError> {
+        /// More than the library has to say about ten seconds.
+        const EVENTS: usize = 200;
+        let failed = ConnectError::Failed;
         let deliveries = Deliveries { changelog: changelog.to_owned(), heard: Mutex::default() };
         let producer: BaseProducer<Deliveries> =
-            config.create_with_context(deliveries).map_err(TxnError::Fatal)?;
-        producer
-            .init_transactions(Duration::from_secs(10))
-            .map_err(|error| sort(error, Step::Init, Duration::ZERO, timeout))?;
-        Ok(TxnProducer { producer, timeout, usable: true })
+            config.create_with_context(deliveries).map_err(|error| failed(TxnError::Fatal(error)))?;
+        match producer.init_transactions(Duration::from_secs(10)) {
+            Ok(()) => Ok(TxnProducer { producer, timeout, usable: true }),
+            Err(error) => Err(match sort(error, Step::Init, Duration::ZERO, timeout) {
+                TxnError::Retry(error) => {
+                    // Only now is heard what it met meanwhile, one event at a time: without, a wrong password looks
+                    // like no answer.
+                    (0..EVENTS).for_each(|_| producer.poll(Duration::ZERO));
+                    let trouble = producer.context().heard().trouble.take();
+                    ConnectError::Away(trouble.unwrap_or_else(|| error.to_string()))
+                }
+                error => failed(error),
+            }),
+        }
     }
 
     /// Whether it can begin another transaction.

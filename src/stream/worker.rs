@@ -14,7 +14,7 @@ use super::clients::{self, Worker};
 use super::record::Record;
 use super::source::{Collected, Happened, Source, SourceError};
 use super::stage::Stage;
-use super::txn::{Offsets, TxnError, TxnProducer};
+use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 use super::{Progress, RunError};
 
 /// Batches that fail one after the other before the worker begins anew.
@@ -45,6 +45,8 @@ impl Reins {
 enum Ended {
     /// Told to.
     Stopped,
+    /// The broker does not answer, or does not let us in.
+    Away(String),
     /// Drop everything and take the partitions over as a new owner would.
     Lost(String),
     Fatal(RunError),
@@ -70,27 +72,23 @@ pub(super) fn run<S: Stage>(
             Err(error) => Err(Ended::Fatal(error)),
         };
         let ended = match ended {
-            Ok(Some(mut turns)) => {
+            Ok(mut turns) => {
                 said_away = false;
                 let ended = turns.go();
                 turns.close();
                 ended
             }
-            // The broker did not answer.
-            Ok(None) => {
-                if !std::mem::replace(&mut said_away, true) {
-                    tracing::warn!(
-                        worker = worker.id(bus),
-                        "the broker does not answer; it is tried again and again"
-                    );
-                }
-                reins.pause(Duration::from_millis(500));
-                continue;
-            }
             Err(ended) => ended,
         };
         match ended {
             Ended::Stopped => break,
+            Ended::Away(why) => {
+                if !std::mem::replace(&mut said_away, true) {
+                    let worker = worker.id(bus);
+                    tracing::warn!(worker, "the broker does not answer; it is tried again and again: {why}");
+                }
+                reins.pause(Duration::from_millis(500));
+            }
             Ended::Fatal(error) => return Err(error),
             Ended::Lost(why) => {
                 reins.progress.lost();
@@ -117,26 +115,27 @@ struct Turns<'a, S> {
 }
 
 impl<'a, S: Stage> Turns<'a, S> {
-    /// Nothing where the broker does not answer.
     fn begin(
         bus: &'a Bus,
         worker: &Worker,
         input: &str,
         stage: S,
         reins: &'a Reins,
-    ) -> Result<Option<Turns<'a, S>>, Ended> {
+    ) -> Result<Turns<'a, S>, Ended> {
         let config = clients::producer(bus, worker);
         let producer = match TxnProducer::connect(&config, &bus.topics.changelog, bus.transaction_timeout) {
             Ok(producer) => producer,
-            Err(TxnError::Retry(_)) => return Ok(None),
-            Err(TxnError::Lost(error)) => return Err(Ended::Lost(error.to_string())),
-            Err(TxnError::Usurped(error) | TxnError::Fatal(error)) => {
+            Err(ConnectError::Away(why)) => return Err(Ended::Away(why)),
+            Err(ConnectError::Failed(TxnError::Lost(error) | TxnError::Retry(error))) => {
+                return Err(Ended::Lost(error.to_string()));
+            }
+            Err(ConnectError::Failed(TxnError::Usurped(error) | TxnError::Fatal(error))) => {
                 return Err(Ended::Fatal(RunError::Client(error)));
             }
         };
         let source = Source::join(&clients::consumer(bus, worker), input, bus.batch);
         let source = source.map_err(|error| Ended::Fatal(RunError::Client(error)))?;
-        Ok(Some(Turns { bus, name: worker.id(bus), source, producer, stage, reins, failures: 0 }))
+        Ok(Turns { bus, name: worker.id(bus), source, producer, stage, reins, failures: 0 })
     }
 
     fn go(&mut self) -> Ended {

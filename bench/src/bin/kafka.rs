@@ -445,6 +445,7 @@ impl Pipe {
         let mut deadline = Instant::now() + Duration::from_millis(100);
         while batch.len() < self.size {
             let left = deadline.saturating_duration_since(Instant::now());
+            let left = Duration::from_millis(left.as_micros().div_ceil(1000) as u64);
             match self.consumer.poll(left) {
                 Some(Ok(message)) => {
                     if batch.is_empty() {
@@ -470,8 +471,11 @@ impl Pipe {
                 record = back;
             }
         }
+        // The library counts in whole milliseconds, and a wait of less returns at once: then the loop would take from
+        // the broker the core that it waits for.
         while self.producer.in_flight_count() > 0 {
-            self.producer.poll(Duration::from_micros(500));
+            self.producer.poll(Duration::ZERO);
+            thread::sleep(Duration::from_micros(200));
         }
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(last.topic(), last.partition(), Offset::Offset(last.offset() + 1))?;

@@ -11,7 +11,7 @@ use super::bus::{Record, Row};
 use super::stage::{Bench, Running};
 
 /// Articles `from..to`: every third is a copy of the one before.
-fn articles(from: usize, to: usize) -> Vec<Record> {
+pub(super) fn articles(from: usize, to: usize) -> Vec<Record> {
     let article = |n: usize| {
         let story = n - usize::from(n % 3 == 2);
         // Words that no two stories share in this order.
@@ -25,7 +25,7 @@ fn articles(from: usize, to: usize) -> Vec<Record> {
 }
 
 /// Everything on the output topics, by where its article was read.
-fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, String, Row)> {
+pub(super) fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, String, Row)> {
     let rows = bench.wait_for(&["unique", "near", "dead"], count, running);
     let place = |row: &Row| (row.says("partition").unwrap(), row.says("offset").unwrap());
     let mut rows: Vec<_> = rows
@@ -40,7 +40,7 @@ fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, S
 }
 
 /// Each input has one output, and a verdict says what it should.
-fn each_once(rows: &[(String, String, Row)], count: usize) {
+pub(super) fn each_once(rows: &[(String, String, Row)], count: usize) {
     let places: std::collections::BTreeSet<_> =
         rows.iter().map(|(partition, offset, _)| (partition, offset)).collect();
     assert_eq!((rows.len(), places.len()), (count, count), "one output for each input");
@@ -52,13 +52,13 @@ fn each_once(rows: &[(String, String, Row)], count: usize) {
 }
 
 /// All records in one partition: then a copy always comes after its original.
-fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+pub(super) fn in_order(mut records: Vec<Record>) -> Vec<Record> {
     records.iter_mut().for_each(|record| record.partition = Some(0));
     records
 }
 
 /// A story in one partition, the next in the other.
-fn both(mut records: Vec<Record>) -> Vec<Record> {
+pub(super) fn both(mut records: Vec<Record>) -> Vec<Record> {
     for record in &mut records {
         let n: i32 = String::from_utf8_lossy(&record.key.as_deref().unwrap()[1..]).parse().unwrap();
         record.partition = Some(n / 3 % 2);

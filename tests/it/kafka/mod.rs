@@ -19,8 +19,14 @@ mod requests;
 mod transactions;
 // Bad days: crashes, missing topics, a broker that is away, offsets set by hand, two processes with one name.
 mod days;
+// Who has which partition.
+mod groups;
 // Bad input, deletes, and forms of output.
 mod inputs;
+// TLS, a password, and the least rights.
+mod security;
+// A full disk.
+mod space;
 // The program on the bus: its own topics, its own state, ended with the test.
 pub(crate) mod stage;
 // The same verdicts as from files.

@@ -52,9 +52,11 @@ impl<'b> Bench<'b> {
              \"{prefix}.changelog\"\ndead_letter = \"{prefix}.dead\"\n"
         );
         let kafka = if rest.contains("[kafka]") { "" } else { "[kafka]\n" };
+        // Where the broker assigns partitions, it says how long a member may be silent.
+        let session = if stage.contains("\"consumer\"") { "" } else { "\"session.timeout.ms\" = 6000\n" };
         self.settings = format!(
             "[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
-             \"{}\"\n\"session.timeout.ms\" = 6000\n",
+             \"{}\"\n{session}",
             match rest.split_once("[topics]\n") {
                 Some((before, after)) => format!("{before}[topics]\n{topics}{after}"),
                 None => format!("{topics}{rest}"),
@@ -90,11 +92,38 @@ impl<'b> Bench<'b> {
     }
 
     pub(crate) fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
-        static RUNS: AtomicU32 = AtomicU32::new(0);
-        let log = self.dir.join(format!("log-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
         let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
         command.arg("--config").arg(self.config()).arg("run").args(arguments);
         command.envs(environment.iter().copied());
+        self.started(command)
+    }
+
+    /// One of several processes, with a name and a state of its own.
+    pub(crate) fn run_as(&self, instance: &str, arguments: &[&str]) -> Running {
+        let config = self.dir.join(format!("{instance}.toml"));
+        let (state, own) = (self.dir.join("state"), self.dir.join(format!("state-{instance}")));
+        let text = self.settings.replace(&format!("state = {state:?}"), &format!("state = {own:?}"));
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
+        command.arg("--config").arg(config).arg("run").args(arguments).env("SAMESTORY_INSTANCE", instance);
+        self.started(command)
+    }
+
+    /// Started so that it does not die of a signal.
+    pub(crate) fn run_without_signal(&self, signal: &str, environment: &[(&str, &str)]) -> Running {
+        let mut command = Command::new("sh");
+        let script = format!("trap '' {signal}; exec \"$0\" \"$@\"");
+        command
+            .args(["-c", &script, env!("CARGO_BIN_EXE_samestory"), "--config"])
+            .arg(self.config())
+            .arg("run");
+        command.envs(environment.iter().copied());
+        self.started(command)
+    }
+
+    fn started(&self, mut command: Command) -> Running {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let log = self.dir.join(format!("log-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
         command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
         Running { child: command.spawn().unwrap(), log }
     }

@@ -49,6 +49,10 @@ pub(crate) fn judge(scene: &mut Scene) -> Vec<String> {
     let dead = scene.broker.read(&scene.config.bus.topics.dead_letter, Isolation::Committed).len();
     let (counts, deaths) = coverage::count(&scene.logs());
     scene.say(&format!("seen: {counts:?}, {dead} dead letters, deaths at {deaths:?}"));
+    // That is for people to decide about, and none of these faults needs one.
+    if counts["partitions stopped"] > 0 {
+        wrong.push(format!("{} times a partition was stopped for good", counts["partitions stopped"]));
+    }
     wrong
 }
 
