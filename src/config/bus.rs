@@ -18,6 +18,8 @@ use super::{ConfigError, invalid};
 pub struct Bus {
     /// Names groups, clients and transactions.
     pub app: String,
+    /// Which making of the state this is; each has groups, internal topics and state of its own.
+    pub generation: u32,
     /// Tells the processes of one application apart.
     pub instance: String,
     /// Whether articles are brought together by language first.
@@ -86,6 +88,8 @@ pub struct TopicNames {
     pub raw: String,
     /// From route to match.
     pub routed: String,
+    /// The same in the first generation.
+    pub routed_first: String,
     /// Articles whose text is new.
     pub unique: String,
     /// Near and exact duplicates; the same topic where there is one for all.
@@ -104,6 +108,17 @@ pub struct TopicNames {
     pub replication: u16,
     /// The largest record that any of them takes.
     pub max_message_bytes: u32,
+}
+
+impl TopicNames {
+    /// What leads from route to match in another generation.
+    pub fn routed_of(&self, generation: u32) -> String {
+        of_generation(&self.routed_first, generation)
+    }
+}
+
+fn of_generation(name: &str, generation: u32) -> String {
+    if generation > 1 { format!("{name}.g{generation}") } else { name.to_owned() }
 }
 
 /// What is committed together.
@@ -168,6 +183,7 @@ impl Bus {
             other => return Err(invalid("stage.mode", other, "write routed or direct")),
         };
         let workers = at_least_one("stage.workers", stage.workers, 1)?;
+        let generation = at_least_one("stage.generation", stage.generation, 1)?;
         let broker_assigns = match stage.group_protocol.as_deref().unwrap_or("classic") {
             "classic" => false,
             "consumer" => true,
@@ -205,6 +221,7 @@ impl Bus {
             settings.kafka.iter().map(|(key, value)| property(key, value)).collect::<Result<_, _>>()?;
         Ok(Bus {
             app,
+            generation,
             instance: name("stage.instance", instance)?,
             mode,
             workers,
@@ -216,7 +233,7 @@ impl Bus {
             shutdown: span("stage.shutdown", &stage.shutdown, 20_000)?,
             purge: stage.purge.unwrap_or(true),
             start,
-            topics: topics(&settings.topics, single)?,
+            topics: topics(&settings.topics, single, generation)?,
             value,
             batch,
             properties,
@@ -224,7 +241,7 @@ impl Bus {
     }
 }
 
-fn topics(written: &TopicSettings, single: bool) -> Result<TopicNames, ConfigError> {
+fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<TopicNames, ConfigError> {
     let topic = |key: &str, written: &Option<String>, default: &str| {
         name(&format!("topics.{key}"), written.as_deref().unwrap_or(default))
     };
@@ -233,11 +250,12 @@ fn topics(written: &TopicSettings, single: bool) -> Result<TopicNames, ConfigErr
     let near_duplicate = topic("near_duplicate", &written.near_duplicate, "samestory.near-duplicate")?;
     let names = TopicNames {
         raw: topic("raw", &written.raw, "articles.raw")?,
-        routed: topic("routed", &written.routed, "samestory.routed")?,
+        routed: of_generation(&topic("routed", &written.routed, "samestory.routed")?, generation),
+        routed_first: topic("routed", &written.routed, "samestory.routed")?,
         unique: if single { tagged.clone() } else { unique },
         near_duplicate: if single { tagged } else { near_duplicate },
         clusters: topic("clusters", &written.clusters, "samestory.clusters")?,
-        changelog: topic("changelog", &written.changelog, "samestory.changelog")?,
+        changelog: of_generation(&topic("changelog", &written.changelog, "samestory.changelog")?, generation),
         dead_letter: topic("dead_letter", &written.dead_letter, "samestory.dead-letter")?,
         partitions: at_least_one("topics.partitions", written.partitions, 4)?,
         output_partitions: at_least_one("topics.output_partitions", written.output_partitions, 4)?,

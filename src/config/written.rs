@@ -159,6 +159,8 @@ pub struct OutputSettings {
 pub struct StageSettings {
     /// Names groups, clients and transactions.
     pub app: Option<String>,
+    /// Which making of the state this is.
+    pub generation: Option<u32>,
     /// Tells the processes of one application apart.
     pub instance: Option<String>,
     /// `routed` or `direct`.

@@ -42,13 +42,22 @@ pub(super) struct Worker {
 impl Worker {
     /// Names its transactions and clients: the same after a restart, so that the new one fences the old.
     pub(super) fn id(&self, bus: &Bus) -> String {
-        format!("{}-{}-{}-{}", bus.app, self.role.as_str(), bus.instance, self.number)
+        let generation = if bus.generation > 1 { format!("-g{}", bus.generation) } else { String::new() };
+        format!("{}{generation}-{}-{}-{}", bus.app, self.role.as_str(), bus.instance, self.number)
     }
 }
 
 /// The group of a role.
 pub(super) fn group(bus: &Bus, role: Role) -> String {
-    format!("{}.{}", bus.app, role.as_str())
+    group_of(bus, bus.generation, role)
+}
+
+/// The group of a role in a generation.
+pub(super) fn group_of(bus: &Bus, generation: u32, role: Role) -> String {
+    match generation {
+        0 | 1 => format!("{}.{}", bus.app, role.as_str()),
+        later => format!("{}.g{later}.{}", bus.app, role.as_str()),
+    }
 }
 
 /// The operator's properties over our defaults.

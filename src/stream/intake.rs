@@ -107,6 +107,8 @@ impl Intake {
         let next = Input { next: u64::try_from(next).unwrap_or(0), note: None };
         batch.inputs.insert(self.name(partition), next);
         batch.inputs.extend(self.map());
+        let made_with = Input { next: u64::from(self.fingerprints()), note: None };
+        batch.inputs.insert(fingerprints_name(), made_with);
         Ok((batch, places))
     }
 
@@ -138,6 +140,29 @@ impl Intake {
         Ok(read)
     }
 
+    /// The hash of what fingerprints are made with.
+    fn fingerprints(&self) -> u32 {
+        match &self.kind {
+            Kind::Raw(decoder) => decoder.fingerprints(),
+            Kind::Routed { fingerprints, .. } => *fingerprints,
+        }
+    }
+
+    /// Whether state and output are to follow in silence.
+    pub(super) fn is_silent(&self, record: &Record) -> bool {
+        self.is_routed() && routed::is_silent(record.value.as_deref().unwrap_or_default())
+    }
+
+    /// Whether state was made of other fingerprints than ours, which cannot be compared: then what is to be said.
+    pub(super) fn other_fingerprints(&self, progress: &Progress) -> Option<String> {
+        let made_with = progress.inputs.get(&fingerprints_name())?.next;
+        (made_with != u64::from(self.fingerprints())).then(|| {
+            "stopped: this state holds fingerprints that were made with other settings in [text], and they cannot be \
+             compared; put the settings back, or begin a new generation with the next number in stage.generation"
+                .into()
+        })
+    }
+
     /// The map of languages to partitions, kept with the state: it was made with this one.
     fn map(&self) -> Option<(InputName, Input)> {
         let Kind::Routed { partitions, .. } = self.kind else { return None };
@@ -163,6 +188,10 @@ impl Intake {
             written.next
         ))
     }
+}
+
+fn fingerprints_name() -> InputName {
+    InputName::new("text.fingerprints")
 }
 
 fn map_name() -> InputName {

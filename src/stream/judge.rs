@@ -15,8 +15,10 @@ use super::clients::PATIENCE;
 use super::faults;
 use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
+use super::predecessor::{Admitted, Predecessor};
 use super::record::{Outgoing, Record};
 use super::restore::{Cause, RestoreError, Restorer, Restoring, Step};
+use super::route::HELD;
 use super::source::Source;
 use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Known, Takeover, decide};
@@ -32,6 +34,8 @@ pub(super) struct Judge {
     pub(super) restorer: Restorer,
     pub(super) writer: Writer,
     pub(super) accept: Accept,
+    /// Where raw articles are judged, the generation before this one.
+    pub(super) predecessor: Option<Predecessor>,
     pub(super) tasks: BTreeMap<i32, Task>,
     /// Causes for which partitions were made from zero in the life of this process.
     pub(super) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
@@ -59,6 +63,8 @@ pub(super) struct Running {
     /// A position that the log does not know yet.
     unsaid: Option<i64>,
     flushed: Instant,
+    /// It waits for the generation before until then, and goes on from here.
+    held: Option<(Instant, i64)>,
 }
 
 /// A decision about all partitions of a batch.
@@ -73,6 +79,10 @@ struct Part {
     laid: Laid,
     places: Places,
     records: Vec<Record>,
+    /// Below this offset nothing is said.
+    silent_below: i64,
+    /// Where it goes on after it has waited for the generation before.
+    waits: Option<i64>,
 }
 
 /// Why a partition stops.
@@ -105,7 +115,11 @@ impl Judge {
             Task::Restoring { committed, restoring } => {
                 self.restore(partition, committed, *restoring, source)
             }
-            task => return (task, None),
+            Task::Running(mut running) => {
+                let from = running.held.take_if(|(until, _)| *until <= Instant::now());
+                return (Task::Running(running), from.map(|(_, from)| from));
+            }
+            Task::Stopped => return (Task::Stopped, None),
         };
         result.unwrap_or_else(|error| (self.failed(partition, error), None))
     }
@@ -129,14 +143,17 @@ impl Judge {
             Step::Restored(store) => *store,
         };
         let progress = store.progress()?;
-        if let Some(refusal) = self.intake.other_map(&progress) {
+        if let Some(refusal) =
+            self.intake.other_map(&progress).or_else(|| self.intake.other_fingerprints(&progress))
+        {
             tracing::error!(partition, "{refusal}");
             return Ok((Task::Stopped, None));
         }
         let position = progress.inputs.get(&self.intake.name(partition));
         let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
         let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
-        let running = |unsaid| Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now() }));
+        let running =
+            |unsaid| Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now(), held: None }));
         Ok(match decide(Known { committed, position, low, high }, self.accept) {
             Takeover::Resume(next) => {
                 tracing::info!(partition, next, "going on");
@@ -219,6 +236,20 @@ impl Judge {
         written.is_err()
     }
 
+    /// Leaves the records that are taken now. Below which offset nothing is said, and where it goes on if it has to wait.
+    fn admit(&mut self, partition: i32, records: &mut Vec<Record>) -> (i64, Option<i64>) {
+        let Some(predecessor) = self.predecessor.as_mut().filter(|_| !records.is_empty()) else {
+            return (i64::MIN, None);
+        };
+        let admitted = predecessor.admit(partition, records).unwrap_or_else(|error| {
+            tracing::debug!(%error, partition, "asking the generation before; it is tried again");
+            Admitted { silent_below: i64::MIN, count: 0 }
+        });
+        let waits = records.get(admitted.count).map(|record| record.offset);
+        records.truncate(admitted.count);
+        (admitted.silent_below, waits)
+    }
+
     fn plan_one(&mut self, partition: i32, records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
         let (mut batch, places) = self.intake.batch(partition, &records, next)?;
         if faults::mutant("wall-clock") {
@@ -237,7 +268,7 @@ impl Judge {
                 faults::point("create-family");
             }
         }
-        Ok(Part { partition, plan, laid, places, records })
+        Ok(Part { partition, plan, laid, places, records, silent_below: i64::MIN, waits: None })
     }
 }
 
@@ -291,7 +322,15 @@ impl Stage for Judge {
             next: BTreeMap::new(),
             halted: Vec::new(),
         };
-        for (partition, records) in records {
+        for (partition, mut records) in records {
+            let (silent_below, waits) = self.admit(partition, &mut records);
+            if let (true, Some(from)) = (records.is_empty(), waits) {
+                if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
+                    running.held = Some((Instant::now() + HELD, from));
+                }
+                planning.halted.push(partition);
+                continue;
+            }
             let unsaid = match self.tasks.get(&partition) {
                 Some(Task::Running(running)) => running.unsaid,
                 _ => None,
@@ -300,7 +339,7 @@ impl Stage for Judge {
             match self.plan_one(partition, records, next) {
                 Ok(part) => {
                     planning.next.insert(partition, next);
-                    planning.planned.partitions.push(part);
+                    planning.planned.partitions.push(Part { silent_below, waits, ..part });
                 }
                 Err(trouble) => {
                     match trouble {
@@ -332,6 +371,9 @@ impl Stage for Judge {
         for part in &judged.partitions {
             for (decided, &(at, from)) in part.plan.decided.iter().zip(&part.places) {
                 let record = part.records.get(at).unwrap_or(&nothing);
+                if record.offset < part.silent_below || self.intake.is_silent(record) {
+                    continue;
+                }
                 self.writer.decided(decided, Original { record, from }, &mut out);
             }
             out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
@@ -354,6 +396,10 @@ impl Stage for Judge {
                     if let (Some(purge), Some(next)) = (&self.purge, next) {
                         // Whoever purges may have ended; that is no reason to stop.
                         let _sent = purge.send((partition, next));
+                    }
+                    if let Some(from) = part.waits {
+                        running.held = Some((Instant::now() + HELD, from));
+                        halted.push(partition);
                     }
                 }
                 // It is behind its log now: close it, open it again, replay.

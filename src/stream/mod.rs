@@ -13,6 +13,7 @@ pub mod follow;
 mod intake;
 mod judge;
 mod outgoing;
+mod predecessor;
 pub mod probe;
 pub mod produce;
 mod purge;
@@ -45,6 +46,7 @@ use decode::Decoder;
 use intake::Intake;
 use judge::Judge;
 use outgoing::Writer;
+use predecessor::Predecessor;
 use restore::Restorer;
 use route::Route;
 use worker::Reins;
@@ -223,6 +225,7 @@ fn route(
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
             partitions,
+            predecessor: Predecessor::find(bus, &worker.id(bus)).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
         })
     })
@@ -279,6 +282,11 @@ fn judge(
             restorer,
             writer: Writer { topics: bus.topics.clone(), form: bus.value },
             accept,
+            predecessor: match worker.role {
+                Role::Direct => Predecessor::find(bus, &worker.id(bus)).map_err(RunError::Client)?,
+                // What route has written says itself whether it is to be spoken of.
+                Role::Route | Role::Match => None,
+            },
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),

@@ -15,11 +15,15 @@ use super::clients::{PATIENCE, Quiet};
 use super::decode::Decoder;
 use super::intake::home;
 use super::outgoing::{Original, Writer};
+use super::predecessor::Predecessor;
 use super::record::{Headers, Outgoing, Record};
 use super::routed::{self, Place};
 use super::source::Source;
 use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Takeover, decide_stateless};
+
+/// How long a partition waits for the generation before until it is looked at again.
+pub(super) const HELD: Duration = Duration::from_millis(500);
 
 /// The stateless stage.
 pub(super) struct Route {
@@ -30,6 +34,7 @@ pub(super) struct Route {
     pub(super) accept: Accept,
     /// Of the routed topic.
     pub(super) partitions: i32,
+    pub(super) predecessor: Option<Predecessor>,
     pub(super) tasks: BTreeMap<i32, Task>,
 }
 
@@ -41,6 +46,11 @@ pub(super) enum Task {
         not_before: Instant,
     },
     Running,
+    /// Waits for the generation before, and goes on from here.
+    Held {
+        not_before: Instant,
+        next: i64,
+    },
     /// Somebody has to decide.
     Stopped,
 }
@@ -48,6 +58,8 @@ pub(super) enum Task {
 /// What goes out for a batch.
 pub(super) struct Routed {
     records: Vec<Send>,
+    /// Partitions that wait for the generation before when this is done, and where they go on.
+    held: Vec<(i32, i64)>,
 }
 
 enum Send {
@@ -63,7 +75,40 @@ struct Last {
     home: Option<i32>,
 }
 
+impl Send {
+    /// State is to follow, and nothing goes out. Nothing for a dead letter, of which there is no state.
+    fn silenced(self) -> Option<Send> {
+        match self {
+            Send::To { partition, key, mut value, headers, time } => {
+                routed::silence(&mut value);
+                Some(Send::To { partition, key, value, headers, time })
+            }
+            Send::Dead { .. } => None,
+        }
+    }
+}
+
 impl Route {
+    /// Leaves the records that are taken now. Whether they are silent, and where it goes on if it has to wait then.
+    fn admit(&mut self, partition: i32, records: &mut Vec<Record>) -> (bool, Option<i64>) {
+        let Some(predecessor) = &mut self.predecessor else { return (false, None) };
+        let from = |records: &[Record], at: usize| records.get(at).map(|record| record.offset);
+        match predecessor.admit(partition, records) {
+            Ok(admitted) => {
+                let silent = from(records, 0).is_some_and(|first| first < admitted.silent_below);
+                let waits = from(records, admitted.count);
+                records.truncate(admitted.count);
+                (silent, waits)
+            }
+            Err(error) => {
+                tracing::debug!(%error, partition, "asking the generation before; it is tried again");
+                let waits = from(records, 0);
+                records.clear();
+                (false, waits)
+            }
+        }
+    }
+
     fn claim(&self, partition: i32, source: &Source) -> Result<Takeover, rdkafka::error::KafkaError> {
         let committed = source.committed(partition)?;
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
@@ -171,9 +216,17 @@ impl Stage for Route {
 
     fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
         let mut ready = Vec::new();
+        for (&partition, task) in &mut self.tasks {
+            if let Task::Held { not_before, next } = *task
+                && not_before <= Instant::now()
+            {
+                ready.push((partition, next));
+                *task = Task::Running;
+            }
+        }
         let claiming = self.tasks.iter().filter(|(_, task)| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Running | Task::Stopped => false,
+            Task::Running | Task::Held { .. } | Task::Stopped => false,
         });
         let claiming: Vec<i32> = claiming.map(|(&partition, _)| partition).collect();
         for partition in claiming {
@@ -206,26 +259,45 @@ impl Stage for Route {
     fn is_taking_over(&self) -> bool {
         self.tasks.values().any(|task| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Running | Task::Stopped => false,
+            Task::Running | Task::Held { .. } | Task::Stopped => false,
         })
     }
 
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {
         let mut out = Vec::new();
-        let mut lasts = BTreeMap::new();
-        let mut next = BTreeMap::new();
+        let (mut next, mut held, mut halted) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut time = None;
-        for (partition, records) in records {
+        // What is said and what is not never mix: an article's versions come from one partition.
+        let mut lasts = [BTreeMap::new(), BTreeMap::new()];
+        for (partition, mut records) in records {
+            let (silent, waits) = self.admit(partition, &mut records);
+            match (records.last(), waits) {
+                (Some(last), Some(_)) => held.push((partition, last.offset + 1)),
+                (None, Some(from)) => {
+                    halted.push(partition);
+                    self.tasks
+                        .insert(partition, Task::Held { not_before: Instant::now() + HELD, next: from });
+                }
+                (_, None) => {}
+            }
+            let mut sends = Vec::new();
             for record in records {
                 next.insert(partition, record.offset + 1);
                 time = time.max(record.time);
-                self.route(partition, record, &mut out, &mut lasts);
+                self.route(partition, record, &mut sends, &mut lasts[usize::from(silent)]);
             }
+            out.extend(
+                sends.into_iter().filter_map(|send| if silent { send.silenced() } else { Some(send) }),
+            );
         }
         if self.partitions > 1 {
-            self.forget(time, &mut out, &lasts);
+            let [spoken, silent] = &lasts;
+            self.forget(time, &mut out, spoken);
+            let mut sends = Vec::new();
+            self.forget(time, &mut sends, silent);
+            out.extend(sends.into_iter().filter_map(Send::silenced));
         }
-        Planning { planned: Routed { records: out }, next, halted: Vec::new() }
+        Planning { planned: Routed { records: out, held }, next, halted }
     }
 
     fn outgoing<'a>(&'a self, routed: &'a Routed) -> Vec<Outgoing<'a>> {
@@ -243,8 +315,11 @@ impl Stage for Route {
         routed.records.iter().map(outgoing).collect()
     }
 
-    fn apply(&mut self, _: Routed, _: &Committed) -> Vec<i32> {
-        Vec::new()
+    fn apply(&mut self, routed: Routed, _: &Committed) -> Vec<i32> {
+        for &(partition, next) in &routed.held {
+            self.tasks.insert(partition, Task::Held { not_before: Instant::now() + HELD, next });
+        }
+        routed.held.into_iter().map(|(partition, _)| partition).collect()
     }
 
     fn out_of_range(&mut self) -> Vec<i32> {

@@ -5,7 +5,7 @@
 //! | bytes | field |
 //! |------:|-------|
 //! | 1 | layout, 1 |
-//! | 1 | kind: 1 article, 2 delete, 3 forget |
+//! | 1 | kind: 1 article, 2 delete, 3 forget; and 128 where nothing is to be said about it |
 //!
 //! An **article** goes on with
 //!
@@ -35,6 +35,8 @@ const LAYOUT: u8 = 1;
 const ARTICLE: u8 = 1;
 const DELETE: u8 = 2;
 const FORGET: u8 = 3;
+/// State follows, and nothing goes out: another generation has said it.
+const SILENT: u8 = 128;
 const SOURCES: [LanguageSource; 3] =
     [LanguageSource::Declared, LanguageSource::Detected, LanguageSource::None];
 
@@ -129,6 +131,18 @@ fn place(out: &mut Vec<u8>, place: Place<'_>) {
     out.extend(place.offset.to_le_bytes());
 }
 
+/// Marks a record as one about which nothing is said.
+pub(super) fn silence(bytes: &mut [u8]) {
+    if let Some(kind) = bytes.get_mut(1) {
+        *kind |= SILENT;
+    }
+}
+
+/// Whether nothing is said about it.
+pub(super) fn is_silent(bytes: &[u8]) -> bool {
+    bytes.get(1).is_some_and(|kind| kind & SILENT != 0)
+}
+
 /// Reads a routed record.
 ///
 /// # Errors
@@ -136,7 +150,7 @@ fn place(out: &mut Vec<u8>, place: Place<'_>) {
 pub(super) fn decode(bytes: &[u8]) -> Result<Routed, DecodeError> {
     let mut read = Read(bytes);
     read.layout("routed record", LAYOUT)?;
-    match read.byte()? {
+    match read.byte()? & !SILENT {
         ARTICLE => article(read, bytes.len()),
         DELETE => {
             let from = position(&mut read)?;

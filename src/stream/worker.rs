@@ -214,6 +214,7 @@ impl<'a, S: Stage> Turns<'a, S> {
         if planning.next.is_empty() {
             return Ok(());
         }
+        super::faults::point("plan");
         let membership = match super::faults::mutant("late-membership") {
             true => self.source.membership().unwrap_or(membership),
             false => membership,

@@ -19,6 +19,8 @@ mod requests;
 mod transactions;
 // Bad days: crashes, missing topics, a broker that is away, offsets set by hand, two processes with one name.
 mod days;
+// Another way to make fingerprints.
+mod generations;
 // Who has which partition.
 mod groups;
 // Bad input, deletes, and forms of output.

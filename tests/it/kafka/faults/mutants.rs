@@ -82,7 +82,7 @@ fn membership_taken_when_it_commits_is_noticed() {
         route(scene);
         scene.start_with(1, &matching());
         scene.wait(secs(4));
-        scene.start_with(0, &matching().with("SAMESTORY_SLEEP_AT", "flush:15:16000"));
+        scene.start_with(0, &matching().with("SAMESTORY_SLEEP_AT", "plan:15:16000"));
         scene.wait(secs(34));
         finish(scene);
     });
