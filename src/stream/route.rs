@@ -1,6 +1,7 @@
 //! The stateless stage: raw article → fingerprint → the partition where its language lives.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -8,6 +9,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use crate::config::Bus;
 use crate::detect::Incoming;
 use crate::event::DeadLetter;
+use crate::health::Standing;
+use crate::metrics;
 use crate::model::{ArticleId, EventTime};
 use crate::store::Committed;
 
@@ -203,6 +206,15 @@ impl Stage for Route {
         ready
     }
 
+    fn standing(&self) -> Vec<(i32, Standing)> {
+        let standing = |task: &Task| match task {
+            Task::Claiming { .. } => Standing::TakingOver,
+            Task::Running => Standing::Running(Arc::default()),
+            Task::Stopped => Standing::Stopped,
+        };
+        self.tasks.iter().map(|(&partition, task)| (partition, standing(task))).collect()
+    }
+
     fn is_taking_over(&self) -> bool {
         self.tasks.values().any(|task| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
@@ -243,7 +255,12 @@ impl Stage for Route {
         routed.records.iter().map(outgoing).collect()
     }
 
-    fn apply(&mut self, _: Routed, _: &Committed) -> Vec<i32> {
+    fn apply(&mut self, routed: Routed, _: &Committed) -> Vec<i32> {
+        for send in &routed.records {
+            if let Send::Dead { letter, .. } = send {
+                metrics::dead_letters(letter.reason.as_str(), 1);
+            }
+        }
         Vec::new()
     }
 

@@ -21,6 +21,8 @@ mod transactions;
 mod days;
 // Bad input, deletes, and forms of output.
 mod inputs;
+// Asking the stage how it is.
+mod ops;
 // The program on the bus: its own topics, its own state, ended with the test.
 pub(crate) mod stage;
 // The same verdicts as from files.
