@@ -18,8 +18,10 @@
 //! - [`store`]: state, and the changes to it
 //! - [`detect`]: what one text is to another; verdicts
 //! - [`config`]: settings as written → values as usable
+//! - [`health`]: how the stage is doing, for those who ask
 //! - [`eval`]: how good the verdicts are
 //! - [`compat`]: functions that other systems define, apart from the flow
+#![cfg_attr(feature = "http", doc = "- [`metrics`]: what is counted; [`http`]: where it is asked for")]
 #![cfg_attr(feature = "kafka", doc = "- [`stream`]: the stage on the bus")]
 
 pub mod compat;
@@ -28,8 +30,13 @@ pub mod detect;
 pub mod eval;
 pub mod event;
 pub mod fingerprint;
+pub mod health;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod local;
 pub mod lsh;
+#[cfg(feature = "http")]
+pub mod metrics;
 pub mod model;
 pub mod store;
 #[cfg(feature = "kafka")]

@@ -3,6 +3,7 @@
 mod bands;
 mod bar;
 mod compare;
+mod config;
 mod eval;
 mod file;
 mod fingerprint;
@@ -31,6 +32,8 @@ use std::sync::LazyLock;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, ConfigError};
 use samestory::eval::LabelledError;
+#[cfg(feature = "kafka")]
+use samestory::http::HttpError;
 use samestory::local::RunError;
 use samestory::store::StoreError;
 use samestory::text::TooLarge;
@@ -45,6 +48,7 @@ Examples:
   samestory eval labelled.ndjson                 how good the verdicts are
   samestory languages                            every language and how it is cut
   samestory state inspect state/                 what a state directory holds
+  samestory config check                         are the settings right?
 
 On a Kafka bus:
   samestory probe articles.raw                   what is on a topic, before anything is set up
@@ -62,6 +66,9 @@ struct Cli {
     /// Settings file (TOML); the environment variable SAMESTORY_CONFIG names one too
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// One setting, over those of the file and the environment; may be repeated
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -109,6 +116,8 @@ enum Command {
     Eval(eval::Args),
     /// Look for the threshold that fits a language, on labelled articles
     Tune(eval::TuneArgs),
+    /// Check the settings, print them, or list what can be set
+    Config(config::Args),
     /// Look after a state directory: inspect, verify, compact, export, rebuild
     State(state::Args),
     /// List the languages and how their text is cut
@@ -180,6 +189,15 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Probe(#[from] samestory::stream::probe::ProbeError),
     #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Property(#[from] samestory::stream::PropertyError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Http(#[from] samestory::http::HttpError),
+    #[cfg(feature = "kafka")]
+    #[error("cannot count for /metrics: {0}")]
+    Metrics(#[from] samestory::metrics::StartError),
+    #[cfg(feature = "kafka")]
     #[error("Kafka: {0}")]
     Client(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
@@ -197,7 +215,14 @@ impl Failure {
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "kafka")]
-            Failure::Stage(_) | Failure::Topics(_) | Failure::Probe(_) | Failure::Client(_) => 1,
+            Failure::Property(_) | Failure::Http(HttpError::Listen { .. }) => 2,
+            #[cfg(feature = "kafka")]
+            Failure::Stage(_)
+            | Failure::Topics(_)
+            | Failure::Probe(_)
+            | Failure::Client(_)
+            | Failure::Http(_)
+            | Failure::Metrics(_) => 1,
             Failure::Input(_)
             | Failure::TooLarge { .. }
             | Failure::Output(_)
@@ -222,8 +247,22 @@ impl Failure {
 
 pub(crate) fn run() -> Result<(), Failure> {
     let cli = Cli::parse();
-    let config = Config::load(cli.config.as_deref())?;
+    if let Command::Config(args) = &cli.command {
+        return config::run(args, cli.config.as_deref(), &cli.set);
+    }
+    let config = Config::load_with(cli.config.as_deref(), &cli.set)?;
+    #[cfg(feature = "kafka")]
+    if let Command::Run(_)
+    | Command::Probe(_)
+    | Command::Produce(_)
+    | Command::Follow(_)
+    | Command::Topics(_) = &cli.command
+    {
+        samestory::stream::check_properties(&config.bus)?;
+    }
     match cli.command {
+        // Done above: its settings need not be right.
+        Command::Config(_) => Ok(()),
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Run(args) => run::run(&args, &config),

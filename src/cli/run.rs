@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use samestory::config::Config;
+use samestory::health::Board;
+use samestory::http;
+use samestory::metrics::{self, Scrape};
 use samestory::stream::{self, Accept, Role};
 
 use super::{Failure, logs};
@@ -18,7 +21,8 @@ Examples:
   samestory run --role match --workers 4             the stage with state alone
   SAMESTORY_INSTANCE=pod-1 samestory run             a second process needs its own name
 
-The topics must exist: `samestory topics --create` makes them. A stop (SIGTERM, Ctrl-C) finishes what is open.")]
+The topics must exist: `samestory topics --create` makes them. A stop (SIGTERM, Ctrl-C) finishes what is open.
+Health, readiness and metrics are served at http.listen (127.0.0.1:9464): /healthz, /readyz, /metrics.")]
 pub(super) struct Args {
     /// Run one stage of mode "routed" alone
     #[arg(long, value_enum)]
@@ -72,7 +76,15 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         RoleName::Match => Role::Match,
     });
     let accept = Accept { offsets: args.accept_offsets, gap: args.accept_gap };
-    Ok(stream::run(&config, role, accept, &stop)?)
+    let board = Arc::new(Board::new(Arc::clone(&stop)));
+    if let Some(listen) = config.http.listen {
+        let keeps_state = !matches!(role, Some(Role::Route));
+        let state = keeps_state.then(|| config.bus.state.clone());
+        let scrape = Scrape::new(metrics::start()?, Arc::clone(&board), state);
+        let address = http::serve_ops(listen, Arc::clone(&board), scrape)?;
+        tracing::info!(%address, "serving /healthz, /readyz and /metrics");
+    }
+    Ok(stream::run(&config, role, accept, &stop, &board)?)
 }
 
 /// A client that hangs while it leaves must not keep the process: what is committed is right already.

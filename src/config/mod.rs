@@ -4,10 +4,12 @@
 
 mod bus;
 mod check;
+mod layers;
+pub mod reference;
 mod written;
 
 use std::fmt::Write;
-use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,9 +27,10 @@ use crate::text::{Options, language};
 use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
+pub use layers::Layers;
 pub use written::{
-    BatchSettings, ClusterSettings, InputSettings, Kept, LshSettings, MatchSettings, OutputSettings, Paths,
-    Property, ReviewSettings, Settings, StageSettings, TextSettings, TopicSettings,
+    BatchSettings, ClusterSettings, HttpSettings, InputSettings, Kept, LshSettings, MatchSettings,
+    OutputSettings, Paths, Property, ReviewSettings, Settings, StageSettings, TextSettings, TopicSettings,
 };
 
 /// Ready values: nothing later can find them wrong.
@@ -45,8 +48,17 @@ pub struct Config {
     pub postings: Postings,
     /// How the program runs on the bus.
     pub bus: Bus,
+    /// Where the stage is asked how it is.
+    pub http: Http,
     /// What is allowed and may surprise: to be said at the start.
     pub warnings: Vec<String>,
+}
+
+/// Where the stage is asked how it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http {
+    /// Where health, readiness and metrics are served, if anywhere.
+    pub listen: Option<SocketAddr>,
 }
 
 impl Config {
@@ -66,21 +78,20 @@ impl Config {
         self.text.max_bytes.saturating_mul(8)
     }
 
-    /// Reads `file`, or the file named by `SAMESTORY_CONFIG`, or takes the defaults.
+    /// Reads `file` or the file named by `SAMESTORY_CONFIG`, then the environment; what neither says is a default.
     ///
     /// # Errors
-    /// Names the file and what is wrong with it; correct that and start again.
+    /// Names the place and what is wrong there; correct that and start again.
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-        let named =
-            file.map(Path::to_path_buf).or_else(|| std::env::var_os("SAMESTORY_CONFIG").map(PathBuf::from));
-        let Some(path) = named else {
-            return Settings::default().try_into();
-        };
-        let content = fs::read_to_string(&path)
-            .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
-        let settings: Settings =
-            toml::from_str(&content).map_err(|error| ConfigError::Syntax { path, error: Box::new(error) })?;
-        settings.try_into()
+        Config::load_with(file, &[])
+    }
+
+    /// The same, with what the command line sets on top, as `key=value`.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_with(file: Option<&Path>, set: &[String]) -> Result<Config, ConfigError> {
+        Layers::read(file, set)?.settings()?.try_into()
     }
 }
 
@@ -145,8 +156,20 @@ impl TryFrom<Settings> for Config {
         let fields = fields(&settings.input)?;
         engine.config = hash(&text, &engine, &postings);
         let bus = Bus::checked(&settings)?;
-        Ok(Config { text, fields, engine, banding, postings, bus, warnings })
+        let http = http(&settings.http)?;
+        Ok(Config { text, fields, engine, banding, postings, bus, http, warnings })
     }
+}
+
+fn http(written: &HttpSettings) -> Result<Http, ConfigError> {
+    let listen = match written.listen.as_deref().unwrap_or("127.0.0.1:9464") {
+        "off" => None,
+        address => {
+            let fix = "write an address and a port, such as 127.0.0.1:9464 or 0.0.0.0:9464, or off";
+            Some(address.parse().map_err(|_| invalid("http.listen", address, fix))?)
+        }
+    };
+    Ok(Http { listen })
 }
 
 /// As written, or those that find what must be found at the language's threshold.
@@ -241,14 +264,13 @@ pub enum ConfigError {
         #[source]
         error: std::io::Error,
     },
-    /// The file is not what it should be; the parser says where.
-    #[error("settings in {}", path.display())]
-    Syntax {
-        /// Which file.
-        path: PathBuf,
-        /// Line, column, and what was expected there.
-        #[source]
-        error: Box<toml::de::Error>,
+    /// What is written somewhere is not what it should be.
+    #[error("{place}: {why}")]
+    Override {
+        /// Which file, variable or argument.
+        place: String,
+        /// The line, if there is one, and what was expected there.
+        why: String,
     },
     /// A value that cannot be used.
     #[error("{key} = {value}: {fix}")]
@@ -351,6 +373,7 @@ mod tests {
         assert!(refusal("[match]\nfloor = 0.7").contains("threshold"));
         assert!(refusal("[review]\nbetween = [0.9, 0.1]").contains("review.between = [0.9, 0.1]"));
         assert!(refusal("[clusters]\ncanonical = \"oldest\"").contains("first-seen"));
+        assert!(refusal("[http]\nlisten = \"everywhere\"").contains("http.listen = everywhere"));
         assert!(refusal("[lsh]\nmax_bucket = 0").contains("lsh.max_bucket"));
         assert!(refusal("[input.fields]\nbdoy = \"text\"").contains("bdoy"));
         assert!(refusal("[input.fields]\nbody = \"a..b\"").contains("input.fields.body = a..b"));

@@ -34,8 +34,20 @@ pub struct Settings {
     pub topics: TopicSettings,
     /// `[batch]`: what is committed together.
     pub batch: BatchSettings,
+    /// `[http]`: where the stage is asked how it is.
+    pub http: HttpSettings,
     /// `[kafka]`: properties of the client library, as its manual names them.
     pub kafka: BTreeMap<String, Property>,
+}
+
+impl Settings {
+    /// The same, with nothing in place of what is kept elsewhere: for looking at settings where the secrets are not.
+    pub fn without_secrets(mut self) -> Settings {
+        for value in self.kafka.values_mut().filter(|value| matches!(value, Property::Kept(_))) {
+            *value = Property::Text(String::new());
+        }
+        self
+    }
 }
 
 /// `[input]`
@@ -223,6 +235,14 @@ pub struct BatchSettings {
     pub max_bytes: Option<usize>,
     /// How long to wait for more.
     pub linger_ms: Option<u64>,
+}
+
+/// `[http]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpSettings {
+    /// Where health, readiness and metrics are served, or `off`.
+    pub listen: Option<String>,
 }
 
 /// A property of the client library: the value, or where it is kept.

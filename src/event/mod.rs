@@ -67,6 +67,10 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 5] =
+        [Reason::Undecodable, Reason::NoId, Reason::NoBody, Reason::WrongType, Reason::TooLarge];
+
     /// As written in headers and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -79,6 +79,31 @@ fn lay_over(config: &mut ClientConfig, bus: &Bus, client_id: &str) {
     config.set("client.id", client_id);
 }
 
+/// A property that the client library does not take. Its value is not told: it may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kafka.\"{key}\": the client library refuses it: {why}")]
+pub struct PropertyError {
+    key: String,
+    why: String,
+}
+
+/// Whether the client library takes the operator's properties. Asked before any client is made, whose own refusal would
+/// repeat the value.
+///
+/// # Errors
+/// Names the property.
+pub fn check_properties(bus: &Bus) -> Result<(), PropertyError> {
+    for (key, value) in &bus.properties {
+        let mut one = ClientConfig::new();
+        one.set(key, value.reveal());
+        if let Err(KafkaError::ClientConfig(_, why, ..)) = one.create_native_config() {
+            let why = if value.reveal().is_empty() { why } else { why.replace(value.reveal(), "…") };
+            return Err(PropertyError { key: key.clone(), why });
+        }
+    }
+    Ok(())
+}
+
 /// Properties of producers only; a consumer would warn about them, and the reverse.
 const PRODUCING: &[&str] = &[
     "batch.",
@@ -126,7 +151,9 @@ pub(super) fn consumer(bus: &Bus, worker: &Worker) -> ClientConfig {
         .set("fetch.message.max.bytes", "1048576")
         .set("fetch.max.bytes", "8388608")
         .set("fetch.wait.max.ms", "100")
-        .set("fetch.queue.backoff.ms", "20");
+        .set("fetch.queue.backoff.ms", "20")
+        // Where lag and readiness come from.
+        .set("statistics.interval.ms", "2000");
     if !bus.broker_assigns {
         config.set("session.timeout.ms", "10000").set("heartbeat.interval.ms", "1000");
     }

@@ -8,11 +8,11 @@ use rdkafka::consumer::Consumer;
 
 use crate::config::{Bus, StartAt};
 use crate::detect::{Engine, Plan};
+use crate::health::{Sizes, Standing};
 use crate::model::Lang;
 use crate::store::{Change, Committed, Laid, Rocks, Rows, Store, StoreError, View};
 
 use super::clients::PATIENCE;
-use super::faults;
 use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
 use super::predecessor::{Admitted, Predecessor};
@@ -22,6 +22,7 @@ use super::route::HELD;
 use super::source::Source;
 use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Known, Takeover, decide};
+use super::{faults, measure};
 
 /// How often what was applied is written down, so that a crash replays minutes and not hours.
 pub(super) const FLUSH: Duration = Duration::from_secs(60);
@@ -65,6 +66,8 @@ pub(super) struct Running {
     flushed: Instant,
     /// It waits for the generation before until then, and goes on from here.
     held: Option<(Instant, i64)>,
+    /// As they were when it was last flushed.
+    sizes: Arc<Sizes>,
 }
 
 /// A decision about all partitions of a batch.
@@ -152,8 +155,10 @@ impl Judge {
         let position = progress.inputs.get(&self.intake.name(partition));
         let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
         let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
-        let running =
-            |unsaid| Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now(), held: None }));
+        let sizes = measure::sizes(&store);
+        let running = |unsaid| {
+            Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now(), held: None, sizes }))
+        };
         Ok(match decide(Known { committed, position, low, high }, self.accept) {
             Takeover::Resume(next) => {
                 tracing::info!(partition, next, "going on");
@@ -299,6 +304,16 @@ impl Stage for Judge {
         ready
     }
 
+    fn standing(&self) -> Vec<(i32, Standing)> {
+        let standing = |task: &Task| match task {
+            Task::Claiming { .. } => Standing::TakingOver,
+            Task::Restoring { restoring, .. } => Standing::Restoring(restoring.so_far()),
+            Task::Running(running) => Standing::Running(Arc::clone(&running.sizes)),
+            Task::Stopped => Standing::Stopped,
+        };
+        self.tasks.iter().map(|(&partition, task)| (partition, standing(task))).collect()
+    }
+
     fn is_taking_over(&self) -> bool {
         self.tasks.values().any(|task| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
@@ -387,6 +402,7 @@ impl Stage for Judge {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
             running.unsaid = None;
+            measure::plan(&part.plan);
             if faults::mutant("state-before-commit") {
                 continue;
             }
@@ -436,6 +452,7 @@ impl Stage for Judge {
                 if let Err(error) = running.store.flush() {
                     failed.push((partition, error));
                 }
+                running.sizes = measure::sizes(&running.store);
             }
         }
         let mut halted = Vec::new();

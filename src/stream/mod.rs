@@ -12,6 +12,7 @@ mod faults;
 pub mod follow;
 mod intake;
 mod judge;
+mod measure;
 mod outgoing;
 mod predecessor;
 pub mod probe;
@@ -39,6 +40,7 @@ use rdkafka::error::KafkaError;
 
 use crate::config::{Config, Mode};
 use crate::detect::Engine;
+use crate::health::Board;
 use crate::store::{Ahead, Budget, RocksOptions};
 
 use clients::{Quiet, Worker};
@@ -51,7 +53,7 @@ use restore::Restorer;
 use route::Route;
 use worker::Reins;
 
-pub use clients::Role;
+pub use clients::{PropertyError, Role, check_properties};
 pub use takeover::Accept;
 pub use topics::{TopicError, TopicProblem};
 
@@ -143,7 +145,7 @@ impl Progress {
     }
 }
 
-/// Runs the stage until `stop` is set.
+/// Runs the stage until `stop` is set, and tells the board how it is going.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -152,6 +154,7 @@ pub fn run(
     role: Option<Role>,
     accept: Accept,
     stop: &Arc<AtomicBool>,
+    board: &Arc<Board>,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let roles: &[Role] = match (bus.mode, role) {
@@ -163,8 +166,10 @@ pub fn run(
     };
     let counts = topics::await_checked(bus, stop)?;
     let Some(counts) = counts else { return Ok(()) };
+    measure::begin(roles);
+    board.started();
     let progress = Arc::new(Progress::default());
-    let reins = Reins { stop: Arc::clone(stop), progress: Arc::clone(&progress) };
+    let reins = Reins { stop: Arc::clone(stop), progress: Arc::clone(&progress), board: Arc::clone(board) };
     let budget = Budget::default();
     let outcome = std::thread::scope(|scope| {
         let mut workers = Vec::new();

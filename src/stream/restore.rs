@@ -9,6 +9,8 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
+use crate::health::Restore;
+use crate::metrics;
 use crate::model::EventTime;
 use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreError, View};
 
@@ -64,6 +66,8 @@ pub(super) enum Cause {
 }
 
 impl Cause {
+    pub(super) const ALL: [Cause; 3] = [Cause::Damaged, Cause::OutsideTheLog, Cause::TooOld];
+
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Cause::Damaged => "damaged",
@@ -136,6 +140,7 @@ impl Restorer {
         log.assign(&list)?;
         let now = Instant::now();
         if next < target {
+            metrics::restores(1);
             tracing::info!(partition, from = next, to = target, "restoring");
         }
         Ok(Restoring {
@@ -200,6 +205,7 @@ impl Restorer {
         std::fs::rename(directory, &aside)
             .map_err(|error| RestoreError::Aside { path: directory.to_owned(), error })?;
         wiped.push(cause);
+        metrics::set_aside(cause.as_str(), 1);
         tracing::error!(partition, cause = cause.as_str(), aside = %aside.display(), "state set aside; it is made from zero");
         Ok(())
     }
@@ -251,6 +257,7 @@ impl Restoring {
             }
         }
         self.records += changes.len() as u64;
+        metrics::restored(changes.len() as u64);
         if !changes.is_empty() || self.next > self.first {
             let end = u64::try_from(self.next).unwrap_or(0);
             self.store.apply(&changes, &Committed::attest(BTreeMap::from([(self.partition, end)])))?;
@@ -268,6 +275,18 @@ impl Restoring {
         Ok(Step::Restored(Box::new(self.store)))
     }
 
+    /// How far it has come.
+    pub(super) fn so_far(&self) -> Restore {
+        let offsets = |to: i64| u64::try_from(to - self.first).unwrap_or(0);
+        Restore {
+            records: self.records,
+            bytes: self.bytes,
+            done: offsets(self.next),
+            of: offsets(self.target),
+            seconds: self.began.elapsed().as_secs_f64(),
+        }
+    }
+
     fn position(&self) -> Result<i64, KafkaError> {
         let positions = self.log.position()?;
         let offset = positions.elements().first().map(|element| element.offset());
@@ -279,16 +298,14 @@ impl Restoring {
             return;
         }
         self.said = Instant::now();
-        let (done, all) = ((self.next - self.first) as f64, (self.target - self.first) as f64);
-        let share = done / all.max(1.0);
-        let left = self.began.elapsed().as_secs_f64() * (1.0 - share) / share.max(0.001);
+        let so_far = self.so_far();
         let (partition, records, bytes) = (self.partition, self.records, self.bytes);
         tracing::info!(
             partition,
             records,
             bytes,
-            percent = (share * 100.0).round(),
-            seconds_left = left.round(),
+            percent = (so_far.share() * 100.0).round(),
+            seconds_left = so_far.seconds_left(),
             "restoring"
         );
     }

@@ -1,6 +1,7 @@
 //! The stateless stage: raw article → fingerprint → the partition where its language lives.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -8,6 +9,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use crate::config::Bus;
 use crate::detect::Incoming;
 use crate::event::DeadLetter;
+use crate::health::Standing;
+use crate::metrics;
 use crate::model::{ArticleId, EventTime};
 use crate::store::Committed;
 
@@ -256,6 +259,15 @@ impl Stage for Route {
         ready
     }
 
+    fn standing(&self) -> Vec<(i32, Standing)> {
+        let standing = |task: &Task| match task {
+            Task::Claiming { .. } => Standing::TakingOver,
+            Task::Running | Task::Held { .. } => Standing::Running(Arc::default()),
+            Task::Stopped => Standing::Stopped,
+        };
+        self.tasks.iter().map(|(&partition, task)| (partition, standing(task))).collect()
+    }
+
     fn is_taking_over(&self) -> bool {
         self.tasks.values().any(|task| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
@@ -316,6 +328,11 @@ impl Stage for Route {
     }
 
     fn apply(&mut self, routed: Routed, _: &Committed) -> Vec<i32> {
+        for send in &routed.records {
+            if let Send::Dead { letter, .. } = send {
+                metrics::dead_letters(letter.reason.as_str(), 1);
+            }
+        }
         for &(partition, next) in &routed.held {
             self.tasks.insert(partition, Task::Held { not_before: Instant::now() + HELD, next });
         }

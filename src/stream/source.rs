@@ -12,7 +12,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMe
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers as _, Message};
 use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, ClientContext, Offset, Statistics, TopicPartitionList, statistics};
 
 use crate::config::{BatchLimits, StartAt};
 use crate::model::EventTime;
@@ -204,6 +204,18 @@ impl Source {
         })
     }
 
+    /// By partition, records that wait to be read, as far as it is known.
+    pub(super) fn lags(&self) -> BTreeMap<i32, i64> {
+        let known = self.consumer.context().known();
+        let ours = known.lags.iter().filter(|(partition, _)| self.flowing.contains_key(partition));
+        ours.map(|(&partition, &lag)| (partition, lag)).collect()
+    }
+
+    /// Whether no broker answers.
+    pub(super) fn is_away(&self) -> bool {
+        self.consumer.context().known().away
+    }
+
     /// Leaves the group.
     pub(super) fn leave(&mut self, deadline: Instant) {
         self.consumer.unsubscribe();
@@ -296,11 +308,23 @@ fn topic_of(list: &TopicPartitionList, partition: i32) -> String {
 pub(super) struct Watcher {
     happened: Mutex<Vec<Happened>>,
     said: Mutex<BTreeMap<String, Instant>>,
+    known: Mutex<Known>,
+}
+
+/// What the library's statistics say.
+#[derive(Default)]
+struct Known {
+    lags: BTreeMap<i32, i64>,
+    away: bool,
 }
 
 impl Watcher {
     fn happened(&self) -> std::sync::MutexGuard<'_, Vec<Happened>> {
         self.happened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A broker that is away is worth a line in five minutes, not one a second.
@@ -321,6 +345,17 @@ impl ClientContext for Watcher {
 
     fn error(&self, error: KafkaError, _reason: &str) {
         self.say_once(&error);
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        let mut known = self.known();
+        known.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
+        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
+        // Readers of committed records get as far as the last stable offset. Below nought nothing is known.
+        let lag = |of: &statistics::Partition| {
+            (of.ls_offset >= 0 && of.app_offset >= 0).then(|| of.ls_offset - of.app_offset)
+        };
+        known.lags = partitions.filter_map(|of| Some((of.partition, lag(of)?.max(0)))).collect();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::health::Standing;
 use crate::store::Committed;
 
 use super::record::{Outgoing, Record};
@@ -20,6 +21,9 @@ pub(super) trait Stage {
 
     /// Works for a moment on partitions that are being taken over. Those that are ready are started at an offset.
     fn advance(&mut self, source: &Source) -> Vec<(i32, i64)>;
+
+    /// How its partitions stand.
+    fn standing(&self) -> Vec<(i32, Standing)>;
 
     /// Whether a partition is being taken over.
     fn is_taking_over(&self) -> bool;

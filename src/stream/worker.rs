@@ -9,8 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::config::Bus;
+use crate::health::{Board, Joining};
+use crate::metrics;
 
-use super::clients::{self, Worker};
+use super::clients::{self, Role, Worker};
+use super::measure::{self, Lap};
 use super::record::Record;
 use super::source::{Collected, Happened, Source, SourceError};
 use super::stage::Stage;
@@ -25,6 +28,7 @@ const RETRIES: u32 = 20;
 pub(super) struct Reins {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) progress: Arc<Progress>,
+    pub(super) board: Arc<Board>,
 }
 
 impl Reins {
@@ -67,6 +71,7 @@ pub(super) fn run<S: Stage>(
     let mut said_away = false;
     while !reins.stopped() {
         let began = Instant::now();
+        reins.board.begins(&worker.id(bus), worker.role.as_str(), Joining::Connecting);
         let ended = match make() {
             Ok(stage) => Turns::begin(bus, worker, input, stage, reins),
             Err(error) => Err(Ended::Fatal(error)),
@@ -92,6 +97,7 @@ pub(super) fn run<S: Stage>(
             Ended::Fatal(error) => return Err(error),
             Ended::Lost(why) => {
                 reins.progress.lost();
+                metrics::restarted(worker.role.as_str(), 1);
                 losses = if began.elapsed() > Duration::from_secs(60) { 1 } else { losses + 1 };
                 tracing::warn!(worker = worker.id(bus), losses, "beginning anew: {why}");
                 if losses > RETRIES {
@@ -106,6 +112,7 @@ pub(super) fn run<S: Stage>(
 
 struct Turns<'a, S> {
     bus: &'a Bus,
+    role: Role,
     name: String,
     source: Source,
     producer: TxnProducer,
@@ -135,7 +142,9 @@ impl<'a, S: Stage> Turns<'a, S> {
         };
         let source = Source::join(&clients::consumer(bus, worker), input, bus.batch);
         let source = source.map_err(|error| Ended::Fatal(RunError::Client(error)))?;
-        Ok(Turns { bus, name: worker.id(bus), source, producer, stage, reins, failures: 0 })
+        let (role, name) = (worker.role, worker.id(bus));
+        reins.board.begins(&name, role.as_str(), Joining::Waiting);
+        Ok(Turns { bus, role, name, source, producer, stage, reins, failures: 0 })
     }
 
     fn go(&mut self) -> Ended {
@@ -161,6 +170,7 @@ impl<'a, S: Stage> Turns<'a, S> {
                         tracing::info!(topic = self.source.topic(), ?partitions, "assigned");
                     }
                     partitions.into_iter().for_each(|partition| self.stage.assigned(partition));
+                    self.reins.board.given(&self.name);
                 }
                 Happened::Revoked(partitions) => {
                     if !partitions.is_empty() {
@@ -182,6 +192,8 @@ impl<'a, S: Stage> Turns<'a, S> {
                 self.stage.assigned(partition);
             }
         }
+        let (lags, away) = (self.source.lags(), self.source.is_away());
+        self.reins.board.reports(&self.name, self.stage.standing(), lags, away);
         let batch = self.source.take();
         let batch = match batch {
             Some(batch) => Some(batch),
@@ -199,6 +211,7 @@ impl<'a, S: Stage> Turns<'a, S> {
     }
 
     fn turn(&mut self, batch: Collected) -> Result<(), Ended> {
+        let mut lap = Lap::start(self.role);
         let Collected { records, membership } = batch;
         let first = |records: &Vec<Record>| records.first().map(|record| record.offset);
         let mut rewind: BTreeMap<i32, i64> = records
@@ -207,6 +220,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             .collect();
         let count: usize = records.values().map(Vec::len).sum();
         let planning = self.stage.plan(records);
+        lap.done("plan");
         for partition in &planning.halted {
             rewind.remove(partition);
         }
@@ -226,6 +240,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             for record in &outgoing {
                 txn.send(record)?;
             }
+            lap.done("send");
             txn.commit(&Offsets { topic: self.source.topic(), next: &planning.next, membership: &membership })
         })();
         self.reins.progress.closed(&self.name);
@@ -233,11 +248,17 @@ impl<'a, S: Stage> Turns<'a, S> {
             Ok(proof) => {
                 self.failures = 0;
                 self.reins.progress.committed(count);
+                lap.done("commit");
+                lap.committed(count);
                 let halted = self.stage.apply(planning.planned, &proof);
+                lap.done("apply");
                 self.halt(halted);
                 Ok(())
             }
-            Err(error) => self.recover(error, &rewind),
+            Err(error) => {
+                measure::failed(self.role, &error);
+                self.recover(error, &rewind)
+            }
         }
     }
 

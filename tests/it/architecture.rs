@@ -18,7 +18,8 @@ const MODULES: &[(&str, Imports)] = &[
     ("store", Only(&["model", "text", "fingerprint", "lsh"])),
     ("detect", Only(&["model", "event", "text", "fingerprint", "lsh", "store"])),
     ("compat", Only(&["text", "lsh"])),
-    ("metrics", Only(&[])),
+    ("health", Only(&[])),
+    ("metrics", Only(&["health"])),
     // Ready values are the engine's own types.
     ("config", Only(&["model", "event", "text", "fingerprint", "lsh", "store", "detect"])),
     ("stream", Only(AROUND_DETECT)),
@@ -32,7 +33,7 @@ const MODULES: &[(&str, Imports)] = &[
 
 /// `stream`, `local`, `http` and `eval` are siblings and do not import each other.
 const AROUND_DETECT: &[&str] =
-    &["model", "event", "text", "fingerprint", "lsh", "store", "detect", "config", "metrics"];
+    &["model", "event", "text", "fingerprint", "lsh", "store", "detect", "config", "health", "metrics"];
 
 /// An outsider, and how the paths begin where it is at home.
 const HOMES: &[(&str, &[&str])] = &[
@@ -40,6 +41,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rocksdb", &["src/store/rocks"]),
     ("serde_json", &["src/event", "src/cli", "src/local", "src/http", "src/eval"]),
     ("apache_avro", &["src/event"]),
+    ("metrics_exporter_prometheus", &["src/metrics"]),
+    ("axum", &["src/http"]),
+    ("hyper", &["src/http"]),
+    ("tokio", &["src/http"]),
+    ("rustix", &["src/metrics"]),
     ("html5gum", &["src/text/markup"]),
     ("pulldown_cmark", &["src/text/markup"]),
     // The store's own tests ask where temporary directories go.

@@ -13,6 +13,8 @@ mod compat;
 mod dead_letters;
 // The demo articles get the verdicts that the demo promises.
 mod demo;
+// Documents that are made from the code are those that it makes.
+mod documents;
 // An engine with its state, for the tests of verdicts.
 mod desk;
 // `samestory file`: formats, broken input, options, the page, whatever the number of threads.
@@ -53,6 +55,8 @@ mod quality;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;
+// `samestory config …`, and that secrets stay where they are.
+mod settings;
 // `samestory state …`: on states sound, damaged, in use, unfinished, foreign, or none.
 #[cfg(feature = "rocksdb")]
 mod state_commands;
@@ -65,3 +69,6 @@ mod texts;
 mod trouble;
 // Every rule of a verdict by itself.
 mod verdicts;
+// From the program to a person: Prometheus, an alert, Alertmanager, Slack.
+#[cfg(feature = "kafka")]
+mod watching;

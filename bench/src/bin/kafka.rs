@@ -165,7 +165,9 @@ impl Bench {
         let file = self.directory.join(format!("{mode}.toml"));
         let state = self.directory.join(format!("{mode}-state"));
         let text = format!(
-            r#"[stage]
+            r#"[http]
+listen = "127.0.0.1:0"
+[stage]
 mode = "{mode}"
 app = "{mode}"
 state = "{state}"

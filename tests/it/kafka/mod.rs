@@ -25,6 +25,8 @@ mod generations;
 mod groups;
 // Bad input, deletes, and forms of output.
 mod inputs;
+// Asking the stage how it is.
+mod ops;
 // TLS, a password, and the least rights.
 mod security;
 // A full disk.

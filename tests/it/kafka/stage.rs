@@ -55,7 +55,7 @@ impl<'b> Bench<'b> {
         // Where the broker assigns partitions, it says how long a member may be silent.
         let session = if stage.contains("\"consumer\"") { "" } else { "\"session.timeout.ms\" = 6000\n" };
         self.settings = format!(
-            "[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
+            "[http]\nlisten = \"127.0.0.1:0\"\n[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
              \"{}\"\n{session}",
             match rest.split_once("[topics]\n") {
                 Some((before, after)) => format!("{before}[topics]\n{topics}{after}"),
@@ -188,6 +188,14 @@ impl Running {
             assert!(Instant::now() < deadline, "it does not say {text:?}: {said}");
             thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Where it answers how it is.
+    pub(crate) fn address(&mut self) -> String {
+        let said = self.wait_until_it_says("serving /healthz");
+        let line = said.lines().find(|line| line.contains("serving /healthz")).unwrap();
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["address"].as_str().unwrap().to_owned()
     }
 
     /// Waits until it ends by itself.

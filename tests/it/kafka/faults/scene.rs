@@ -372,6 +372,8 @@ fn config_text(
         (dir.join(format!("state-{at}")), settings.transaction_timeout, settings.max_poll);
     format!(
         r#"
+[http]
+listen = "127.0.0.1:0"
 [match]
 retention = "10m"
 [stage]

@@ -1,0 +1,169 @@
+//! What can be set, read off the sample settings: so the sample, the document and the program cannot disagree.
+//!
+//! `samestory.toml` is part of the program. A comment belongs to the keys that follow it without a blank line; a line
+//! that begins with `#= ` is a setting without a default, with an example.
+
+use std::sync::LazyLock;
+
+use toml::Value;
+
+const SAMPLE: &str = include_str!("../../samestory.toml");
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The table it stands in.
+    pub table: &'static str,
+    /// Its name there.
+    pub key: &'static str,
+    /// Its default, or an example where it has none.
+    pub value: Value,
+    /// As written in the sample.
+    pub written: &'static str,
+    /// Whether the value is its default.
+    pub is_default: bool,
+    /// What it does; the same for several that are explained together.
+    pub help: String,
+}
+
+static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| read(SAMPLE));
+
+/// Every setting but those of single languages, which are those of `[match]`.
+pub fn settings() -> &'static [Setting] {
+    &SETTINGS
+}
+
+/// What a setting looks like, if there is one.
+pub(super) fn find(path: &[String]) -> Option<&'static Setting> {
+    let (table, key) = match path {
+        [languages, _, key] if languages == "languages" => ("match".to_owned(), key.clone()),
+        [table, key] => (table.clone(), key.clone()),
+        [outer, inner, key] => (format!("{outer}.{inner}"), key.clone()),
+        _ => return None,
+    };
+    SETTINGS.iter().find(|setting| setting.table == table && setting.key == key)
+}
+
+fn read(sample: &'static str) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let (mut table, mut help, mut fresh) = ("", String::new(), true);
+    for line in sample.lines() {
+        let (line, is_default) = match line.strip_prefix("#= ") {
+            Some(example) => (example, false),
+            None => (line, true),
+        };
+        if let Some(comment) = line.strip_prefix('#') {
+            if !fresh {
+                help.clear();
+            }
+            fresh = true;
+            help.push(' ');
+            help.push_str(comment.trim());
+        } else if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_end_matches(']');
+            help.clear();
+        } else if let Some((key, written)) = line.split_once(" = ") {
+            fresh = false;
+            let value = toml::from_str::<toml::Table>(&format!("v = {written}")).ok();
+            let value = value.and_then(|mut table| table.remove("v"));
+            if let Some(value) = value.filter(|_| !table.starts_with("languages")) {
+                let (key, help) = (key.trim_matches('"'), help.trim().to_owned());
+                settings.push(Setting { table, key, value, written, is_default, help });
+            }
+        } else {
+            help.clear();
+        }
+    }
+    settings
+}
+
+/// `docs/configuration.md`.
+pub fn markdown() -> String {
+    let mut text = String::from(INTRODUCTION);
+    let (mut table, mut help) = ("", "");
+    for setting in settings() {
+        if setting.table != table {
+            (table, help) = (setting.table, "");
+            text += &format!("\n## `[{table}]`\n\n| key | default | what it does |\n|---|---|---|\n");
+        }
+        let said = if setting.help == help && !help.is_empty() { "〃" } else { setting.help.as_str() };
+        help = &setting.help;
+        let value = match setting.is_default {
+            true => format!("`{}`", setting.written),
+            false => format!("none; for example `{}`", setting.written),
+        };
+        text += &format!("| `{}` | {value} | {} |\n", setting.key, said.replace('|', "\\|"));
+    }
+    text += LANGUAGES;
+    text
+}
+
+const INTRODUCTION: &str = "\
+# Settings
+
+Made from `samestory.toml`, which is part of the program; `samestory config reference` prints this page, and a test keeps
+it current.
+
+What is written later wins:
+
+1. the defaults below;
+2. a TOML file: `--config FILE`, or the environment variable `SAMESTORY_CONFIG`;
+3. environment variables: `SAMESTORY__MATCH__THRESHOLD=0.6` is `[match] threshold`, `SAMESTORY__KAFKA__BOOTSTRAP_SERVERS`
+   is `[kafka] \"bootstrap.servers\"` (dots become underscores), `SAMESTORY__LANGUAGES__HI__RETENTION=30d` is
+   `[languages.hi] retention`;
+4. `--set match.threshold=0.6` on the command line, as often as you like. Secrets are refused there: everybody on the
+   machine can read a command line.
+
+A key that does not exist is refused, with the nearest that does. `samestory config check` says whether all is right,
+`samestory config print --redacted` what holds in the end. Values of `[kafka]` that may be secret are never shown;
+`{ env = \"VARIABLE\" }` and `{ file = \"path\" }` keep them out of the file.
+
+Variables that are no settings: `SAMESTORY_CONFIG` (the file), `SAMESTORY_INSTANCE` (the default of `stage.instance`),
+`SAMESTORY_LOG` (error, warn, info, debug or trace).
+";
+
+const LANGUAGES: &str = "
+## `[languages.<code>]`
+
+What differs for a language of `samestory languages`: every key of `[match]` may stand here.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What serde says of a key that no table has: all those that it has.
+    fn known(table: &str) -> Vec<String> {
+        let text = format!("[{table}]\nno_such_key = 1");
+        let error = toml::from_str::<super::super::Settings>(&text).unwrap_err();
+        let names = error.message().split('`').skip(1).step_by(2).skip(1);
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_setting_is_in_the_sample_with_a_word_of_explanation() {
+        for table in [
+            "input", "text", "match", "lsh", "clusters", "review", "output", "stage", "topics", "batch",
+            "http",
+        ] {
+            let known = known(table);
+            assert!(!known.is_empty(), "{table}");
+            for key in known.iter().filter(|key| *key != "fields") {
+                let setting = find(&[table.to_owned(), key.clone()]);
+                let setting = setting.unwrap_or_else(|| panic!("[{table}] {key} is not in samestory.toml"));
+                assert!(setting.help.len() > 10, "[{table}] {key} has no comment: {:?}", setting.help);
+            }
+        }
+    }
+
+    #[test]
+    fn a_comment_belongs_to_the_keys_behind_it() {
+        let settings =
+            read("[a]\n# One,\n# two.\nx = 1\ny = \"s\"\n# Three.\n#= z = [1]\n\n# Lost.\n\nlast = true\n");
+        let told: Vec<_> = settings.iter().map(|s| (s.key, s.is_default, s.help.as_str())).collect();
+        assert_eq!(
+            told,
+            [("x", true, "One, two."), ("y", true, "One, two."), ("z", false, "Three."), ("last", true, "")]
+        );
+    }
+}

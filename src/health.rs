@@ -1,0 +1,321 @@
+//! How the stage is doing, for those who ask from outside: what it waits for, how far it has come, how far it lags.
+//!
+//! Workers report after every turn; whoever serves HTTP reads. Nothing here decides anything.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// A worker that has not reported for so long is waiting for something that does not come.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// Bytes on disk by language (or `shared`) and kind of row.
+pub type Sizes = Vec<(&'static str, &'static str, u64)>;
+
+/// Where a partition stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It is ours, and its offset is asked for.
+    TakingOver,
+    /// Its state is brought to the end of its log.
+    Restoring(Restore),
+    /// It is worked on.
+    Running(Arc<Sizes>),
+    /// Somebody has to decide; the log says what.
+    Stopped,
+}
+
+/// How far a restore has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Restore {
+    /// Records read from the changelog.
+    pub records: u64,
+    /// Bytes read from the changelog.
+    pub bytes: u64,
+    /// Offsets passed.
+    pub done: u64,
+    /// Offsets there were to pass.
+    pub of: u64,
+    /// How long it has taken so far.
+    pub seconds: f64,
+}
+
+impl Restore {
+    /// The share that is done.
+    pub fn share(&self) -> f64 {
+        if self.of == 0 { 1.0 } else { self.done.min(self.of) as f64 / self.of as f64 }
+    }
+
+    /// About how long it will take yet; nothing as long as nothing is done.
+    pub fn seconds_left(&self) -> Option<f64> {
+        let share = self.share();
+        (share > 0.0).then(|| (self.seconds * (1.0 - share) / share).round())
+    }
+}
+
+/// What a worker does before it has partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joining {
+    /// It looks for the broker.
+    Connecting,
+    /// It waits for the group to give it partitions.
+    Waiting,
+    /// It was given what there was for it, were it nothing.
+    Given,
+}
+
+/// Why the stage is not ready. As answered by `/readyz`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum Reason {
+    /// The topics have not been checked yet: the broker has not answered.
+    Starting,
+    /// It was told to stop.
+    Stopping,
+    /// No broker answers this worker.
+    BrokerAway {
+        /// Who.
+        worker: String,
+    },
+    /// The group has not given this worker partitions yet.
+    WaitingForPartitions {
+        /// Who.
+        worker: String,
+    },
+    /// A partition's offset is asked for.
+    TakingOver {
+        /// Who.
+        worker: String,
+        /// Of what.
+        partition: i32,
+    },
+    /// A partition's state is being restored.
+    Restoring {
+        /// Who.
+        worker: String,
+        /// Of what.
+        partition: i32,
+        /// Records read from the changelog.
+        records: u64,
+        /// Bytes read from the changelog.
+        bytes: u64,
+        /// How much is done.
+        percent: f64,
+        /// About how long it will take yet.
+        seconds_left: Option<f64>,
+    },
+    /// A partition stands still until somebody decides; the log says what.
+    Stopped {
+        /// Who.
+        worker: String,
+        /// Of what.
+        partition: i32,
+    },
+    /// A worker has not come round for a while: it waits for the broker, or makes bands anew.
+    Silent {
+        /// Who.
+        worker: String,
+        /// For how long.
+        seconds: u64,
+    },
+}
+
+/// What is known, and shared.
+#[derive(Debug)]
+pub struct Board {
+    stop: Arc<AtomicBool>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    started: bool,
+    workers: BTreeMap<String, Member>,
+}
+
+/// One worker.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// What it does.
+    pub role: &'static str,
+    /// Where its partitions stand.
+    pub partitions: BTreeMap<i32, Standing>,
+    /// By partition, records that wait to be read; only where it is known.
+    pub lags: BTreeMap<i32, i64>,
+    joining: Joining,
+    away: bool,
+    heard: Instant,
+}
+
+impl Board {
+    /// Nothing is known yet. `stop` says that the process is to end.
+    pub fn new(stop: Arc<AtomicBool>) -> Board {
+        Board { stop, inner: Mutex::default() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The topics are as they must be.
+    pub fn started(&self) {
+        self.inner().started = true;
+    }
+
+    /// A worker begins, perhaps anew: it has no partitions.
+    pub fn begins(&self, worker: &str, role: &'static str, joining: Joining) {
+        let member = Member {
+            role,
+            partitions: BTreeMap::new(),
+            lags: BTreeMap::new(),
+            joining,
+            away: false,
+            heard: Instant::now(),
+        };
+        self.inner().workers.insert(worker.to_owned(), member);
+    }
+
+    /// The group has given a worker what there is for it.
+    pub fn given(&self, worker: &str) {
+        if let Some(member) = self.inner().workers.get_mut(worker) {
+            member.joining = Joining::Given;
+        }
+    }
+
+    /// A worker has come round: this is how its partitions stand.
+    pub fn reports(
+        &self,
+        worker: &str,
+        partitions: impl IntoIterator<Item = (i32, Standing)>,
+        lags: BTreeMap<i32, i64>,
+        away: bool,
+    ) {
+        if let Some(member) = self.inner().workers.get_mut(worker) {
+            member.partitions = partitions.into_iter().collect();
+            member.lags = lags;
+            member.away = away;
+            member.heard = Instant::now();
+        }
+    }
+
+    /// The workers as they are now.
+    pub fn workers(&self) -> Vec<Member> {
+        self.inner().workers.values().cloned().collect()
+    }
+
+    /// Why it is not ready; nothing where it is.
+    pub fn reasons(&self) -> Vec<Reason> {
+        let inner = self.inner();
+        let mut reasons = Vec::new();
+        if self.stop.load(Ordering::Relaxed) {
+            reasons.push(Reason::Stopping);
+        }
+        if !inner.started {
+            reasons.push(Reason::Starting);
+        }
+        for (name, member) in &inner.workers {
+            member.complain(name, &mut reasons);
+        }
+        reasons
+    }
+}
+
+impl Member {
+    fn complain(&self, name: &str, reasons: &mut Vec<Reason>) {
+        let worker = || name.to_owned();
+        if self.away || self.joining == Joining::Connecting {
+            reasons.push(Reason::BrokerAway { worker: worker() });
+        } else if self.heard.elapsed() > SILENCE {
+            reasons.push(Reason::Silent { worker: worker(), seconds: self.heard.elapsed().as_secs() });
+        }
+        if self.joining == Joining::Waiting {
+            reasons.push(Reason::WaitingForPartitions { worker: worker() });
+        }
+        for (&partition, standing) in &self.partitions {
+            let worker = worker();
+            match standing {
+                Standing::Running(_) => {}
+                Standing::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
+                Standing::Stopped => reasons.push(Reason::Stopped { worker, partition }),
+                Standing::Restoring(restore) => reasons.push(Reason::Restoring {
+                    worker,
+                    partition,
+                    records: restore.records,
+                    bytes: restore.bytes,
+                    percent: (restore.share() * 1000.0).round() / 10.0,
+                    seconds_left: restore.seconds_left(),
+                }),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> Board {
+        let board = Board::new(Arc::default());
+        board.started();
+        board.begins("w", "match", Joining::Waiting);
+        board
+    }
+
+    #[test]
+    fn it_is_ready_when_every_worker_has_what_there_is_for_it() {
+        let board = board();
+        assert_eq!(board.reasons(), [Reason::WaitingForPartitions { worker: "w".into() }]);
+        // A spare member of the group has no partitions and nothing to wait for.
+        board.given("w");
+        assert_eq!(board.reasons(), []);
+        board.reports("w", [(3, Standing::Running(Arc::default()))], BTreeMap::new(), false);
+        assert_eq!(board.reasons(), []);
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_said_with_its_numbers() {
+        let board = board();
+        board.given("w");
+        let restore = Restore { records: 250, bytes: 9000, done: 300, of: 1200, seconds: 2.0 };
+        let standings =
+            [(0, Standing::Restoring(restore)), (1, Standing::Stopped), (2, Standing::TakingOver)];
+        board.reports("w", standings, BTreeMap::new(), true);
+        let worker = || "w".to_owned();
+        assert_eq!(
+            board.reasons(),
+            [
+                Reason::BrokerAway { worker: worker() },
+                Reason::Restoring {
+                    worker: worker(),
+                    partition: 0,
+                    records: 250,
+                    bytes: 9000,
+                    percent: 25.0,
+                    seconds_left: Some(6.0),
+                },
+                Reason::Stopped { worker: worker(), partition: 1 },
+                Reason::TakingOver { worker: worker(), partition: 2 },
+            ]
+        );
+    }
+
+    #[test]
+    fn before_the_topics_are_checked_and_after_a_stop_it_is_not_ready() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let board = Board::new(Arc::clone(&stop));
+        assert_eq!(board.reasons(), [Reason::Starting]);
+        board.started();
+        assert_eq!(board.reasons(), []);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(board.reasons(), [Reason::Stopping]);
+    }
+
+    #[test]
+    fn a_restore_that_has_nothing_to_do_is_done() {
+        assert_eq!(Restore::default().share(), 1.0);
+        assert_eq!(Restore { of: 10, ..Restore::default() }.seconds_left(), None);
+    }
+}

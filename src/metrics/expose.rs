@@ -1,0 +1,229 @@
+//! A scrape: counts as the recorder has them, then what is so at this moment.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::health::{Board, Member, Standing};
+
+use super::table::{self, Metric};
+
+/// Answers `/metrics`.
+#[derive(Clone)]
+pub struct Scrape {
+    counts: PrometheusHandle,
+    board: Arc<Board>,
+    /// Where state is kept: its file system is watched.
+    state: Option<PathBuf>,
+    /// Seconds since 1970.
+    began: f64,
+}
+
+impl Scrape {
+    /// `state` is where state is kept, if any is.
+    pub fn new(counts: PrometheusHandle, board: Arc<Board>, state: Option<PathBuf>) -> Scrape {
+        Scrape { counts, board, state, began: now() }
+    }
+
+    /// Samples wait until they are asked for; where nobody asks they must be put in their place all the same.
+    pub fn upkeep(&self) {
+        self.counts.run_upkeep();
+    }
+
+    /// In Prometheus' text format.
+    pub fn text(&self) -> String {
+        let mut page = Page(self.counts.render());
+        let workers = self.board.workers();
+        let ready = self.board.reasons().is_empty();
+        page.write(&table::READY, [(String::new(), f64::from(u8::from(ready)))]);
+        page.write(&table::LAG, lags(&workers));
+        page.write(&table::PARTITIONS, partitions(&workers));
+        page.write(&table::RESTORE_SHARE, restores(&workers));
+        page.write(&table::STATE_BYTES, sizes(&workers));
+        if let Some((free, size)) = self.state.as_deref().and_then(space) {
+            page.write(&table::DISK_FREE, [(String::new(), free)]);
+            page.write(&table::DISK_SIZE, [(String::new(), size)]);
+        }
+        page.write(&table::BUILD, [(format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1.0)]);
+        page.write(&table::BEGAN, [(String::new(), self.began)]);
+        process(&mut page);
+        page.0
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    /// Nothing is written of a metric without samples.
+    fn write(&mut self, metric: &Metric, samples: impl IntoIterator<Item = (String, f64)>) {
+        let mut samples = samples.into_iter().peekable();
+        if samples.peek().is_none() {
+            return;
+        }
+        // Writing to a string cannot fail.
+        let (name, kind) = (metric.name, metric.kind.as_str());
+        let _written = write!(self.0, "# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
+        for (labels, value) in samples {
+            let _written = match labels.is_empty() {
+                true => writeln!(self.0, "{name} {value}"),
+                false => writeln!(self.0, "{name}{{{labels}}} {value}"),
+            };
+        }
+        self.0.push('\n');
+    }
+}
+
+/// Two workers of a role never hold the same partition at the same time; at a handover the larger number stands.
+fn lags(workers: &[Member]) -> BTreeMap<String, f64> {
+    let mut lags = BTreeMap::new();
+    for member in workers {
+        for (partition, &lag) in &member.lags {
+            let labels = format!("role=\"{}\",partition=\"{partition}\"", member.role);
+            let known = lags.entry(labels).or_insert(0.0_f64);
+            *known = known.max(lag as f64);
+        }
+    }
+    lags
+}
+
+fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
+    let mut counts = BTreeMap::new();
+    for member in workers {
+        // All four, so that none vanishes when it is nought.
+        for state in ["taking-over", "restoring", "running", "stopped"] {
+            counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0);
+        }
+        for standing in member.partitions.values() {
+            let state = match standing {
+                Standing::TakingOver => "taking-over",
+                Standing::Restoring(_) => "restoring",
+                Standing::Running(_) => "running",
+                Standing::Stopped => "stopped",
+            };
+            *counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0) += 1.0;
+        }
+    }
+    counts
+}
+
+fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
+    let standings = workers.iter().flat_map(|member| &member.partitions);
+    let restoring = standings.filter_map(|(partition, standing)| match standing {
+        Standing::Restoring(restore) => Some((format!("partition=\"{partition}\""), restore.share())),
+        _ => None,
+    });
+    restoring.collect()
+}
+
+fn sizes(workers: &[Member]) -> BTreeMap<String, f64> {
+    let mut sizes = BTreeMap::new();
+    for standing in workers.iter().flat_map(|member| member.partitions.values()) {
+        if let Standing::Running(of) = standing {
+            for (language, family, bytes) in of.iter() {
+                let labels = format!("language=\"{language}\",family=\"{family}\"");
+                *sizes.entry(labels).or_insert(0.0) += *bytes as f64;
+            }
+        }
+    }
+    sizes
+}
+
+/// Bytes that are left and bytes there are, on the file system of a directory that may not exist yet.
+fn space(directory: &std::path::Path) -> Option<(f64, f64)> {
+    let there = directory.ancestors().find(|path| path.exists()).unwrap_or_else(|| ".".as_ref());
+    let found = rustix::fs::statvfs(there).ok()?;
+    let bytes = |blocks: u64| blocks as f64 * found.f_frsize as f64;
+    Some((bytes(found.f_bavail), bytes(found.f_blocks)))
+}
+
+/// What the system says of this process; nothing where it has no `/proc`.
+fn process(page: &mut Page) {
+    let one = |value: f64| [(String::new(), value)];
+    if let Some((user, system)) = fs::read_to_string("/proc/self/stat").ok().and_then(|stat| ticks(&stat)) {
+        let seconds = (user + system) as f64 / rustix::param::clock_ticks_per_second() as f64;
+        page.write(&table::CPU, one(seconds));
+    }
+    if let Ok(status) = fs::read_to_string("/proc/self/status") {
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        page.write(&table::MEMORY, number("VmRSS:").map(|kilobytes| (String::new(), kilobytes * 1024.0)));
+        page.write(&table::THREADS, number("Threads:").map(|threads| (String::new(), threads)));
+    }
+    if let Ok(files) = fs::read_dir("/proc/self/fd") {
+        page.write(&table::FILES, one(files.count() as f64));
+    }
+    if let Ok(limits) = fs::read_to_string("/proc/self/limits") {
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        let most = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        page.write(&table::MOST_FILES, most.map(|most| (String::new(), most)));
+    }
+}
+
+/// Processor time in the program and in the system; the name before it may hold anything, blanks and brackets too.
+fn ticks(stat: &str) -> Option<(u64, u64)> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+#[allow(clippy::disallowed_methods, reason = "when the process began has nothing to do with verdicts")]
+fn now() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::{Joining, Restore};
+
+    #[test]
+    fn a_process_may_be_called_anything() {
+        let stat = "42 (a) b) c) S 1 42 42 0 -1 4194560 100 0 0 0 17 5 0 0 20 0 3 0 100 1 1";
+        assert_eq!(ticks(stat), Some((17, 5)));
+        assert_eq!(ticks(""), None);
+    }
+
+    #[test]
+    fn what_is_no_longer_held_is_no_longer_told() {
+        let board = Arc::new(Board::new(Arc::default()));
+        board.started();
+        board.begins("w", "match", Joining::Waiting);
+        board.given("w");
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let scrape = Scrape::new(recorder.handle(), Arc::clone(&board), Some("/no/such/place".into()));
+        let sizes = Arc::new(vec![("en", "docs", 10), ("shared", "ids", 3)]);
+        let restore = Restore { done: 1, of: 4, ..Restore::default() };
+        let standings = [
+            (0, Standing::Running(Arc::clone(&sizes))),
+            (1, Standing::Running(sizes)),
+            (2, Standing::Restoring(restore)),
+        ];
+        board.reports("w", standings, BTreeMap::from([(0, 17)]), false);
+        let text = scrape.text();
+        for line in [
+            "samestory_ready 0",
+            "samestory_lag_records{role=\"match\",partition=\"0\"} 17",
+            "samestory_partitions{role=\"match\",state=\"running\"} 2",
+            "samestory_partitions{role=\"match\",state=\"stopped\"} 0",
+            "samestory_restore_progress_ratio{partition=\"2\"} 0.25",
+            "samestory_state_bytes{language=\"en\",family=\"docs\"} 20",
+            "# TYPE process_cpu_seconds_total counter",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line:?} in\n{text}");
+        }
+        assert!(text.contains("\nsamestory_disk_available_bytes "), "{text}");
+        board.reports("w", [], BTreeMap::new(), false);
+        let text = scrape.text();
+        assert!(text.contains("samestory_ready 1\n"));
+        for gone in ["lag_records", "restore_progress", "state_bytes"] {
+            assert!(!text.contains(gone), "{gone}");
+        }
+    }
+}

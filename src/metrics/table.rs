@@ -1,0 +1,288 @@
+//! Every metric once: name, kind, unit, labels, help. `docs/metrics.md` is made from this.
+//!
+//! A label takes its values from a closed list, never from what an article says.
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It is what it is now.
+    Gauge,
+    /// How values are distributed, with the upper edges of its buckets.
+    Histogram(&'static [f64]),
+}
+
+impl Kind {
+    /// As Prometheus writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        }
+    }
+}
+
+/// A label and the closed list that its values are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its name.
+    pub name: &'static str,
+    /// Which values it has, for people.
+    pub values: &'static str,
+}
+
+/// A metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What it is counted in.
+    pub unit: &'static str,
+    /// By what it is told apart.
+    pub labels: &'static [Label],
+    /// What it means, and what to make of it.
+    pub help: &'static str,
+}
+
+const LANGUAGE: Label = Label { name: "language", values: "a code that `samestory languages` lists" };
+const VERDICT: Label = Label { name: "verdict", values: "unique, near-duplicate, exact-duplicate" };
+const FLAG: Label = Label {
+    name: "flag",
+    values: "short-text, no-text, unknown-language, wrong-language, clamped-time, capped, expired, review",
+};
+const REASON: Label = Label { name: "reason", values: "the reasons of dead letters, see docs/consumers.md" };
+const ROLE: Label = Label { name: "role", values: "route, match, direct" };
+const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unknown, fenced" };
+const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
+const EVENT: Label = Label {
+    name: "event",
+    values: "expired, arrived-expired, deleted, unknown-delete, election, split, clamped-time, backfilled",
+};
+const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old" };
+const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };
+const STATE: Label = Label { name: "state", values: "taking-over, restoring, running, stopped" };
+const HOLDER: Label =
+    Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
+const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
+const VERSION: Label = Label { name: "version", values: "the program's" };
+
+/// From a millisecond to what a transaction may take.
+const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+const RECORDS: &[f64] = &[1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
+
+const fn counter(
+    name: &'static str,
+    unit: &'static str,
+    labels: &'static [Label],
+    help: &'static str,
+) -> Metric {
+    Metric { name, kind: Kind::Counter, unit, labels, help }
+}
+
+const fn gauge(
+    name: &'static str,
+    unit: &'static str,
+    labels: &'static [Label],
+    help: &'static str,
+) -> Metric {
+    Metric { name, kind: Kind::Gauge, unit, labels, help }
+}
+
+pub(super) const ARTICLES: Metric = counter(
+    "samestory_articles_total",
+    "articles",
+    &[LANGUAGE, VERDICT],
+    "Articles that got a verdict, once their transaction was committed.",
+);
+pub(super) const FLAGS: Metric = counter(
+    "samestory_flags_total",
+    "articles",
+    &[LANGUAGE, FLAG],
+    "Verdicts that carry a flag. `capped` means that a match may have been missed.",
+);
+pub(super) const DEAD_LETTERS: Metric = counter(
+    "samestory_dead_letters_total",
+    "records",
+    &[REASON],
+    "Records that could not be judged and went to the dead-letter topic as they came.",
+);
+pub(super) const RECORDS_READ: Metric = counter(
+    "samestory_records_total",
+    "records",
+    &[ROLE],
+    "Records of the input whose offsets were committed. Deletes and what route tells match count too.",
+);
+pub(super) const TRANSACTIONS: Metric = counter(
+    "samestory_transactions_total",
+    "transactions",
+    &[ROLE, OUTCOME],
+    "Transactions by how they ended. After `aborted` the batch is done again; after `unknown` the partitions are taken \
+     over anew; `fenced` means that another process has this one's name.",
+);
+pub(super) const RESTARTS: Metric = counter(
+    "samestory_worker_restarts_total",
+    "times",
+    &[ROLE],
+    "How often a worker dropped everything and began anew. Now and then is normal, again and again is not.",
+);
+pub(super) const CANDIDATES: Metric = counter(
+    "samestory_candidates_total",
+    "documents",
+    &[],
+    "Earlier documents that articles were compared with. Divided by articles: the work that one article is.",
+);
+pub(super) const CAPPED: Metric = counter(
+    "samestory_capped_buckets_total",
+    "buckets",
+    &[],
+    "Buckets that held more documents than are examined (lsh.max_bucket): boilerplate that many articles share.",
+);
+pub(super) const EVENTS: Metric = counter(
+    "samestory_state_events_total",
+    "events",
+    &[EVENT],
+    "What happened to documents and clusters beside verdicts.",
+);
+pub(super) const SET_ASIDE: Metric = counter(
+    "samestory_state_set_aside_total",
+    "partitions",
+    &[CAUSE],
+    "States that were set aside and made from zero, from the changelog.",
+);
+pub(super) const RESTORES: Metric =
+    counter("samestory_restores_total", "partitions", &[], "Restores of a partition that were begun.");
+pub(super) const RESTORED: Metric =
+    counter("samestory_restored_records_total", "records", &[], "Changelog records that restores have read.");
+pub(super) const STEPS: Metric = Metric {
+    name: "samestory_step_duration_seconds",
+    kind: Kind::Histogram(SECONDS),
+    unit: "seconds",
+    labels: &[ROLE, STEP],
+    help: "How long the steps of a turn took: plan (decode, fingerprint, look up, judge), send, commit, apply.",
+};
+pub(super) const BATCHES: Metric = Metric {
+    name: "samestory_batch_records",
+    kind: Kind::Histogram(RECORDS),
+    unit: "records",
+    labels: &[ROLE],
+    help: "Records of the input that were committed together.",
+};
+pub(super) const READY: Metric =
+    gauge("samestory_ready", "0 or 1", &[], "Whether /readyz says yes; it also says why not.");
+pub(super) const LAG: Metric = gauge(
+    "samestory_lag_records",
+    "records",
+    &[ROLE, PARTITION],
+    "Records of a partition that wait to be read. Not there while a partition is restored.",
+);
+pub(super) const PARTITIONS: Metric =
+    gauge("samestory_partitions", "partitions", &[ROLE, STATE], "Partitions that this process holds.");
+pub(super) const RESTORE_SHARE: Metric = gauge(
+    "samestory_restore_progress_ratio",
+    "ratio",
+    &[PARTITION],
+    "How much of a restore is done; there only while one is going on.",
+);
+pub(super) const STATE_BYTES: Metric = gauge(
+    "samestory_state_bytes",
+    "bytes",
+    &[HOLDER, FAMILY],
+    "State on disk, looked at about once a minute. `shared` is what all languages have in common.",
+);
+pub(super) const DISK_FREE: Metric = gauge(
+    "samestory_disk_available_bytes",
+    "bytes",
+    &[],
+    "Space that is left on the file system that holds the state.",
+);
+pub(super) const DISK_SIZE: Metric =
+    gauge("samestory_disk_size_bytes", "bytes", &[], "Size of the file system that holds the state.");
+pub(super) const BUILD: Metric =
+    gauge("samestory_build_info", "always 1", &[VERSION], "The version of the program.");
+pub(super) const CPU: Metric =
+    counter("process_cpu_seconds_total", "seconds", &[], "Processor time that the process has used.");
+pub(super) const MEMORY: Metric =
+    gauge("process_resident_memory_bytes", "bytes", &[], "Memory that the process occupies.");
+pub(super) const FILES: Metric = gauge("process_open_fds", "files", &[], "Files that the process has open.");
+pub(super) const MOST_FILES: Metric =
+    gauge("process_max_fds", "files", &[], "Files that the process may have open.");
+pub(super) const THREADS: Metric = gauge("process_threads", "threads", &[], "Threads of the process.");
+pub(super) const BEGAN: Metric =
+    gauge("process_start_time_seconds", "seconds since 1970", &[], "When the process was started.");
+
+/// All of them, in the order of the document.
+pub const METRICS: &[Metric] = &[
+    READY,
+    LAG,
+    PARTITIONS,
+    RESTORE_SHARE,
+    RESTORES,
+    RESTORED,
+    SET_ASIDE,
+    ARTICLES,
+    FLAGS,
+    DEAD_LETTERS,
+    RECORDS_READ,
+    CANDIDATES,
+    CAPPED,
+    EVENTS,
+    TRANSACTIONS,
+    RESTARTS,
+    STEPS,
+    BATCHES,
+    STATE_BYTES,
+    DISK_FREE,
+    DISK_SIZE,
+    BUILD,
+    CPU,
+    MEMORY,
+    FILES,
+    MOST_FILES,
+    THREADS,
+    BEGAN,
+];
+
+/// `docs/metrics.md`.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# Metrics\n\nServed at `/metrics` of `[http] listen`. Made from `src/metrics/table.rs`; a test keeps both the \
+         same.\nLabels take their values from closed lists: nothing that an article says can add a series.\n\n\
+         | name | kind | unit | labels | what it tells |\n|---|---|---|---|---|\n",
+    );
+    for metric in METRICS {
+        let labels: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();
+        let (name, kind, unit) = (metric.name, metric.kind.as_str(), metric.unit);
+        text += &format!("| `{name}` | {kind} | {unit} | {} | {} |\n", labels.join(", "), metric.help);
+    }
+    text += "\n## Labels\n\n| label | values |\n|---|---|\n";
+    let mut said: Vec<Label> = Vec::new();
+    for label in METRICS.iter().flat_map(|metric| metric.labels) {
+        if !said.contains(label) {
+            said.push(*label);
+            text += &format!("| `{}` | {} |\n", label.name, label.values);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_are() {
+        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len(), "a name stands twice");
+        for Metric { name, kind, help, .. } in METRICS {
+            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            assert!(help.ends_with('.') && !help.contains('|'), "{name}");
+            assert!(name.starts_with("samestory_") || name.starts_with("process_"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the stage tells the metrics: plans and turns in, counts out. Nothing here changes what is decided.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::detect::{Output, Plan};
+use crate::event::Reason;
+use crate::health::Sizes;
+use crate::metrics::{self, Outcome};
+use crate::store::{Family, Rocks};
+
+use super::clients::Role;
+use super::restore::Cause;
+use super::txn::TxnError;
+
+/// Counters begin at nought.
+pub(super) fn begin(roles: &[Role]) {
+    let roles: Vec<&'static str> = roles.iter().map(|role| role.as_str()).collect();
+    metrics::begin(&roles, &Reason::ALL.map(Reason::as_str), &Cause::ALL.map(Cause::as_str));
+}
+
+/// Times the steps of one turn.
+pub(super) struct Lap {
+    role: &'static str,
+    since: Instant,
+}
+
+impl Lap {
+    pub(super) fn start(role: Role) -> Lap {
+        Lap { role: role.as_str(), since: Instant::now() }
+    }
+
+    /// A step is done, and the next begins.
+    pub(super) fn done(&mut self, step: &'static str) {
+        metrics::step(self.role, step, self.since.elapsed());
+        self.since = Instant::now();
+    }
+
+    /// So many records are committed.
+    pub(super) fn committed(&self, records: usize) {
+        metrics::transaction(self.role, Outcome::Committed, 1);
+        metrics::batch(self.role, records);
+    }
+}
+
+/// A transaction did not commit.
+pub(super) fn failed(role: Role, error: &TxnError) {
+    let outcome = match error {
+        TxnError::Retry(_) => Outcome::Aborted,
+        TxnError::Lost(_) | TxnError::Fatal(_) => Outcome::Unknown,
+        TxnError::Usurped(_) => Outcome::Fenced,
+    };
+    metrics::transaction(role.as_str(), outcome, 1);
+}
+
+/// A plan is committed.
+pub(super) fn plan(plan: &Plan) {
+    let mut verdicts = BTreeMap::new();
+    for output in plan.outputs() {
+        match output {
+            Output::Tagged(tagged) => {
+                let language = tagged.language.code();
+                *verdicts.entry((language, tagged.verdict.as_str())).or_insert(0) += 1;
+                tagged.flags.iter().for_each(|flag| metrics::flag(language, flag.as_str()));
+            }
+            Output::DeadLetter(letter) => metrics::dead_letters(letter.reason.as_str(), 1),
+            Output::Null { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
+        }
+    }
+    for ((language, verdict), count) in verdicts {
+        metrics::articles(language, verdict, count);
+    }
+    let stats = &plan.stats;
+    metrics::compared(stats.candidates, stats.capped_buckets);
+    let events = [
+        ("expired", stats.expired),
+        ("arrived-expired", stats.arrived_expired),
+        ("deleted", stats.deleted),
+        ("unknown-delete", stats.unknown_deletes),
+        ("election", stats.elections),
+        ("split", stats.splits),
+        ("clamped-time", stats.clamped_times),
+        ("backfilled", stats.backfilled),
+    ];
+    for (event, count) in events.into_iter().filter(|&(_, count)| count > 0) {
+        metrics::events(event, count);
+    }
+}
+
+/// Bytes on disk, family by family.
+pub(super) fn sizes(store: &Rocks) -> Arc<Sizes> {
+    let sizes = store.reader().sizes().into_iter().map(|(family, bytes)| match family {
+        Family::Documents(language) => (language.code(), "docs", bytes),
+        Family::Bands(language) => (language.code(), "bands", bytes),
+        Family::Ids => ("shared", "ids", bytes),
+        Family::Expiry => ("shared", "expiry", bytes),
+        Family::Clusters => ("shared", "clusters", bytes),
+        Family::Meta => ("shared", "meta", bytes),
+    });
+    Arc::new(sizes.collect())
+}

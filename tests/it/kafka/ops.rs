@@ -1,0 +1,247 @@
+//! What the operator's tools get to hear: probes, readiness with its reasons, metrics; and clients that behave badly.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use samestory::metrics::{Kind, METRICS};
+use samestory::text::language::LANGUAGES;
+use serde_json::{Value, json};
+
+use super::broker::{Broker, shared};
+use super::bus::Record;
+use super::stage::{Bench, PATIENCE, Running};
+
+/// Sends bytes, and gives back the status and the body; nothing where the connection was closed instead.
+fn ask(address: &str, request: &[u8]) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(request).ok()?;
+    let mut answer = Vec::new();
+    let _closed = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    ask(address, format!("GET {path} HTTP/1.1\r\nhost: stage\r\nconnection: close\r\n\r\n").as_bytes())
+}
+
+fn readiness(address: &str) -> (u16, Value) {
+    let (status, body) = get(address, "/readyz").unwrap();
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+fn reasons(answer: &Value) -> BTreeSet<String> {
+    let reasons = answer["reasons"].as_array().unwrap();
+    reasons.iter().map(|reason| reason["reason"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Waits for an answer of `/readyz` that will do.
+fn wait_until(running: &Running, address: &str, what: &str, will_do: impl Fn(u16, &Value) -> bool) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (status, answer) = readiness(address);
+        if will_do(status, &answer) {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "never {what}, but {answer}; {}", running.said());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn wait_until_ready(running: &Running, address: &str) {
+    let answer = wait_until(running, address, "ready", |status, _| status == 200);
+    assert_eq!(answer, json!({"ready": true, "reasons": []}));
+}
+
+/// Every sample of a scrape: its name, labels and value.
+fn scrape(address: &str) -> Vec<(String, String, f64)> {
+    let (status, text) = get(address, "/metrics").unwrap();
+    assert_eq!(status, 200);
+    let sample = |line: &str| {
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        (name.to_owned(), labels.trim_end_matches('}').to_owned(), value.parse().unwrap())
+    };
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(sample).collect()
+}
+
+fn sum(samples: &[(String, String, f64)], name: &str, label: &str) -> f64 {
+    let these = samples.iter().filter(|(found, labels, _)| found == name && labels.contains(label));
+    these.map(|(_, _, value)| value).sum()
+}
+
+fn article(id: &str, language: &str, words: usize) -> Record {
+    let text: Vec<String> = (0..words).map(|at| format!("{id}w{at}")).collect();
+    let value = json!({"id": id, "language": language, "body": text.join(" ")}).to_string();
+    Record { partition: Some(0), timestamp: Some(1_772_000_000_000), ..Record::new(id, &value) }
+}
+
+#[test]
+fn a_stage_without_its_broker_lives_and_says_what_it_waits_for() {
+    let broker = Broker::start(&[]);
+    let bench = Bench::new(&broker, "probes", "", "");
+    bench.produce(&[article("a", "en", 60)]);
+    broker.kill();
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    assert_eq!(get(&address, "/healthz").unwrap().0, 200);
+    let (status, answer) = readiness(&address);
+    assert_eq!((status, reasons(&answer)), (503, BTreeSet::from(["starting".to_owned()])));
+    broker.restart();
+    wait_until_ready(&running, &address);
+    bench.wait_for(&["unique"], 1, &running);
+    broker.kill();
+    wait_until(&running, &address, "aware that the broker is away", |status, answer| {
+        status == 503 && reasons(answer).contains("broker-away")
+    });
+    assert_eq!(get(&address, "/healthz").unwrap().0, 200, "a restart would not bring the broker back");
+    broker.restart();
+    wait_until_ready(&running, &address);
+    assert!(running.stop().success());
+}
+
+#[cfg(feature = "faults")]
+#[test]
+fn a_restore_is_told_with_how_far_it_has_come() {
+    let bench = Bench::new(shared(), "restore-told", "", "[topics]\npartitions = 1\n");
+    let articles: Vec<Record> = (0..3000).map(|n| article(&format!("a{n}"), "en", 8)).collect();
+    bench.produce(&articles);
+    let running = bench.run(&[]);
+    bench.wait_for(&["unique", "near"], articles.len(), &running);
+    assert!(running.stop().success());
+    std::fs::remove_dir_all(bench.dir.join("state")).unwrap();
+    let mut running = bench.run_with(&[], &[("SAMESTORY_SLEEP_AT", "restore:2:4000")]);
+    let address = running.address();
+    let answer = wait_until(&running, &address, "restoring", |_, answer| {
+        let mut reasons = answer["reasons"].as_array().unwrap().iter();
+        reasons.any(|reason| reason["reason"] == "restoring" && reason["records"].as_u64() > Some(0))
+    });
+    let restoring = answer["reasons"].as_array().unwrap();
+    let restoring = restoring.iter().find(|reason| reason["reason"] == "restoring").unwrap();
+    assert_eq!((&restoring["partition"], answer["ready"].as_bool()), (&json!(0), Some(false)));
+    assert!(restoring["bytes"].as_u64() > restoring["records"].as_u64(), "{restoring}");
+    assert!((1.0..100.0).contains(&restoring["percent"].as_f64().unwrap()), "{restoring}");
+    assert!(restoring["seconds_left"].is_number(), "{restoring}");
+    let samples = scrape(&address);
+    let share = sum(&samples, "samestory_restore_progress_ratio", "partition=\"0\"");
+    assert!(share > 0.0 && share < 1.0, "{share}");
+    assert_eq!(sum(&samples, "samestory_restores_total", ""), 1.0);
+    wait_until_ready(&running, &address);
+    assert!(sum(&scrape(&address), "samestory_restored_records_total", "") >= 3000.0);
+    assert!(running.stop().success());
+}
+
+#[test]
+fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
+    let bench = Bench::new(shared(), "counted", "", "[topics]\npartitions = 1\n");
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    wait_until_ready(&running, &address);
+    bench.produce(&[article("first", "x-first", 60), article("again", "en", 60)]);
+    bench.produce(&[Record { partition: Some(0), ..Record::new("poison", "not json") }]);
+    bench.wait_for(&["unique", "near", "dead"], 3, &running);
+    let series = |samples: &[(String, String, f64)]| -> BTreeSet<(String, String)> {
+        let counted = samples.iter().filter(|(name, _, _)| name.ends_with("_total"));
+        counted.map(|(name, labels, _)| (name.clone(), labels.clone())).collect()
+    };
+    let before = series(&scrape(&address));
+    let invented: Vec<Record> =
+        (0..10_000).map(|n| article(&format!("i{n}"), &format!("x-{n}\"}} 1\nevil{n}"), 4)).collect();
+    bench.produce(&invented);
+    bench.wait_for(&["unique", "near", "dead"], 3 + invented.len(), &running);
+    let deadline = Instant::now() + PATIENCE;
+    let samples = loop {
+        let samples = scrape(&address);
+        let lags: Vec<f64> =
+            samples.iter().filter(|(name, _, _)| name == "samestory_lag_records").map(|s| s.2).collect();
+        if sum(&samples, "samestory_articles_total", "") == 10_002.0 && lags == [0.0, 0.0] {
+            break samples;
+        }
+        assert!(Instant::now() < deadline, "{samples:#?}");
+        thread::sleep(Duration::from_millis(200));
+    };
+    // Short texts carry a flag; that is one series for each language that is known.
+    let new: BTreeSet<_> = series(&samples).difference(&before).cloned().collect();
+    assert!(new.len() <= 3, "10,000 invented languages added {new:?}");
+    let known: BTreeSet<&str> =
+        LANGUAGES.iter().map(|row| row.lang.code()).chain(["und", "shared"]).collect();
+    for (_, labels, _) in samples.iter().filter(|(_, labels, _)| labels.contains("language=\"")) {
+        let language = labels.split_once("language=\"").unwrap().1.split('"').next().unwrap();
+        assert!(known.contains(language), "{labels}");
+    }
+    assert_eq!(sum(&samples, "samestory_dead_letters_total", "reason=\"undecodable\""), 1.0);
+    assert_eq!(sum(&samples, "samestory_records_total", "role=\"route\""), 10_003.0);
+    assert_eq!(sum(&samples, "samestory_flags_total", "unknown-language"), 10_001.0);
+    assert!(sum(&samples, "samestory_transactions_total", "outcome=\"committed\"") > 2.0);
+    assert_eq!(sum(&samples, "samestory_ready", ""), 1.0);
+    // Whatever the table promises is there, but for what only times of trouble have.
+    let found: BTreeMap<String, f64> = samples.into_iter().map(|(name, _, value)| (name, value)).collect();
+    let sometimes = ["samestory_restore_progress_ratio", "samestory_state_events_total"];
+    for metric in METRICS.iter().filter(|metric| !sometimes.contains(&metric.name)) {
+        let name = match metric.kind {
+            Kind::Histogram(_) => format!("{}_count", metric.name),
+            Kind::Counter | Kind::Gauge => metric.name.to_owned(),
+        };
+        assert!(found.contains_key(&name), "no {name} in a scrape");
+    }
+    assert!(running.stop().success());
+}
+
+#[test]
+fn clients_that_behave_badly_are_bounded_and_verdicts_go_on() {
+    let bench = Bench::new(shared(), "rude", "", "[topics]\npartitions = 1\n");
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    wait_until_ready(&running, &address);
+    for (request, expected) in [
+        ("GET /../../etc/passwd HTTP/1.1\r\nhost: s\r\nconnection: close\r\n\r\n".to_owned(), Some(404)),
+        ("POST /healthz HTTP/1.1\r\nhost: s\r\nconnection: close\r\n\r\n".to_owned(), Some(405)),
+        (format!("GET /{} HTTP/1.1\r\nhost: s\r\n\r\n", "x".repeat(100_000)), None),
+        ("\0\x01nonsense\r\n\r\n".to_owned(), Some(400)),
+    ] {
+        let status = ask(&address, request.as_bytes()).map(|(status, _)| status);
+        match expected {
+            Some(_) => assert_eq!(status, expected, "{request:.40}"),
+            None => assert!(status.is_none_or(|status| status >= 400), "{status:?}"),
+        }
+    }
+    // A thousand that say nothing, or half a word.
+    let mut silent = Vec::new();
+    for n in 0..1000 {
+        if let Ok(mut stream) = TcpStream::connect(&address) {
+            if n % 2 == 0 {
+                let _half = stream.write_all(b"GET /heal");
+            }
+            silent.push(stream);
+        }
+    }
+    let articles: Vec<Record> = (0..300).map(|n| article(&format!("a{n}"), "en", 60)).collect();
+    bench.produce(&articles);
+    bench.wait_for(&["unique", "near"], articles.len(), &running);
+    // They are sent away after a while, though none of them left by itself.
+    let deadline = Instant::now() + PATIENCE;
+    while get(&address, "/healthz").is_none() {
+        assert!(Instant::now() < deadline, "nobody else is served: {}", running.said());
+        thread::sleep(Duration::from_millis(200));
+    }
+    drop(silent);
+    assert!(running.stop().success());
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_at_the_start() {
+    let bench = Bench::new(shared(), "taken", "", "");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let config = std::fs::read_to_string(bench.config()).unwrap();
+    std::fs::write(bench.config(), config.replace("127.0.0.1:0", &address)).unwrap();
+    let mut running = bench.run(&[]);
+    assert_eq!(running.wait().code(), Some(2));
+    let said = running.said();
+    assert!(said.contains(&format!("http.listen = {address}")) && said.contains("off"), "{said}");
+}
