@@ -130,7 +130,8 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         place,
         postings: options.postings.clone(),
         sieve: super::sieve::Sieve::default(),
-        recent: super::recent::Recent::default(),
+        recent: super::recent::Recent::new(super::recent::DOCUMENTS),
+        standing: super::recent::Recent::new(super::recent::CANONICALS),
         crowded: super::Crowded::default(),
         version: 0.into(),
     })
