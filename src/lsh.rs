@@ -133,14 +133,15 @@ impl Banding {
 
     /// The keys of a signature, band by band.
     pub fn keys(self, signature: &Signature) -> impl Iterator<Item = BandKey> + '_ {
-        let rows = usize::from(self.rows);
-        signature.chunks_exact(rows).take(usize::from(self.bands)).enumerate().map(move |(band, lanes)| {
-            let mut bytes = [0u8; 4 * LANES];
-            for (bytes, lane) in bytes.chunks_exact_mut(4).zip(lanes) {
-                bytes.copy_from_slice(&lane.to_le_bytes());
-            }
+        let mut bytes = [0u8; 4 * LANES];
+        for (bytes, lane) in bytes.as_chunks_mut().0.iter_mut().zip(signature) {
+            *bytes = lane.to_le_bytes();
+        }
+        let width = 4 * usize::from(self.rows);
+        (0..self.bands).map(move |band| {
+            let from = usize::from(band) * width;
             // The band number seeds the hash, so that equal rows of different bands have nothing to do with each other.
-            BandKey { band: band as u16, hash: xxh3_64_with_seed(&bytes[..4 * rows], band as u64) }
+            BandKey { band, hash: xxh3_64_with_seed(&bytes[from..from + width], u64::from(band)) }
         })
     }
 }

@@ -86,7 +86,7 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
         let (mut taken, mut since, mut verdicts) = (Taken::default(), None, Duration::ZERO);
         while held < size {
             if since.is_none() && held >= size - timed {
-                since = Some((Instant::now(), held, cpu()));
+                since = Some((Instant::now(), held, cpu(), own_cpu()));
                 (taken, verdicts) = (Taken::default(), Duration::ZERO);
             }
             let batch = feed.take(BATCH);
@@ -101,9 +101,9 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
                 eprintln!("  {title}: {held} of {size}, {:.0} s", start.elapsed().as_secs_f64());
             }
         }
-        let (began, from, cpu_before) = since.ok_or("nothing was timed")?;
+        let (began, from, cpu_before, own_before) = since.ok_or("nothing was timed")?;
         let (seconds, count) = (began.elapsed().as_secs_f64(), (held - from) as f64);
-        let used = cpu() - cpu_before;
+        let (used, own) = (cpu() - cpu_before, own_cpu() - own_before);
         let resident = status("VmRSS:");
         contender.settle()?;
         let disk = contender.directory().map(settled).transpose()?;
@@ -122,6 +122,7 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
             "articles": size,
             "articles_per_s": (count / seconds).round(),
             "verdict_us": rounded(verdicts.as_secs_f64() * 1e6 / count, 1),
+            "own_cpu_us": rounded(own * 1e6 / count, 1),
             "cpu_us": rounded(used * 1e6 / count, 1),
             "candidates": (taken.candidates > 0).then(|| rounded(taken.candidates as f64 / count, 2)),
             "copies": rounded(taken.copies as f64 / count, 3),
@@ -138,11 +139,12 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
 
 pub fn print(rows: &[Value]) {
     println!(
-        "\n{:<40} {:>9} {:>10} {:>8} {:>8} {:>6} {:>7} {:>9} {:>9} {:>8} {:>7}",
+        "\n{:<40} {:>9} {:>10} {:>8} {:>8} {:>8} {:>6} {:>7} {:>9} {:>9} {:>8} {:>7}",
         "check and insert, 400 words",
         "articles",
         "articles/s",
         "verdict",
+        "own CPU",
         "CPU",
         "cand.",
         "copies",
@@ -154,11 +156,12 @@ pub fn print(rows: &[Value]) {
     let text = |value: &Value| value.as_f64().map_or("–".to_owned(), |number| format!("{number}"));
     for row in rows {
         println!(
-            "{:<40} {:>9} {:>10} {:>8} {:>8} {:>6} {:>7} {:>9} {:>9} {:>8} {:>7}",
+            "{:<40} {:>9} {:>10} {:>8} {:>8} {:>8} {:>6} {:>7} {:>9} {:>9} {:>8} {:>7}",
             row["contender"].as_str().unwrap_or_default(),
             text(&row["articles"]),
             text(&row["articles_per_s"]),
             text(&row["verdict_us"]),
+            text(&row["own_cpu_us"]),
             text(&row["cpu_us"]),
             text(&row["candidates"]),
             text(&row["copies"]),
@@ -186,7 +189,8 @@ pub fn print(rows: &[Value]) {
         }
     }
     println!(
-        "verdict: µs on the one thread that judges and applies; CPU: µs on all cores, texts made and work in the\n\
+        "verdict: µs that pass while the one thread that judges and applies is at it; own CPU: µs that this thread computes\n\
+         meanwhile, on a machine with other work the better figure; CPU: µs on all cores, texts made and work in the\n\
          background included; cand.: documents compared with; copies: share called so, of 0.2 that are; p50, p99: one\n\
          look-up; RSS: the whole process."
     );
@@ -225,6 +229,12 @@ fn bytes(directory: &Path) -> Outcome<u64> {
 fn status(key: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Seconds of processor time that this thread has used; 0 where the system does not tell.
+fn own_cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    stat.split_whitespace().next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
 /// Seconds of processor time that this process has used, all threads together; 0 where the system does not tell.

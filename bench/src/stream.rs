@@ -53,16 +53,28 @@ const FATE: u64 = 3;
 const BODY: u64 = 4;
 const EDIT: u64 = 5;
 
+/// A word of at most sixteen bytes: copying all of them takes no longer than copying some.
+struct Word {
+    bytes: [u8; 16],
+    len: usize,
+}
+
 pub struct Stream {
-    words: Vec<String>,
+    words: Vec<Word>,
     /// Which word a draw stands for.
     places: Vec<u16>,
-    boilerplate: Vec<String>,
+    boilerplate: Vec<Vec<u8>>,
 }
 
 impl Stream {
     pub fn new() -> Stream {
-        let words: Vec<String> = (0..VOCABULARY).map(word).collect();
+        let padded = |rank| {
+            let word: String = word(rank);
+            let mut bytes = [b' '; 16];
+            bytes[..word.len()].copy_from_slice(word.as_bytes());
+            Word { bytes, len: word.len() }
+        };
+        let words: Vec<Word> = (0..VOCABULARY).map(padded).collect();
         let harmonic: f64 = (1..=VOCABULARY).map(|rank| 1.0 / rank as f64).sum();
         let mut places = Vec::with_capacity(PLACES);
         let mut share = 0.0;
@@ -76,7 +88,7 @@ impl Stream {
         let mut stream = Stream { words, places, boilerplate: Vec::new() };
         stream.boilerplate = (0..SITES)
             .map(|site| {
-                let mut text = String::new();
+                let mut text = Vec::new();
                 let mut draw = Draw::of(SITE, site);
                 (0..BOILERPLATE).for_each(|at| stream.push(&mut text, at, draw.next()));
                 text
@@ -86,7 +98,8 @@ impl Stream {
     }
 
     /// The text of article n, put in place of what was in `text`.
-    pub fn write(&self, n: u64, text: &mut String) {
+    pub fn write(&self, n: u64, into: &mut String) {
+        let mut text = std::mem::take(into).into_bytes();
         text.clear();
         let mut fate = Draw::of(FATE, n);
         let copied = copied(&mut fate, n);
@@ -96,24 +109,27 @@ impl Stream {
         // Half as long to one and a half times as long.
         let words = WORDS / 2 + body.below(WORDS as u64 + 1) as usize - BOILERPLATE;
         let boilerplate = &self.boilerplate[site];
-        text.push_str(boilerplate);
-        text.push_str(".\n");
+        text.extend_from_slice(boilerplate);
+        text.extend_from_slice(b".\n");
         for at in 0..words {
             let drawn = body.next();
             let edited = edit.as_mut().map(Draw::next).filter(|drawn| drawn.is_multiple_of(EDITS));
-            self.push(text, at, edited.unwrap_or(drawn));
+            self.push(&mut text, at, edited.unwrap_or(drawn));
         }
-        text.push_str(".\n");
+        text.extend_from_slice(b".\n");
+        *into = String::from_utf8(text).expect("words are ASCII");
     }
 
-    fn push(&self, text: &mut String, at: usize, drawn: u64) {
+    fn push(&self, text: &mut Vec<u8>, at: usize, drawn: u64) {
         if at > 0 {
-            text.push_str(if at.is_multiple_of(17) { ". " } else { " " });
+            text.extend_from_slice(if at.is_multiple_of(17) { b". " } else { b" " });
         }
         if (drawn >> 20).is_multiple_of(NUMBERS) {
-            text.push_str(&((drawn >> 40) % 10_000).to_string());
+            text.extend_from_slice(((drawn >> 40) % 10_000).to_string().as_bytes());
         } else {
-            text.push_str(&self.words[usize::from(self.places[drawn as usize % PLACES])]);
+            let word = &self.words[usize::from(self.places[drawn as usize % PLACES])];
+            text.extend_from_slice(&word.bytes);
+            text.truncate(text.len() - (word.bytes.len() - word.len));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How an article comes in: judged, tagged, stored.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::event::{Flag, Tagged};
 use crate::model::{DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict};
@@ -66,8 +67,9 @@ impl<V: View> Planner<'_, V> {
         settings: &LanguageSettings,
     ) -> Result<Vec<Output>, StoreError> {
         let cluster = self.touch(held.language, held.cluster)?.id.clone();
-        let canonical =
-            self.standing(held.language, held.cluster)?.map_or(held.id.clone(), |document| document.id);
+        let canonical = self
+            .standing(held.language, held.cluster)?
+            .map_or_else(|| held.id.clone(), |document| document.id.clone());
         let judged = Judged {
             verdict: Verdict::ExactDuplicate,
             match_type: Some(MatchType::SameArticle),
@@ -87,7 +89,7 @@ impl<V: View> Planner<'_, V> {
         if let Retention::Millis(retention) = settings.retention {
             let next = held.last_seen.millis().saturating_add_unsigned((retention / STEPS).max(1));
             if timed.at.millis() >= next {
-                self.change(Change::Document(Box::new(Document { last_seen: timed.at, ..held })))?;
+                self.change(Change::Document(Arc::new(Document { last_seen: timed.at, ..held })))?;
             }
         }
         if !self.publishes(Some(timed.at)) {
@@ -121,7 +123,7 @@ impl<V: View> Planner<'_, V> {
         let revision = left.iter().map(|&(_, revision)| revision).max().unwrap_or(0);
         let flags = self.flags(&article, &judged, timed, expired, settings);
         let (published_at, _) = times::published(article.published_at);
-        let mut document = Document {
+        let document = Document {
             number,
             id: article.id.clone(),
             language,
@@ -151,7 +153,7 @@ impl<V: View> Planner<'_, V> {
         };
         let home = match expired {
             true => self.guest(&document, judged.best.as_ref(), settings)?,
-            false => self.settle(&mut document, judged.best.as_ref(), settings)?,
+            false => self.settle(document, judged.best.as_ref(), settings)?,
         };
         let tagged = self.tagged(position, &article, &judged, home, revision, flags);
         if !publishes {

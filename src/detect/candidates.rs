@@ -13,7 +13,6 @@
 //!   of the whole planning (measured on 10,000 agency reports).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::fingerprint::Fingerprint;
@@ -109,7 +108,7 @@ impl Engine {
         pages: Vec<Cow<'_, Page>>,
     ) -> Result<Candidates, StoreError> {
         let cap = self.settings().max_bucket.max(1);
-        let mut search = Search { state, language: article.language, horizon, cap, read: BTreeMap::new() };
+        let mut search = Search { state, language: article.language, horizon, cap, read: Vec::new() };
         search.run(keys, pages, &article.fingerprint, self.of(article.language))
     }
 
@@ -176,13 +175,21 @@ pub(super) fn probable<'p>(
     choose(seen).into_iter().map(|(_, number)| number)
 }
 
+/// Each once, the least first.
+fn ascending(numbers: impl Iterator<Item = DocumentNumber>) -> Vec<DocumentNumber> {
+    let mut numbers: Vec<DocumentNumber> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
 struct Search<'a, V> {
     state: &'a V,
     language: Lang,
     horizon: Option<EventTime>,
     cap: usize,
-    /// Every document read so far that is not expired; nothing for one that is.
-    read: BTreeMap<DocumentNumber, Option<Arc<Document>>>,
+    /// Every document read so far that is not expired; nothing for one that is. By number, ascending.
+    read: Vec<(DocumentNumber, Option<Arc<Document>>)>,
 }
 
 impl<V: View> Search<'_, V> {
@@ -217,16 +224,16 @@ impl<V: View> Search<'_, V> {
         let most = self.cap * EXAMINED_BUCKETS;
         let capped = capped_buckets > 0 || chosen.len() > most;
         chosen.truncate(most);
-        let mut numbers: BTreeSet<DocumentNumber> = chosen.into_iter().map(|(_, number)| number).collect();
+        let mut numbers = ascending(chosen.into_iter().map(|(_, number)| number));
         self.load(&numbers)?;
         if overfull || capped {
             let canonicals = self.canonicals(&numbers)?;
             self.load(&canonicals)?;
-            numbers.extend(canonicals);
+            numbers = ascending(numbers.into_iter().chain(canonicals));
         }
         let mut found = Candidates { all: Vec::with_capacity(numbers.len()), capped, capped_buckets };
         for number in numbers {
-            if let Some(document) = self.read.remove(&number).flatten() {
+            if let Some(document) = self.take(number) {
                 let comparison = settings.compare(&document.fingerprint, fingerprint);
                 found.all.push(Candidate { document, comparison });
             }
@@ -238,8 +245,8 @@ impl<V: View> Search<'_, V> {
     fn newest_live(&mut self, key: BandKey, first: Page) -> Result<(Vec<DocumentNumber>, bool), StoreError> {
         let (mut live, mut page) = (Vec::new(), first);
         for turn in 0.. {
-            self.load(&page.numbers.iter().copied().collect())?;
-            live.extend(page.numbers.iter().filter(|number| matches!(self.read.get(number), Some(Some(_)))));
+            self.load(&ascending(page.numbers.iter().copied()))?;
+            live.extend(page.numbers.iter().filter(|&&number| self.live(number).is_some()));
             if live.len() > self.cap {
                 live.truncate(self.cap);
                 return Ok((live, true));
@@ -254,21 +261,30 @@ impl<V: View> Search<'_, V> {
     }
 
     /// Who stands for the clusters of these documents.
-    fn canonicals(&self, numbers: &BTreeSet<DocumentNumber>) -> Result<BTreeSet<DocumentNumber>, StoreError> {
-        let live = numbers.iter().filter_map(|number| self.read.get(number)?.as_ref());
-        let founders: BTreeSet<DocumentNumber> = live.map(|document| document.cluster).collect();
-        let mut canonicals = BTreeSet::new();
-        for founder in founders {
-            if let Some(cluster) = self.state.cluster(self.language, founder)? {
-                canonicals.insert(cluster.canonical);
-            }
-        }
-        Ok(canonicals)
+    fn canonicals(&self, numbers: &[DocumentNumber]) -> Result<Vec<DocumentNumber>, StoreError> {
+        let live = numbers.iter().filter_map(|&number| self.live(number));
+        let founders = ascending(live.map(|document| document.cluster));
+        let canonicals = self.state.canonicals(self.language, &founders)?;
+        Ok(ascending(canonicals.into_iter().flatten()))
     }
 
-    fn load(&mut self, numbers: &BTreeSet<DocumentNumber>) -> Result<(), StoreError> {
+    fn place(&self, number: DocumentNumber) -> Result<usize, usize> {
+        self.read.binary_search_by_key(&number, |&(number, _)| number)
+    }
+
+    /// A document that was read and is not expired.
+    fn live(&self, number: DocumentNumber) -> Option<&Arc<Document>> {
+        self.place(number).ok().and_then(|at| self.read[at].1.as_ref())
+    }
+
+    fn take(&mut self, number: DocumentNumber) -> Option<Arc<Document>> {
+        self.place(number).ok().and_then(|at| self.read[at].1.take())
+    }
+
+    /// Reads those that have not been read. The numbers are ascending.
+    fn load(&mut self, numbers: &[DocumentNumber]) -> Result<(), StoreError> {
         let missing: Vec<DocumentNumber> =
-            numbers.iter().copied().filter(|number| !self.read.contains_key(number)).collect();
+            numbers.iter().copied().filter(|&number| self.place(number).is_err()).collect();
         let documents = self.state.shared_documents(self.language, &missing)?;
         for (number, document) in missing.into_iter().zip(documents) {
             let Some(document) = document else {
@@ -282,8 +298,9 @@ impl<V: View> Search<'_, V> {
                 });
             };
             let expired = self.horizon.is_some_and(|horizon| document.last_seen <= horizon);
-            self.read.insert(number, (!expired).then_some(document));
+            self.read.push((number, (!expired).then_some(document)));
         }
+        self.read.sort_unstable_by_key(|&(number, _)| number);
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Who stands for a cluster.
 
+use std::sync::Arc;
+
 use crate::model::{DocumentNumber, Lang};
 use crate::store::{Document, Order, StoreError, View};
 
@@ -15,17 +17,17 @@ impl<V: View> Planner<'_, V> {
         &self,
         language: Lang,
         founder: DocumentNumber,
-    ) -> Result<Option<Document>, StoreError> {
+    ) -> Result<Option<Arc<Document>>, StoreError> {
         let now = self.touched.get(&(language, founder)).and_then(|touched| touched.now.as_ref());
         let Some(canonical) = now.map(|cluster| cluster.canonical) else { return Ok(None) };
-        match self.state.document(language, canonical)? {
+        match self.state.shared_document(language, canonical)? {
             Some(document) if document.cluster == founder && self.is_live(&document) => Ok(Some(document)),
             _ => self.elect(language, founder),
         }
     }
 
     /// Who should stand for a cluster. If all are expired, the oldest, until they are removed.
-    fn elect(&self, language: Lang, founder: DocumentNumber) -> Result<Option<Document>, StoreError> {
+    fn elect(&self, language: Lang, founder: DocumentNumber) -> Result<Option<Arc<Document>>, StoreError> {
         let policy = self.engine.settings().canonical;
         // These two need not ask everybody.
         let end = match policy {
@@ -35,7 +37,7 @@ impl<V: View> Planner<'_, V> {
         };
         if let Some(order) = end {
             for number in self.state.members(language, founder, order, None, ELECTORATE)?.numbers {
-                let member = self.state.document(language, number)?;
+                let member = self.state.shared_document(language, number)?;
                 if let Some(member) = member.filter(|member| self.is_live(member)) {
                     return Ok(Some(member));
                 }

@@ -3,6 +3,8 @@
 //! A document alone is a cluster without a row of its own: all there is to say follows from the document. A row is
 //! written when a second member comes, or when the founder split off, and stays until the last member is gone.
 
+use std::sync::Arc;
+
 use crate::event::{ClusterRecord, Member};
 use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang};
 use crate::store::{Change, Cluster, Document, Hosts, Order, Rows, StoreError, View};
@@ -44,8 +46,9 @@ impl<V: View> Planner<'_, V> {
             let row = self.state.cluster(language, founder)?;
             let stored = row.is_some();
             let canonical = row.as_ref().map_or(founder, |cluster| cluster.canonical);
-            let canonical = self.state.document(language, canonical)?;
-            let (Some(before), Some(canonical)) = (row.or_else(|| canonical.as_ref().map(alone)), canonical)
+            let canonical = self.state.shared_document(language, canonical)?;
+            let (Some(before), Some(canonical)) =
+                (row.or_else(|| canonical.as_deref().map(alone)), canonical)
             else {
                 return Err(StoreError::Corrupt {
                     place: self.place(),
@@ -53,7 +56,8 @@ impl<V: View> Planner<'_, V> {
                 });
             };
             let now = Some(before.clone());
-            self.touched.insert(key, Touched { before, stored, stood: canonical.id, now, changed: false });
+            self.touched
+                .insert(key, Touched { before, stored, stood: canonical.id.clone(), now, changed: false });
         }
         match self.touched.get(&key) {
             Some(touched) => Ok(&touched.before),
@@ -72,25 +76,26 @@ impl<V: View> Planner<'_, V> {
     /// Finds a new document its cluster and stores it there.
     pub(super) fn settle(
         &mut self,
-        document: &mut Document,
+        mut document: Document,
         best: Option<&Candidate>,
         settings: &LanguageSettings,
     ) -> Result<Home, StoreError> {
         let language = document.language;
-        let (home, split_from) = self.choose(document, best, settings)?;
+        let (home, split_from) = self.choose(&document, best, settings)?;
         let Some((founder, canonical)) = home else {
-            self.change(Change::Document(Box::new(document.clone())))?;
+            let document = Arc::new(document);
+            self.change(Change::Document(Arc::clone(&document)))?;
             self.stats.splits += u64::from(split_from.is_some());
-            let founded = Cluster { split_from, ..alone(document) };
-            let home = Home { cluster: founded.id.clone(), canonical: document.id.clone() };
-            if founded.split_from.is_some() {
-                self.change(Change::Cluster(Box::new(founded)))?;
+            let home = Home { cluster: founded_by(&document), canonical: document.id.clone() };
+            if split_from.is_some() {
+                self.change(Change::Cluster(Box::new(Cluster { split_from, ..alone(&document) })))?;
             }
             return Ok(home);
         };
         document.cluster = founder;
-        self.change(Change::Document(Box::new(document.clone())))?;
-        let prefers = prefers(self.engine.settings().canonical, document, &canonical);
+        let document = Arc::new(document);
+        self.change(Change::Document(Arc::clone(&document)))?;
+        let prefers = prefers(self.engine.settings().canonical, &document, &canonical);
         let stands = if prefers { &*document } else { &canonical };
         let Some(touched) = self.now(language, founder) else { unreachable!("choosing touches it") };
         touched.changed = true;
@@ -115,7 +120,7 @@ impl<V: View> Planner<'_, V> {
             None => Home { cluster: founded_by(document), canonical: document.id.clone() },
             Some((founder, canonical)) => {
                 let cluster = self.touch(document.language, founder)?.id.clone();
-                Home { cluster, canonical: canonical.id }
+                Home { cluster, canonical: canonical.id.clone() }
             }
         })
     }
@@ -130,11 +135,11 @@ impl<V: View> Planner<'_, V> {
         document: &Document,
         best: Option<&Candidate>,
         settings: &LanguageSettings,
-    ) -> Result<(Option<(DocumentNumber, Document)>, Option<ClusterId>), StoreError> {
+    ) -> Result<(Option<(DocumentNumber, Arc<Document>)>, Option<ClusterId>), StoreError> {
         let Some(best) = best else { return Ok((None, None)) };
         let (language, founder) = (document.language, best.document.cluster);
         let id = self.touch(language, founder)?.id.clone();
-        let canonical = self.standing(language, founder)?.unwrap_or_else(|| Document::clone(&best.document));
+        let canonical = self.standing(language, founder)?.unwrap_or_else(|| Arc::clone(&best.document));
         let belongs = canonical.number == best.document.number
             || settings.resembles(&settings.compare(&canonical.fingerprint, &document.fingerprint));
         Ok(if belongs { (Some((founder, canonical)), None) } else { (None, Some(id)) })
@@ -146,9 +151,9 @@ impl<V: View> Planner<'_, V> {
         founder: DocumentNumber,
         order: Order,
         cap: usize,
-    ) -> Result<Vec<Document>, StoreError> {
+    ) -> Result<Vec<Arc<Document>>, StoreError> {
         let numbers = self.state.members(language, founder, order, None, cap)?.numbers;
-        Ok(self.state.documents(language, &numbers)?.into_iter().flatten().collect())
+        Ok(self.state.shared_documents(language, &numbers)?.into_iter().flatten().collect())
     }
 
     /// Takes a document out of its cluster, after it has been removed.
@@ -227,7 +232,10 @@ impl<V: View> Planner<'_, V> {
         let shown = self.members(language, founder, Order::Descending, SHOWN)?;
         let stands = match shown.iter().find(|member| member.number == cluster.canonical) {
             Some(member) => Some(member.id.clone()),
-            None => self.state.document(language, cluster.canonical)?.map(|document| document.id),
+            None => {
+                let canonical = self.state.shared_document(language, cluster.canonical)?;
+                canonical.map(|document| document.id.clone())
+            }
         };
         let stands = stands.unwrap_or_else(|| stood.clone());
         if stands != stood {
@@ -236,7 +244,8 @@ impl<V: View> Planner<'_, V> {
         } else {
             cluster.canonical_changed_from.clone_from(&before.canonical_changed_from);
         }
-        let live: Vec<&Document> = shown.iter().filter(|member| self.is_live(member)).collect();
+        let live: Vec<&Document> =
+            shown.iter().map(|member| &**member).filter(|member| self.is_live(member)).collect();
         // A large cluster is not counted through; those few that are expired are about to be removed.
         let size = if cluster.size <= SHOWN as u64 { live.len() as u64 } else { cluster.size };
         let record = (live.len() > 1).then(|| record(&cluster, stands, size, &live));

@@ -239,21 +239,42 @@ struct Looked {
     of: u32,
 }
 
-/// [`Sample::found_in`] both ways at once. Candidates are many and mostly strangers, whose hashes follow each other as
-/// chance will have it: so nothing here depends on guessing which comes next.
+/// [`Sample::found_in`] both ways at once.
 fn found<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> (Looked, Looked) {
     let (of_a, of_b) = (a.values(), b.values());
-    let (mut i, mut j, mut found) = (0, 0, 0);
-    while let (Some(x), Some(y)) = (of_a.get(i), of_b.get(j)) {
-        found += u32::from(x == y);
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
-    }
+    let found = in_both(of_a, of_b);
     // What is in both lies below both bounds; and of the other's hashes, as many count as lie below ours.
     let (a_bound, b_bound) = (bound(a), bound(b));
     let of = |values: &[u32], bound| values.partition_point(|&value| value <= bound) as u32;
     let bound = a_bound.min(b_bound);
     (Looked { found, of: of(of_a, bound) }, Looked { found, of: of(of_b, bound) })
+}
+
+/// How many hashes are in both lists. They are ascending.
+///
+/// Candidates are many and mostly strangers, whose hashes follow each other as chance will have it: so nothing here
+/// depends on guessing which comes next, and in long lists nearly all are told apart by twelve of their bits.
+fn in_both(a: &[u32], b: &[u32]) -> u32 {
+    const LONG: usize = 24;
+    if a.len().min(b.len()) < LONG {
+        let (mut i, mut j, mut found) = (0, 0, 0);
+        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+            found += u32::from(x == y);
+            i += usize::from(x <= y);
+            j += usize::from(y <= x);
+        }
+        return found;
+    }
+    let place = |hash: u32| ((hash >> 6 & 63) as usize, 1u64 << (hash & 63));
+    let mut seen = [0u64; 64];
+    for (word, bit) in b.iter().map(|&hash| place(hash)) {
+        seen[word] |= bit;
+    }
+    let perhaps = a.iter().filter(|&&hash| {
+        let (word, bit) = place(hash);
+        seen[word] & bit != 0
+    });
+    perhaps.filter(|hash| b.binary_search(hash).is_ok()).count() as u32
 }
 
 /// Up to which hash a sample holds the whole set.
@@ -266,8 +287,9 @@ fn bound<const K: usize>(sample: &Sample<K>) -> u32 {
 
 /// The smaller number of distinct numerals, and the share of that set found in the other.
 fn numerals(a: &Fingerprint, b: &Fingerprint) -> Option<(u32, f64)> {
-    let (fewer, more) = if a.numerals.distinct() <= b.numerals.distinct() { (a, b) } else { (b, a) };
-    let share = fewer.numerals.found_in(&more.numerals).share()?;
+    let (of_a, of_b) = found(&a.numerals, &b.numerals);
+    let (fewer, looked) = if a.numerals.distinct() <= b.numerals.distinct() { (a, of_a) } else { (b, of_b) };
+    let share = (looked.of > 0).then(|| f64::from(looked.found) / f64::from(looked.of))?;
     Some((fewer.numerals.distinct(), share))
 }
 

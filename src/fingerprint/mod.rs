@@ -151,8 +151,9 @@ impl Fingerprint {
         bytes.extend(self.shingles.to_le_bytes());
         bytes.extend(u16::try_from(self.numerals.distinct()).unwrap_or(u16::MAX).to_le_bytes());
         bytes.extend([self.sample.values().len() as u8, self.numerals.values().len() as u8]);
-        let lists = [&self.minhash[..], self.sample.values(), self.numerals.values()];
-        bytes.extend(lists.into_iter().flatten().flat_map(|value| value.to_le_bytes()));
+        for list in [&self.minhash[..], self.sample.values(), self.numerals.values()] {
+            list.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        }
         bytes
     }
 
@@ -177,8 +178,9 @@ impl Fingerprint {
         let distinct_numerals = u32::from(u16::from_le_bytes(read.array()?));
         let [sampled, numerals] = read.array()?;
         let mut minhash = Box::new([0; LANES]);
-        for lane in minhash.iter_mut() {
-            *lane = u32::from_le_bytes(read.array()?);
+        let lanes: [u8; 4 * LANES] = read.array()?;
+        for (lane, &bytes) in minhash.iter_mut().zip(lanes.as_chunks().0) {
+            *lane = u32::from_le_bytes(bytes);
         }
         let sample = Sample::checked(read.numbers(sampled)?, shingles).ok_or(DecodeError::Order)?;
         let numerals =
@@ -221,6 +223,9 @@ impl Reader<'_> {
     }
 
     fn numbers(&mut self, count: u8) -> Result<Vec<u32>, DecodeError> {
-        (0..count).map(|_| self.array().map(u32::from_le_bytes)).collect()
+        let short = DecodeError::Length(self.len);
+        let (numbers, rest) = self.rest.split_at_checked(4 * usize::from(count)).ok_or(short)?;
+        self.rest = rest;
+        Ok(numbers.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect())
     }
 }

@@ -127,16 +127,15 @@ pub(super) enum Over {
 }
 
 fn sorted<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<([u8; POSTING], bool)> {
-    let mut rows: Vec<([u8; POSTING], bool)> =
-        entries.map(|entry| (key::posting(entry.key, entry.number), entry.there)).collect();
-    // Stable: of equals the last was said last.
-    rows.sort_by_key(|&(posting, _)| posting);
+    // The order of their bytes: newer documents come first. Of equals the last was said last.
+    let order = |(at, entry): (usize, &'a Entry)| (entry.key, !entry.number.0, at, entry.there);
+    let mut rows: Vec<(BandKey, u64, usize, bool)> = entries.enumerate().map(order).collect();
+    rows.sort_unstable();
     let mut kept: Vec<([u8; POSTING], bool)> = Vec::with_capacity(rows.len());
-    for row in rows {
-        match kept.last_mut() {
-            Some(last) if last.0 == row.0 => *last = row,
-            _ => kept.push(row),
-        }
-    }
+    let last = |same: &[(BandKey, u64, usize, bool)]| {
+        let &(key, number, _, there) = same.last()?;
+        Some((key::posting(key, DocumentNumber(!number)), there))
+    };
+    kept.extend(rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter_map(last));
     kept
 }

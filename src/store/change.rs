@@ -4,6 +4,7 @@
 //! restores what the full log does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
@@ -18,7 +19,7 @@ use super::value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// This is the document of its language and id now.
-    Document(Box<Document>),
+    Document(Arc<Document>),
     /// There is no such document any more.
     NoDocument(Lang, ArticleId),
     /// This is the cluster of its founder now.
@@ -72,7 +73,7 @@ impl Change {
                 if document.id != id {
                     return Err(DecodeError::Value("a document under another's key"));
                 }
-                Ok(Change::Document(Box::new(document)))
+                Ok(Change::Document(Arc::new(document)))
             }
             (ChangeKey::Cluster(language, founder), None) => Ok(Change::NoCluster(language, founder)),
             (ChangeKey::Cluster(language, founder), Some(value)) => {

@@ -1,20 +1,25 @@
 //! State in memory: the one-minute start, and the simple model that tests compare with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, Lang};
 
+use super::bands::Spread;
 use super::buckets::Buckets;
 use super::key::{self, Family};
 use super::overlay::Laid;
-use super::pending::{Pending, bounds};
+use super::pending::{Canonicals, Pending, bounds};
 use super::postings::Postings;
 use super::record::Document;
 use super::rows::{Order, Pages, Rows, Span, Visit};
 use super::{Ahead, Committed, Store, StoreError, value};
+
+/// Only ever asked for one, or sorted first: their order never shows.
+type Documents = HashMap<DocumentNumber, Arc<Document>, BuildHasherDefault<Spread>>;
 
 /// State in memory, gone with the process.
 #[derive(Debug, Clone)]
@@ -24,15 +29,17 @@ pub struct Memory {
     version: u64,
     bands: BTreeMap<Lang, Buckets>,
     /// As they are read, not as bytes: they are read far more often than they are written.
-    documents: BTreeMap<Lang, BTreeMap<DocumentNumber, Arc<Document>>>,
+    documents: BTreeMap<Lang, Documents>,
+    /// What the rows of clusters say, ready to be read.
+    canonicals: BTreeMap<Lang, Canonicals>,
     rows: BTreeMap<Family, BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl Memory {
     /// Empty.
     pub fn new(postings: Postings, ahead: Ahead) -> Memory {
-        let (bands, documents, rows) = Default::default();
-        Memory { postings, ahead, version: 0, bands, documents, rows }
+        let (bands, documents, canonicals, rows) = Default::default();
+        Memory { postings, ahead, version: 0, bands, documents, canonicals, rows }
     }
 
     fn write(&mut self, pending: Pending) {
@@ -46,6 +53,15 @@ impl Memory {
                 let _old = match document {
                     Some(document) => ours.insert(number, document),
                     None => ours.remove(&number),
+                };
+            }
+        }
+        for (language, canonicals) in pending.canonicals {
+            let ours = self.canonicals.entry(language).or_default();
+            for (founder, canonical) in canonicals {
+                let _old = match canonical {
+                    Some(_) => ours.insert(founder, canonical),
+                    None => ours.remove(&founder),
                 };
             }
         }
@@ -144,10 +160,10 @@ impl Rows for Memory {
             Family::Documents(language) => {
                 let rows = self.documents.get(&language).into_iter().flatten();
                 let rows = rows.map(|(&number, document)| (key::number(number), document));
-                let rows = rows.filter(|(key, _)| span.holds(key));
-                let rows: Vec<_> =
-                    rows.map(|(key, document)| (key, value::encode_document(document))).collect();
-                visit_all(rows.into_iter(), order, visit);
+                let mut rows: Vec<_> = rows.filter(|(key, _)| span.holds(key)).collect();
+                rows.sort_unstable_by_key(|&(key, _)| key);
+                let rows = rows.into_iter().map(|(key, document)| (key, value::encode_document(document)));
+                visit_all(rows, order, visit);
             }
             _ => {
                 if let Some(rows) = self.rows.get(&family) {
@@ -165,6 +181,15 @@ impl Rows for Memory {
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         let documents = self.documents.get(&language);
         Ok(numbers.iter().map(|number| documents?.get(number).cloned()).collect())
+    }
+
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        let canonicals = self.canonicals.get(&language);
+        Ok(founders.iter().map(|founder| *canonicals?.get(founder)?).collect())
     }
 
     fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {

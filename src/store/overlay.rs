@@ -73,12 +73,9 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
             }
             Change::NoDocument(language, id) => self.lay_document(*language, id, None)?,
             Change::Cluster(cluster) => {
-                let key = key::cluster(cluster.id.language, cluster.id.number);
-                self.pending.row(Family::Clusters, key, Some(value::encode_cluster(cluster)));
+                self.pending.cluster(cluster.id.language, cluster.id.number, Some(cluster));
             }
-            Change::NoCluster(language, founder) => {
-                self.pending.row(Family::Clusters, key::cluster(*language, *founder), None);
-            }
+            Change::NoCluster(language, founder) => self.pending.cluster(*language, *founder, None),
             Change::Progress(progress) => {
                 let value = value::encode_progress(progress);
                 self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
@@ -96,7 +93,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         &mut self,
         language: Lang,
         id: &ArticleId,
-        new: Option<&Document>,
+        new: Option<&Arc<Document>>,
     ) -> Result<(), StoreError> {
         let old = match self.number_of(language, id)? {
             None => None,
@@ -111,9 +108,10 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
             let number = new.map(|new| key::number(new.number).to_vec());
             pending.row(Family::Ids, key::id(id, language), number);
         }
-        if let Some(new) = new.filter(|&new| old != Some(new)) {
-            pending.document(language, new.number, Some(Arc::new(new.clone())));
+        if let Some(new) = new.filter(|&new| old != Some(&**new)) {
+            pending.document(language, new.number, Some(Arc::clone(new)));
         }
+        let new = new.map(|new| &**new);
         let expiry = |document: &Document| key::expiry(language, document.last_seen, document.number);
         let member = |document: &Document| key::member(language, document.cluster, document.number);
         pending.replace(Family::Expiry, old.map(expiry), new.map(expiry));
@@ -226,6 +224,20 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         let mut others = self.base.shared_documents(language, &others)?.into_iter();
         let document = |number| pending.get(number).cloned().unwrap_or_else(|| others.next().flatten());
         Ok(numbers.iter().map(document).collect())
+    }
+
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        let mut canonicals = self.base.canonicals(language, founders)?;
+        if let Some(pending) = self.pending.canonicals.get(&language) {
+            for (canonical, founder) in canonicals.iter_mut().zip(founders) {
+                *canonical = pending.get(founder).copied().unwrap_or(*canonical);
+            }
+        }
+        Ok(canonicals)
     }
 
     fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {

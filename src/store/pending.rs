@@ -1,16 +1,17 @@
 //! What has become different: rows to write, and rows to remove.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::fingerprint::MAX_BYTES;
 use crate::model::{DocumentNumber, Lang};
 
-use super::bands::Bands;
+use super::bands::{Bands, Spread};
 use super::key::{self, Family};
-use super::record::Document;
+use super::record::{Cluster, Document};
 use super::rows::{Order, Span};
 use super::value;
 
@@ -21,11 +22,17 @@ pub(super) struct Pending {
     pub(super) bands: BTreeMap<Lang, Bands>,
     /// Documents by language; nothing where they are gone. They become bytes when they are written.
     pub(super) documents: BTreeMap<Lang, BTreeMap<DocumentNumber, Option<Arc<Document>>>>,
+    /// Who stands for clusters, which their rows say too; nothing where the row is gone. Only ever asked for one, or
+    /// put where order does not show.
+    pub(super) canonicals: BTreeMap<Lang, Canonicals>,
     /// All other rows; nothing where they are gone.
     pub(super) rows: BTreeMap<Family, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
     /// About how much memory they take.
     pub(super) bytes: usize,
 }
+
+/// By founder, who stands for a cluster; nothing where it has no row.
+pub(super) type Canonicals = HashMap<DocumentNumber, Option<DocumentNumber>, BuildHasherDefault<Spread>>;
 
 /// A row in order; nothing where it is gone.
 pub(super) type PendingRow<'p> = (Cow<'p, [u8]>, Option<Cow<'p, [u8]>>);
@@ -46,6 +53,13 @@ impl Pending {
                 self.row(family, new, Some(Vec::new()));
             }
         }
+    }
+
+    /// A cluster is this now; nothing where it has no row any more.
+    pub(super) fn cluster(&mut self, language: Lang, founder: DocumentNumber, cluster: Option<&Cluster>) {
+        let canonicals = self.canonicals.entry(language).or_default();
+        canonicals.insert(founder, cluster.map(|cluster| cluster.canonical));
+        self.row(Family::Clusters, key::cluster(language, founder), cluster.map(value::encode_cluster));
     }
 
     pub(super) fn document(

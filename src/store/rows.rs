@@ -157,6 +157,18 @@ pub trait Rows {
         values.into_iter().zip(numbers).map(decode).collect()
     }
 
+    /// Who stands for the clusters of these founders, in that order; nothing where a cluster has no row.
+    ///
+    /// # Errors
+    /// As [`Rows::get`].
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        founders.iter().map(|&founder| canonical(self, language, founder)).collect()
+    }
+
     /// Says which documents will be asked for soon, where reading them together is quicker.
     ///
     /// # Errors
@@ -201,6 +213,21 @@ pub(super) fn decode_own(
     });
     let row = || format!("{} document {number}", Family::Documents(language).name());
     own.map_err(|error| StoreError::damaged(place, &row(), &error))
+}
+
+/// Who stands for a cluster, by its row.
+pub(super) fn canonical<R: Rows + ?Sized>(
+    rows: &R,
+    language: Lang,
+    founder: DocumentNumber,
+) -> Result<Option<DocumentNumber>, StoreError> {
+    let Some(value) = rows.get(Family::Clusters, &key::cluster(language, founder))? else { return Ok(None) };
+    match value::decode_cluster(language, founder, &value) {
+        Ok(cluster) => Ok(Some(cluster.canonical)),
+        Err(error) => {
+            Err(StoreError::damaged(rows.place(), &format!("clusters {language} {founder}"), &error))
+        }
+    }
 }
 
 /// Reads one bucket row by row, newest first; only documents older than `below`, if that is given.
@@ -285,6 +312,13 @@ impl<R: Rows + ?Sized> Rows for &R {
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         (**self).shared_documents(language, numbers)
+    }
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        (**self).canonicals(language, founders)
     }
     fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         (**self).read_ahead(language, numbers)

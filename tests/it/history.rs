@@ -1,6 +1,7 @@
 //! Random histories of state, and the oracle for them: a map of documents, searched from end to end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use samestory::fingerprint::{Fingerprint, LANES, fingerprint};
@@ -118,7 +119,7 @@ pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
                     let number = kept.unwrap_or(DocumentNumber(counters.next_number));
                     counters.next_number = counters.next_number.max(number.0 + 1);
                     numbers.insert(key, number);
-                    Change::Document(Box::new(document(step, number)))
+                    Change::Document(Arc::new(document(step, number)))
                 }
                 4 => Change::NoDocument(key.0, key.1),
                 5 => Change::Cluster(Box::new(Cluster {
@@ -201,7 +202,8 @@ impl Model {
         for change in changes {
             match change.clone() {
                 Change::Document(document) => {
-                    model.documents.insert((document.language, document.id.clone()), *document);
+                    let key = (document.language, document.id.clone());
+                    model.documents.insert(key, Arc::unwrap_or_clone(document));
                 }
                 Change::NoDocument(lang, id) => drop(model.documents.remove(&(lang, id))),
                 Change::Cluster(cluster) => {

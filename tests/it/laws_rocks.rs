@@ -304,8 +304,9 @@ fn endless() -> impl Iterator<Item = Vec<Change>> {
         let step =
             Step { what: 0, lang: 0, id: 0, words, time: n as i64, cluster: n % 7, same_number: false };
         let Some(Change::Document(mut document)) = history(&[step]).pop() else { unreachable!() };
-        document.number = samestory::model::DocumentNumber(n);
-        document.id = samestory::model::ArticleId::new(&format!("a{}", n % 5000)).unwrap();
+        let own = std::sync::Arc::make_mut(&mut document);
+        own.number = samestory::model::DocumentNumber(n);
+        own.id = samestory::model::ArticleId::new(&format!("a{}", n % 5000)).unwrap();
         vec![Change::Document(document), progress(n + 1)]
     })
 }

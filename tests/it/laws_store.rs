@@ -124,7 +124,7 @@ fn seeing_an_article_again_moves_only_its_expiry() {
     let first = history(&steps);
     let store = applied(&first);
     let Change::Document(mut again) = first[0].clone() else { unreachable!() };
-    again.last_seen = time(1);
+    std::sync::Arc::make_mut(&mut again).last_seen = time(1);
     let mut overlay = Overlay::new(&store);
     overlay.lay(&Change::Document(again)).unwrap();
     let (before, after) = (store.dump().unwrap(), overlay.dump().unwrap());

@@ -15,19 +15,9 @@ const LEAST: usize = 1 << 22;
 /// A block is one half of a cache line; each of its eight lanes has one bit of a key.
 type Block = [u32; 8];
 
-/// One bit for each lane, from odd multipliers (those of the Parquet format).
+/// One bit for each lane: five bits of the hash say which. The block is chosen by its highest bits.
 fn mask(hash: u64) -> Block {
-    const SALT: Block = [
-        0x47b6_137b,
-        0x4497_4d91,
-        0x8824_ad5b,
-        0xa2b7_289d,
-        0x7054_95c7,
-        0x2df1_424b,
-        0x9efc_4947,
-        0x5c6b_fb31,
-    ];
-    SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
+    std::array::from_fn(|lane| 1u32.wrapping_shl((hash >> (5 * lane)) as u32))
 }
 
 /// Hash of an id, whatever its language.
@@ -60,7 +50,7 @@ impl Segment {
     }
 
     fn block(&self, hash: u64) -> usize {
-        // The high half chooses the block, the low half the bits.
+        // The highest bits choose the block, the lowest forty the bits in it.
         (((hash >> 32) * self.blocks.len() as u64) >> 32) as usize
     }
 
@@ -72,7 +62,7 @@ impl Segment {
 
     fn contains(&self, hash: u64) -> bool {
         let block = &self.blocks[self.block(hash)];
-        block.iter().zip(mask(hash)).fold(true, |all, (lane, bit)| all & (lane & bit != 0))
+        block.iter().zip(mask(hash)).fold(0, |missing, (lane, bit)| missing | !lane & bit) == 0
     }
 }
 

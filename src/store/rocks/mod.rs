@@ -56,7 +56,9 @@ struct Opened {
     place: String,
     postings: Postings,
     sieve: sieve::Sieve,
-    recent: recent::Recent,
+    recent: recent::Recent<Arc<Document>>,
+    /// Who stands for clusters; nothing where a cluster has no row.
+    standing: recent::Recent<Option<DocumentNumber>>,
     crowded: crowded::Crowded,
     version: AtomicU64,
 }
@@ -101,12 +103,17 @@ impl Rocks {
         for &language in pending.bands.keys() {
             self.ensure_language(language)?;
         }
-        let batch = self.batch(&pending, next)?;
         // Before it is written: a bucket must never be there without the filter knowing.
-        self.opened().sieve.insert(&pending);
+        let batch = std::thread::scope(|scope| {
+            let sieve = || self.opened().sieve.insert(&pending);
+            // Without a thread there is still this one.
+            if std::thread::Builder::new().spawn_scoped(scope, sieve).is_err() {
+                sieve();
+            }
+            self.batch(&pending, next)
+        })?;
         self.write(batch)?;
-        self.opened().recent.written(&pending);
-        self.opened().crowded.written(&pending);
+        self.opened().note(&pending);
         self.opened().version.fetch_add(1, Ordering::Relaxed);
         if self.opened().sieve.is_stale(self.opened()) {
             self.scan = sieve::Scan::start(self.reader());
@@ -194,6 +201,25 @@ impl Store for Rocks {
 }
 
 impl Opened {
+    /// Puts right what is kept in memory, once it is written.
+    fn note(&self, pending: &Pending) {
+        std::thread::scope(|scope| {
+            let crowded = || self.crowded.written(pending);
+            // Without a thread there is still this one.
+            if std::thread::Builder::new().spawn_scoped(scope, crowded).is_err() {
+                crowded();
+            }
+            let documents = pending.documents.iter().flat_map(|(&language, documents)| {
+                documents.iter().map(move |(&number, document)| ((language, number), document.clone()))
+            });
+            self.recent.written(documents);
+            let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {
+                canonicals.iter().map(move |(&founder, &canonical)| ((language, founder), Some(canonical)))
+            });
+            self.standing.written(canonicals);
+        });
+    }
+
     fn family(&self, family: Family) -> Option<Arc<BoundColumnFamily<'_>>> {
         self.db.cf_handle(&family.name())
     }
@@ -304,6 +330,13 @@ impl Rows for Rocks {
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         self.reader.shared_documents(language, numbers)
+    }
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        self.reader.canonicals(language, founders)
     }
     fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         self.reader.read_ahead(language, numbers)

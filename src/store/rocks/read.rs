@@ -1,19 +1,29 @@
 //! Reading: from what is kept in memory where that knows, else from disk, many keys at a time and in their order.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rocksdb::{DBRawIterator, ReadOptions};
 
 use super::crowded::Crowded;
+use super::sieve::Perhaps;
 use super::{RocksReader, recent};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 use crate::store::StoreError;
+use crate::store::bands::Spread;
 use crate::store::key::{self, BUCKET, Family};
 use crate::store::postings::Postings;
 use crate::store::record::Document;
-use crate::store::rows::{Order, Page, Pages, Rows, Span, Visit, decode_own};
+use crate::store::rows::{Order, Page, Pages, Rows, Span, Visit, canonical, decode_own};
+
+/// Of the buckets that hold one document at most, every so-manieth is read first. A copy shares forty with its original.
+const PROBED: usize = 12;
+
+/// Buckets that hold one document at most, and the place of each. Never walked through unsorted.
+type SingleBuckets = HashMap<BandKey, usize, BuildHasherDefault<Spread>>;
 
 impl Rows for RocksReader {
     fn place(&self) -> &str {
@@ -111,9 +121,25 @@ impl Rows for RocksReader {
         for (&at, document) in missing.iter().zip(self.read_documents(language, &absent)?) {
             found[at] = document;
         }
-        let read = missing.iter().filter_map(|&at| found[at].as_ref());
-        self.0.recent.keep(language, read, version);
+        let read = missing.iter().filter_map(|&at| found[at].clone());
+        self.0.recent.keep(language, read.map(|document| (document.number, document)), version);
         Ok(found)
+    }
+
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        let (known, version) = self.0.standing.get(language, founders);
+        let mut read = Vec::new();
+        let canonical = |(known, &founder): (Option<Option<DocumentNumber>>, &DocumentNumber)| match known {
+            Some(known) => Ok(known),
+            None => canonical(self, language, founder).inspect(|&canonical| read.push((founder, canonical))),
+        };
+        let canonicals: Result<Vec<_>, _> = known.into_iter().zip(founders).map(canonical).collect();
+        self.0.standing.keep(language, read.into_iter(), version);
+        canonicals
     }
 
     fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
@@ -126,16 +152,17 @@ impl Rows for RocksReader {
             return Ok(pages);
         }
         // In key order one iterator meets each block once, and each bucket is asked for once.
-        order.sort_unstable_by_key(|&at| keys[at]);
+        order.sort_unstable_by_key(|perhaps| (keys[perhaps.at], perhaps.at));
         let mut first = order.clone();
-        first.dedup_by_key(|at| keys[*at]);
-        let (known, version) = self.0.crowded.pages(language, keys, &first, cap);
+        first.dedup_by_key(|perhaps| keys[perhaps.at]);
+        let places: Vec<usize> = first.iter().map(|perhaps| perhaps.at).collect();
+        let (known, version) = self.0.crowded.pages(language, keys, &places, cap);
         let unknown = first.iter().zip(&known).filter(|(_, known)| known.is_none());
-        let unknown: Vec<BandKey> = unknown.map(|(&at, _)| keys[at]).collect();
-        let mut read = both_halves(&unknown, |keys| self.read_pages(language, keys, cap))?.into_iter();
+        let unknown: Vec<Perhaps> = unknown.map(|(&perhaps, _)| perhaps).collect();
+        let mut read = self.unknown_pages(language, keys, &unknown, cap)?.into_iter();
         let mut crowds = Vec::new();
         let mut order = order.into_iter().peekable();
-        for (at, known) in first.into_iter().zip(known) {
+        for (at, known) in places.into_iter().zip(known) {
             let page = known.unwrap_or_else(|| {
                 let page = read.next().unwrap_or_default();
                 if Crowded::is_crowd(&page) {
@@ -144,8 +171,8 @@ impl Rows for RocksReader {
                 page
             });
             let place = pages.add(page);
-            while let Some(same) = order.next_if(|&other| keys[other] == keys[at]) {
-                pages.set(same, place);
+            while let Some(same) = order.next_if(|other| keys[other.at] == keys[at]) {
+                pages.set(same.at, place);
             }
         }
         self.0.crowded.keep(language, crowds, version);
@@ -156,10 +183,11 @@ impl Rows for RocksReader {
         numbers.sort_unstable();
         numbers.dedup();
         // More than are kept would drive each other out.
-        numbers.truncate(recent::GENERATION);
+        numbers.truncate(recent::DOCUMENTS);
         let version = self.0.recent.missing(language, &mut numbers);
         let read = both_halves(&numbers, |numbers| self.read_documents(language, numbers))?;
-        self.0.recent.keep(language, read.iter().flatten(), version);
+        let read = read.into_iter().flatten();
+        self.0.recent.keep(language, read.map(|document| (document.number, document)), version);
         Ok(())
     }
 }
@@ -202,17 +230,77 @@ impl RocksReader {
         keys.iter().map(|&key| self.page(language, key, cap, &mut rows)).collect()
     }
 
+    /// Reads buckets that are in order, and whose documents are not known from elsewhere.
+    ///
+    /// A copy shares dozens of buckets with its original, which is alone in most of them. So of the buckets that hold
+    /// one document at most only some are read: where such a document is posted in another of them too, that is all
+    /// there is to read of it.
+    fn unknown_pages(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        unknown: &[Perhaps],
+        cap: usize,
+    ) -> Result<Vec<Page>, StoreError> {
+        let mut pages: Vec<Option<Page>> = vec![None; unknown.len()];
+        let mut singles: Vec<usize> =
+            (0..unknown.len()).filter(|&at| unknown[at].single && cap > 0).collect();
+        // As they were asked for: those of one article lie side by side.
+        singles.sort_unstable_by_key(|&at| unknown[at].at);
+        let left_out: Vec<usize> =
+            singles.iter().copied().enumerate().filter(|(n, _)| n % PROBED != 0).map(|(_, at)| at).collect();
+        let mut open: SingleBuckets = left_out.into_iter().map(|at| (keys[unknown[at].at], at)).collect();
+        let read = |pages: &mut Vec<Option<Page>>, places: Vec<usize>| {
+            let keys: Vec<BandKey> = places.iter().map(|&at| keys[unknown[at].at]).collect();
+            let read = both_halves(&keys, |keys| self.read_pages(language, keys, cap))?;
+            places.iter().zip(read).for_each(|(&at, page)| pages[at] = Some(page));
+            Ok::<_, StoreError>(places)
+        };
+        let places = (0..unknown.len()).filter(|&at| !open.contains_key(&keys[unknown[at].at])).collect();
+        let places = read(&mut pages, places)?;
+        if !open.is_empty() {
+            let probed = places.into_iter().filter(|&at| unknown[at].single);
+            let probed = probed.filter_map(|at| pages[at].as_ref()?.numbers.first().copied());
+            let mut found: Vec<DocumentNumber> = probed.collect();
+            found.sort_unstable();
+            found.dedup();
+            let posting = self.0.postings.of(language);
+            for document in self.shared_documents(language, &found)?.iter().flatten() {
+                for key in posting.keys(&document.fingerprint) {
+                    if let Some(at) = open.remove(&key) {
+                        pages[at] = Some(Page { numbers: vec![document.number], more: false });
+                    }
+                }
+            }
+            let mut places: Vec<usize> = open.into_values().collect();
+            places.sort_unstable();
+            read(&mut pages, places)?;
+        }
+        Ok(pages.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
     fn read_documents(
         &self,
         language: Lang,
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
-        let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key::number(number).to_vec()).collect();
-        let values = self.get_many(Family::Documents(language), &keys)?;
-        let own = |(value, &number): (Option<Vec<u8>>, &DocumentNumber)| {
-            value.map(|value| decode_own(&self.0.place, language, number, &value)).transpose()
+        let Some(family) = self.0.family(Family::Documents(language)) else {
+            return Ok(vec![None; numbers.len()]);
         };
-        values.into_iter().zip(numbers).map(own).collect()
+        let mut order: Vec<usize> = (0..numbers.len()).collect();
+        order.sort_unstable_by_key(|&at| numbers[at]);
+        let keys: Vec<[u8; 8]> = order.iter().map(|&at| key::number(numbers[at])).collect();
+        let mut options = ReadOptions::default();
+        // They are kept ready to be compared; their blocks would drive out those of the buckets.
+        options.fill_cache(false);
+        let values = self.0.db.batched_multi_get_cf_opt(&family, &keys, true, &options);
+        let mut documents = vec![None; numbers.len()];
+        for (at, value) in order.into_iter().zip(values) {
+            if let Some(value) = value.map_err(|error| self.0.failure(&error))? {
+                documents[at] = Some(decode_own(&self.0.place, language, numbers[at], &value)?);
+            }
+        }
+        Ok(documents)
     }
 
     /// Reads one bucket.

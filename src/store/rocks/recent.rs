@@ -1,103 +1,98 @@
-//! Documents read or written lately, ready to be compared: a phrase that many articles have leads every one of them to
-//! the newest of the others.
+//! What was read or written lately: documents, ready to be compared, for a phrase that many articles have leads every one
+//! of them to the newest of the others; and who stands for clusters.
 //!
-//! It holds what the store holds, or nothing. A document that is written takes the place of what was here, and what was
+//! It holds what the store holds, or nothing. What is written takes the place of what was here, and what was
 //! read from the store before that write is not put here after it.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::{DocumentNumber, Lang};
 use crate::store::bands::Spread;
-use crate::store::pending::Pending;
-use crate::store::record::Document;
 
 /// Documents in each of the two generations; a document takes about a kilobyte.
-pub(super) const GENERATION: usize = 1 << 13;
+pub(super) const DOCUMENTS: usize = 1 << 14;
+/// Canonicals in each of the two generations; one takes fifty bytes.
+pub(super) const CANONICALS: usize = 1 << 15;
 
-type Generation = HashMap<(Lang, DocumentNumber), Arc<Document>, BuildHasherDefault<Spread>>;
+type Key = (Lang, DocumentNumber);
+type Generation<V> = HashMap<Key, V, BuildHasherDefault<Spread>>;
 
-#[derive(Default)]
-pub(super) struct Recent(Mutex<State>);
+pub(super) struct Recent<V>(Mutex<State<V>>);
 
-#[derive(Default)]
-struct State {
+struct State<V> {
+    /// How many each generation has.
+    size: usize,
     /// Used since the generations changed last.
-    young: Generation,
+    young: Generation<V>,
     /// Used before that; gone at the next change.
-    old: Generation,
+    old: Generation<V>,
     /// How often the store was written to.
     version: u64,
 }
 
-impl State {
-    fn insert(&mut self, key: (Lang, DocumentNumber), document: Arc<Document>) {
-        self.young.insert(key, document);
-        if self.young.len() >= GENERATION {
+impl<V: Clone> State<V> {
+    fn insert(&mut self, key: Key, value: V) {
+        self.young.insert(key, value);
+        if self.young.len() >= self.size {
             self.old = mem::take(&mut self.young);
         }
     }
 
-    fn get(&mut self, key: (Lang, DocumentNumber)) -> Option<Arc<Document>> {
-        if let Some(document) = self.young.get(&key) {
-            return Some(Arc::clone(document));
+    fn get(&mut self, key: Key) -> Option<V> {
+        if let Some(value) = self.young.get(&key) {
+            return Some(value.clone());
         }
-        let document = self.old.remove(&key)?;
-        self.insert(key, Arc::clone(&document));
-        Some(document)
+        let value = self.old.remove(&key)?;
+        self.insert(key, value.clone());
+        Some(value)
     }
 }
 
-impl Recent {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl<V: Clone> Recent<V> {
+    /// With so many in each generation.
+    pub(super) fn new(size: usize) -> Recent<V> {
+        let (young, old) = Default::default();
+        Recent(Mutex::new(State { size, young, old, version: 0 }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<V>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those that are here, and the version to give back with those that are not.
-    pub(super) fn get(
-        &self,
-        language: Lang,
-        numbers: &[DocumentNumber],
-    ) -> (Vec<Option<Arc<Document>>>, u64) {
+    pub(super) fn get(&self, language: Lang, numbers: &[DocumentNumber]) -> (Vec<Option<V>>, u64) {
         let mut state = self.state();
         let found = numbers.iter().map(|&number| state.get((language, number))).collect();
         (found, state.version)
     }
 
-    /// Those that are not here, and the version to give back with them. Those that are here stay.
+    /// Leaves those that are not here, and gives the version to give back with them. Those that are here stay.
     pub(super) fn missing(&self, language: Lang, numbers: &mut Vec<DocumentNumber>) -> u64 {
         let mut state = self.state();
         numbers.retain(|&number| state.get((language, number)).is_none());
         state.version
     }
 
-    /// Keeps documents that were read from the store, unless it has been written to since.
-    pub(super) fn keep<'a>(
-        &self,
-        language: Lang,
-        documents: impl Iterator<Item = &'a Arc<Document>>,
-        version: u64,
-    ) {
+    /// Keeps what was read from the store, unless it has been written to since.
+    pub(super) fn keep(&self, language: Lang, read: impl Iterator<Item = (DocumentNumber, V)>, version: u64) {
         let mut state = self.state();
         if state.version == version {
-            documents.for_each(|document| state.insert((language, document.number), Arc::clone(document)));
+            read.for_each(|(number, value)| state.insert((language, number), value));
         }
     }
 
-    /// Takes note of what has been written.
-    pub(super) fn written(&self, pending: &Pending) {
+    /// Takes note of what has been written; nothing where it is gone.
+    pub(super) fn written(&self, rows: impl Iterator<Item = (Key, Option<V>)>) {
         let mut state = self.state();
         state.version += 1;
-        for (&language, documents) in &pending.documents {
-            for (&number, document) in documents {
-                let key = (language, number);
-                state.old.remove(&key);
-                match document {
-                    Some(document) => state.insert(key, Arc::clone(document)),
-                    None => drop(state.young.remove(&key)),
-                }
+        for (key, value) in rows {
+            state.old.remove(&key);
+            match value {
+                Some(value) => state.insert(key, value),
+                None => drop(state.young.remove(&key)),
             }
         }
     }

@@ -1,5 +1,8 @@
 //! The filter of a store's buckets, ids and clusters: filled in the background when the store is opened, used once it is complete.
 //!
+//! Of a bucket it knows too whether more than one document may ever have been put in it. If not, who is found in it is
+//! all that is in it.
+//!
 //! What is applied goes into it before it is written. So when the scan of what was there before has ended, nothing
 //! is missing. Only the one who applies starts a scan, so no batch can fall between the two.
 
@@ -26,33 +29,84 @@ pub(super) struct Sieve(RwLock<State>);
 
 #[derive(Default)]
 struct State {
-    complete: Option<Filter>,
+    complete: Option<Filters>,
     /// Collects what is applied while a scan is under way.
-    next: Option<Filter>,
+    next: Option<Filters>,
+}
+
+struct Filters {
+    there: Filter,
+    /// Buckets that a second document may have been put in.
+    several: Filter,
+}
+
+impl Filters {
+    fn new(room: usize) -> Filters {
+        Filters { there: Filter::new(room), several: Filter::new(0) }
+    }
+
+    /// An id, or a cluster.
+    fn insert(&mut self, hash: u64) {
+        if !self.there.contains(hash) {
+            self.there.insert(hash);
+        }
+    }
+
+    fn insert_bucket(&mut self, hash: u64) {
+        if !self.there.contains(hash) {
+            self.there.insert(hash);
+        } else {
+            self.insert_several(hash);
+        }
+    }
+
+    fn insert_several(&mut self, hash: u64) {
+        if !self.several.contains(hash) {
+            self.several.insert(hash);
+        }
+    }
+
+    fn join(&mut self, other: Filters) {
+        self.there.join(other.there);
+        self.several.join(other.several);
+    }
+}
+
+/// A bucket that may exist.
+#[derive(Clone, Copy)]
+pub(super) struct Perhaps {
+    /// The place of its key among those asked for.
+    pub(super) at: usize,
+    /// Whether at most one document is in it.
+    pub(super) single: bool,
 }
 
 impl Sieve {
-    /// The places of those buckets that may exist; all, while that is not known.
-    pub(super) fn perhaps(&self, language: Lang, keys: &[BandKey]) -> Vec<usize> {
+    /// Those buckets that may exist; all, while that is not known.
+    pub(super) fn perhaps(&self, language: Lang, keys: &[BandKey]) -> Vec<Perhaps> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let perhaps = |at: &usize| match &state.complete {
-            Some(filter) => filter.contains(of_bucket(language, keys[*at])),
-            None => true,
+        let perhaps = |(at, &key): (usize, &BandKey)| match &state.complete {
+            None => Some(Perhaps { at, single: false }),
+            Some(filters) => {
+                let hash = of_bucket(language, key);
+                let there = filters.there.contains(hash);
+                there.then(|| Perhaps { at, single: !filters.several.contains(hash) })
+            }
         };
-        (0..keys.len()).filter(perhaps).collect()
+        keys.iter().enumerate().filter_map(perhaps).collect()
     }
 
     /// Whether an id may be known.
     pub(super) fn may_know(&self, id: &ArticleId) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let hash = of_id(id.as_str().as_bytes());
-        state.complete.as_ref().is_none_or(|filter| filter.contains(hash))
+        state.complete.as_ref().is_none_or(|filters| filters.there.contains(hash))
     }
 
     /// Whether a row of `clusters` may be there.
     pub(super) fn may_cluster(&self, key: &[u8]) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        state.complete.as_ref().is_none_or(|filter| filter.contains(of_cluster(key)))
+        state.complete.as_ref().is_none_or(|filters| filters.there.contains(of_cluster(key)))
     }
 
     /// Takes note of what is about to be written.
@@ -69,15 +123,25 @@ impl Sieve {
         let clusters = clusters.map(|(key, _)| of_cluster(key));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let State { complete, next } = &mut *state;
-        for hash in buckets.chain(ids).chain(clusters) {
-            complete.iter_mut().chain(next.iter_mut()).for_each(|filter| filter.insert(hash));
+        for hash in buckets {
+            if let Some(complete) = complete {
+                complete.insert_bucket(hash);
+            }
+            if let Some(next) = next {
+                // Whether the scan will find another there is not known.
+                next.insert(hash);
+                next.insert_several(hash);
+            }
+        }
+        for hash in ids.chain(clusters) {
+            complete.iter_mut().chain(next.iter_mut()).for_each(|filters| filters.insert(hash));
         }
     }
 
     /// Whether most of what was put in has gone since: with a retention the filter would grow for ever.
     pub(super) fn is_stale(&self, opened: &Opened) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let keys = state.complete.as_ref().map_or(0, Filter::keys);
+        let keys = state.complete.as_ref().map_or(0, |filters| filters.there.keys());
         state.next.is_none() && keys > FEW && keys > 3 * opened.postings_estimate()
     }
 
@@ -85,16 +149,16 @@ impl Sieve {
     #[cfg(test)]
     pub(super) fn keys(&self) -> Option<usize> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        state.complete.as_ref().map(Filter::keys)
+        state.complete.as_ref().map(|filters| filters.there.keys())
     }
 
     /// From now on everything applied is collected beside what a scan will find.
     fn begin(&self) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        state.next = Some(Filter::new(0));
+        state.next = Some(Filters::new(0));
     }
 
-    fn finish(&self, scanned: Option<Filter>) {
+    fn finish(&self, scanned: Option<Filters>) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let (Some(mut next), Some(scanned)) = (state.next.take(), scanned) {
             next.join(scanned);
@@ -141,8 +205,8 @@ impl Drop for Scan {
 }
 
 /// All buckets, ids and clusters on disk and in memory; nothing if it was told to stop, or could not read.
-fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
-    let mut filter = Filter::new(reader.0.postings_estimate() / 4 * 5);
+fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filters> {
+    let mut filters = Filters::new(reader.0.postings_estimate() / 4 * 5);
     for language in reader.languages() {
         let (mut last, mut damaged) = (None, false);
         let scanned = reader.scan(Family::Bands(language), &Span::all(), Order::Ascending, &mut |key, _| {
@@ -153,8 +217,10 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
             if stop.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
-            if last.replace(bucket) != Some(bucket) {
-                filter.insert(of_bucket(language, bucket));
+            let hash = of_bucket(language, bucket);
+            match last.replace(bucket) == Some(bucket) {
+                true => filters.insert_several(hash),
+                false => filters.insert_bucket(hash),
             }
             ControlFlow::Continue(())
         });
@@ -167,10 +233,10 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
         let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
             match family {
                 Family::Ids => match key::decode_id(key) {
-                    Ok((id, _)) => filter.insert(of_id(id.as_str().as_bytes())),
+                    Ok((id, _)) => filters.insert(of_id(id.as_str().as_bytes())),
                     Err(_) => damaged = true,
                 },
-                _ if key::is_cluster(key) => filter.insert(of_cluster(key)),
+                _ if key::is_cluster(key) => filters.insert(of_cluster(key)),
                 // Rows of clusters come before those of their members.
                 _ => return ControlFlow::Break(()),
             }
@@ -183,7 +249,7 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filter> {
             return None;
         }
     }
-    Some(filter)
+    Some(filters)
 }
 
 impl Opened {
@@ -193,5 +259,47 @@ impl Opened {
             self.db.property_int_value_cf(&family, properties::ESTIMATE_NUM_KEYS).ok().flatten()
         };
         self.languages().into_iter().filter_map(of).sum::<u64>() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DocumentNumber;
+
+    const KEY: BandKey = BandKey { band: 3, hash: 7 };
+
+    fn posted(number: u64) -> Pending {
+        let mut pending = Pending::default();
+        pending.bands.entry(Lang::UND).or_default().note(KEY, DocumentNumber(number), true);
+        pending
+    }
+
+    fn is_single(sieve: &Sieve) -> Option<bool> {
+        sieve.perhaps(Lang::UND, &[KEY]).first().map(|perhaps| perhaps.single)
+    }
+
+    #[test]
+    fn a_bucket_is_single_until_a_second_document_comes() {
+        let sieve = Sieve::default();
+        assert_eq!(is_single(&sieve), Some(false), "nothing is known yet");
+        sieve.begin();
+        sieve.finish(Some(Filters::new(0)));
+        assert_eq!(is_single(&sieve), None);
+        sieve.insert(&posted(1));
+        assert_eq!(is_single(&sieve), Some(true));
+        sieve.insert(&posted(2));
+        assert_eq!(is_single(&sieve), Some(false));
+    }
+
+    #[test]
+    fn what_comes_during_a_scan_is_not_taken_for_all_there_is() {
+        let sieve = Sieve::default();
+        sieve.begin();
+        sieve.insert(&posted(2));
+        let mut scanned = Filters::new(0);
+        scanned.insert_bucket(of_bucket(Lang::UND, KEY));
+        sieve.finish(Some(scanned));
+        assert_eq!(is_single(&sieve), Some(false));
     }
 }

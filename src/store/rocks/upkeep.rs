@@ -222,7 +222,7 @@ pub(super) mod tests {
 
     pub(in crate::store::rocks) fn document(number: u64) -> Change {
         let text = format!("the river {number} rises above its banks and the town of a thousand waits");
-        Change::Document(Box::new(Document {
+        Change::Document(std::sync::Arc::new(Document {
             number: DocumentNumber(number),
             id: ArticleId::new(&format!("a{number}")).unwrap(),
             language: Lang::UND,
