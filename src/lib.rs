@@ -18,6 +18,7 @@
 //! - [`store`]: state, and the changes to it
 //! - [`detect`]: what one text is to another; verdicts
 //! - [`config`]: settings as written → values as usable
+//! - [`schemas`]: the schemas of what comes in and goes out
 //! - [`eval`]: how good the verdicts are
 //! - [`compat`]: functions that other systems define, apart from the flow
 #![cfg_attr(feature = "kafka", doc = "- [`stream`]: the stage on the bus")]
@@ -31,6 +32,9 @@ pub mod fingerprint;
 pub mod local;
 pub mod lsh;
 pub mod model;
+#[cfg(feature = "registry")]
+pub mod registry;
+pub mod schemas;
 pub mod store;
 #[cfg(feature = "kafka")]
 pub mod stream;

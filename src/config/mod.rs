@@ -4,6 +4,7 @@
 
 mod bus;
 mod check;
+mod registry;
 mod written;
 
 use std::fmt::Write;
@@ -25,9 +26,11 @@ use crate::text::{Options, language};
 use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
+pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
 pub use written::{
-    BatchSettings, ClusterSettings, InputSettings, Kept, LshSettings, MatchSettings, OutputSettings, Paths,
-    Property, ReviewSettings, Settings, StageSettings, TextSettings, TopicSettings,
+    BatchSettings, ClusterSettings, EnvelopeSettings, InputSettings, Kept, LshSettings, MatchSettings,
+    OutputSettings, Paths, Property, RegistrySettings, ReviewSettings, Settings, StageSettings, TextSettings,
+    TopicSettings,
 };
 
 /// Ready values: nothing later can find them wrong.

@@ -19,9 +19,11 @@ const MODULES: &[(&str, Imports)] = &[
     ("detect", Only(&["model", "event", "text", "fingerprint", "lsh", "store"])),
     ("compat", Only(&["text", "lsh"])),
     ("metrics", Only(&[])),
+    ("schemas", Only(&[])),
     // Ready values are the engine's own types.
     ("config", Only(&["model", "event", "text", "fingerprint", "lsh", "store", "detect"])),
-    ("stream", Only(AROUND_DETECT)),
+    ("registry", Only(&["model", "event", "config", "schemas"])),
+    ("stream", Only(STREAM)),
     ("local", Only(AROUND_DETECT)),
     ("http", Only(AROUND_DETECT)),
     ("eval", Only(AROUND_DETECT)),
@@ -34,11 +36,30 @@ const MODULES: &[(&str, Imports)] = &[
 const AROUND_DETECT: &[&str] =
     &["model", "event", "text", "fingerprint", "lsh", "store", "detect", "config", "metrics"];
 
+/// The bus alone asks a schema registry.
+const STREAM: &[&str] = &[
+    "model",
+    "event",
+    "text",
+    "fingerprint",
+    "lsh",
+    "store",
+    "detect",
+    "config",
+    "metrics",
+    "schemas",
+    "registry",
+];
+
 /// An outsider, and how the paths begin where it is at home.
 const HOMES: &[(&str, &[&str])] = &[
     ("rdkafka", &["src/stream"]),
     ("rocksdb", &["src/store/rocks"]),
-    ("serde_json", &["src/event", "src/cli", "src/local", "src/http", "src/eval"]),
+    (
+        "serde_json",
+        &["src/event", "src/cli", "src/local", "src/http", "src/eval", "src/registry", "src/schemas"],
+    ),
+    ("ureq", &["src/registry/http.rs"]),
     ("apache_avro", &["src/event"]),
     ("html5gum", &["src/text/markup"]),
     ("pulldown_cmark", &["src/text/markup"]),
