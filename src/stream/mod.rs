@@ -4,7 +4,7 @@
 //! - `worker`: the turn and the loop around it, the same for every role
 //! - `route`: raw article → the partition where its language lives; `judge`: look-up → verdict → state
 //! - `takeover` and `restore`: how a partition changes hands
-//! - `decode`, `routed`, `outgoing`: bytes in, between, and out
+//! - `decode`, `payload`, `routed`, `outgoing`: bytes in, between, and out; `values`: the registry at the start
 
 mod clients;
 mod decode;
@@ -13,6 +13,7 @@ pub mod follow;
 mod intake;
 mod judge;
 mod outgoing;
+mod payload;
 pub mod probe;
 pub mod produce;
 mod purge;
@@ -27,6 +28,7 @@ mod stage;
 mod takeover;
 pub mod topics;
 mod txn;
+mod values;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -38,20 +40,23 @@ use rdkafka::error::KafkaError;
 
 use crate::config::{Config, Mode};
 use crate::detect::Engine;
+use crate::registry::Registry;
 use crate::store::{Ahead, Budget, RocksOptions};
 
 use clients::{Quiet, Worker};
 use decode::Decoder;
 use intake::Intake;
 use judge::Judge;
-use outgoing::Writer;
+use outgoing::{Wire, Writer};
 use restore::Restorer;
 use route::Route;
+use values::Does;
 use worker::Reins;
 
 pub use clients::Role;
 pub use takeover::Accept;
 pub use topics::{TopicError, TopicProblem};
+pub use values::{ValueError, misfits};
 
 /// What the client library says is wrong.
 pub type ClientError = KafkaError;
@@ -78,6 +83,9 @@ pub enum RunError {
     /// The topics are not as they must be.
     #[error(transparent)]
     Topics(#[from] TopicError),
+    /// The schema registry does not have what is needed, or field paths lead nowhere.
+    #[error(transparent)]
+    Values(#[from] ValueError),
     /// It was begun anew too often.
     #[error("gave up after beginning anew {losses} times, the last time because: {why}")]
     Hopeless {
@@ -103,6 +111,8 @@ pub struct Progress {
     lost: AtomicU64,
     /// Transactions that are open, by worker, and since when.
     open: Mutex<BTreeMap<String, Instant>>,
+    /// Whom workers wait for outside the bus, by worker.
+    waiting: Mutex<BTreeMap<String, String>>,
 }
 
 impl Progress {
@@ -125,6 +135,21 @@ impl Progress {
 
     fn closed(&self, worker: &str) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(worker);
+    }
+
+    /// A worker waits for somebody outside the bus, or does not any more.
+    fn waits(&self, worker: &str, why: Option<String>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Some(why) => drop(waiting.insert(worker.to_owned(), why)),
+            None => drop(waiting.remove(worker)),
+        }
+    }
+
+    /// What a worker waits for outside the bus: then the stage is not ready.
+    pub fn waits_for(&self) -> Option<String> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.values().next().cloned()
     }
 
     /// A worker whose transaction has been open for longer than this. The client library has calls that do not keep
@@ -161,6 +186,14 @@ pub fn run(
     };
     let counts = topics::await_checked(bus, stop)?;
     let Some(counts) = counts else { return Ok(()) };
+    let registry = values::registry(config)?;
+    let does = Does {
+        reads: roles.iter().any(|&role| role != Role::Match),
+        writes: roles.iter().any(|&role| role != Role::Route),
+    };
+    let wire = values::await_ready(config, registry.as_deref(), does, stop)?;
+    let Some(wire) = wire else { return Ok(()) };
+    let values = Values { registry, wire };
     let progress = Arc::new(Progress::default());
     let reins = Reins { stop: Arc::clone(stop), progress: Arc::clone(&progress) };
     let budget = Budget::default();
@@ -169,11 +202,13 @@ pub fn run(
         for &role in roles {
             for number in 0..bus.workers {
                 let (worker, reins, budget) = (Worker { role, number }, reins.clone(), budget.clone());
-                let counts = &counts;
+                let (counts, values) = (&counts, &values);
                 workers.push(scope.spawn(move || {
                     let outcome = match role {
-                        Role::Route => route(config, &worker, accept, &reins, counts.routed),
-                        Role::Match | Role::Direct => judge(config, &worker, accept, &reins, counts, &budget),
+                        Role::Route => route(config, &worker, accept, &reins, counts.routed, values),
+                        Role::Match | Role::Direct => {
+                            judge(config, &worker, accept, &reins, counts, &budget, values)
+                        }
                     };
                     if outcome.is_err() {
                         // One that cannot go on takes the others along: the process is restarted as a whole.
@@ -206,20 +241,27 @@ pub fn run(
     outcome
 }
 
+/// How values are read and written, found out at the start.
+struct Values {
+    registry: Option<Arc<Registry>>,
+    wire: Wire,
+}
+
 fn route(
     config: &Config,
     worker: &Worker,
     accept: Accept,
     reins: &Reins,
     partitions: i32,
+    values: &Values,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     worker::run(bus, worker, &bus.topics.raw, reins, || {
         let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
         Ok(Route {
             bus: bus.clone(),
-            decoder: Decoder::new(config, true),
-            writer: Writer { topics: bus.topics.clone(), form: bus.value },
+            decoder: Decoder::new(config, true, values.registry.as_ref()),
+            writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
             partitions,
@@ -235,10 +277,11 @@ fn judge(
     reins: &Reins,
     counts: &topics::Counts,
     budget: &Budget,
+    values: &Values,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let intake = match worker.role {
-        Role::Direct => Intake::raw(config),
+        Role::Direct => Intake::raw(config, values.registry.as_ref()),
         Role::Route | Role::Match => Intake::routed(config, counts.routed),
     };
     let purge =
@@ -277,7 +320,7 @@ fn judge(
             flush: Duration::from_millis(flush),
             intake: intake.clone(),
             restorer,
-            writer: Writer { topics: bus.topics.clone(), form: bus.value },
+            writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             accept,
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
