@@ -61,7 +61,7 @@ class Cards:
         cards = {}
         for key, cluster in self.clusters.items():
             cards[key] = (cluster["canonical_id"], cluster["size"], sorted(cluster["hosts"]))
-        for key, headers in self.live().items():
+        for key, headers in sorted(self.live().items()):
             if headers["samestory-cluster"] not in self.clusters:
                 cards.setdefault(headers["samestory-cluster"], (key, 1, []))
         return cards

@@ -107,6 +107,13 @@ pub enum Reason {
         /// About how long it will take yet.
         seconds_left: Option<f64>,
     },
+    /// The schema registry does not answer: what cannot be read yet waits, and nothing is lost.
+    RegistryAway {
+        /// Who.
+        worker: String,
+        /// What it said, or that it said nothing.
+        why: String,
+    },
     /// A partition stands still until somebody decides; the log says what.
     Stopped {
         /// Who.
@@ -147,6 +154,7 @@ pub struct Member {
     pub lags: BTreeMap<i32, i64>,
     joining: Joining,
     away: bool,
+    waits: Option<String>,
     heard: Instant,
 }
 
@@ -173,6 +181,7 @@ impl Board {
             lags: BTreeMap::new(),
             joining,
             away: false,
+            waits: None,
             heard: Instant::now(),
         };
         self.inner().workers.insert(worker.to_owned(), member);
@@ -182,6 +191,14 @@ impl Board {
     pub fn given(&self, worker: &str) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.joining = Joining::Given;
+        }
+    }
+
+    /// A worker waits for the schema registry, or does not any more.
+    pub fn waits(&self, worker: &str, why: Option<String>) {
+        if let Some(member) = self.inner().workers.get_mut(worker) {
+            member.waits = why;
+            member.heard = Instant::now();
         }
     }
 
@@ -230,6 +247,9 @@ impl Member {
             reasons.push(Reason::BrokerAway { worker: worker() });
         } else if self.heard.elapsed() > SILENCE {
             reasons.push(Reason::Silent { worker: worker(), seconds: self.heard.elapsed().as_secs() });
+        }
+        if let Some(why) = self.waits.clone() {
+            reasons.push(Reason::RegistryAway { worker: worker(), why });
         }
         if self.joining == Joining::Waiting {
             reasons.push(Reason::WaitingForPartitions { worker: worker() });

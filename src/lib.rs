@@ -19,6 +19,7 @@
 //! - [`detect`]: what one text is to another; verdicts
 //! - [`config`]: settings as written → values as usable
 //! - [`health`]: how the stage is doing, for those who ask
+//! - [`schemas`]: the schemas of what comes in and goes out
 //! - [`eval`]: how good the verdicts are
 //! - [`compat`]: functions that other systems define, apart from the flow
 #![cfg_attr(feature = "http", doc = "- [`metrics`]: what is counted; [`http`]: where it is asked for")]
@@ -38,6 +39,9 @@ pub mod lsh;
 #[cfg(feature = "http")]
 pub mod metrics;
 pub mod model;
+#[cfg(feature = "registry")]
+pub mod registry;
+pub mod schemas;
 pub mod store;
 #[cfg(feature = "kafka")]
 pub mod stream;

@@ -7,6 +7,8 @@
 //! `samestory-bench [full] [steps | store [CONTENDER…]]`: all rows, or the steps alone, or the stores alone; `full` grows
 //! the stores to a million articles.
 
+#[cfg(feature = "disk")]
+mod codecs;
 mod contenders;
 mod feed;
 mod harness;
@@ -38,6 +40,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 set.mean_words()
             );
             steps.extend(harness::measure(&rows::rows(&set), &set));
+            #[cfg(feature = "disk")]
+            steps.extend(harness::measure(&codecs::rows(&set)?, &set));
         }
         harness::print(&steps);
     }

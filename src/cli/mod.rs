@@ -21,6 +21,8 @@ mod produce;
 mod progress;
 #[cfg(feature = "kafka")]
 mod run;
+#[cfg(feature = "kafka")]
+mod schemas;
 mod state;
 #[cfg(feature = "kafka")]
 mod topics;
@@ -53,6 +55,7 @@ Examples:
 On a Kafka bus:
   samestory probe articles.raw                   what is on a topic, before anything is set up
   samestory topics --create && samestory run     the stage; samestory follow shows its verdicts
+  samestory schemas check                        what the schema registry must know
 
 Exit codes:
   0  done
@@ -106,6 +109,9 @@ enum Command {
     /// Make or check the topics of the bus
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
+    /// Register or check our schemas in the schema registry, or print them
+    #[cfg(feature = "kafka")]
+    Schemas(schemas::Args),
     /// Print all that is kept of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
@@ -198,6 +204,9 @@ pub(crate) enum Failure {
     #[error("cannot count for /metrics: {0}")]
     Metrics(#[from] samestory::metrics::StartError),
     #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Schemas(#[from] schemas::SchemasError),
+    #[cfg(feature = "kafka")]
     #[error("Kafka: {0}")]
     Client(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
@@ -215,11 +224,15 @@ impl Failure {
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "kafka")]
-            Failure::Property(_) | Failure::Http(HttpError::Listen { .. }) => 2,
+            Failure::Property(_)
+            | Failure::Http(HttpError::Listen { .. })
+            | Failure::Stage(samestory::stream::RunError::Values(_))
+            | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
             Failure::Stage(_)
             | Failure::Topics(_)
             | Failure::Probe(_)
+            | Failure::Schemas(_)
             | Failure::Client(_)
             | Failure::Http(_)
             | Failure::Metrics(_) => 1,
@@ -274,6 +287,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Follow(args) => follow::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Topics(args) => topics::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Schemas(args) => schemas::run(&args, &config),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),
         Command::Compare(args) => compare::run(&args, &config),
         Command::Bands(args) => bands::run(&args, &config),

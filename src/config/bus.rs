@@ -10,6 +10,7 @@ use crate::model::{EventTime, Lang};
 use crate::text::language::{self, LANGUAGES};
 
 use super::check::duration;
+use super::registry::{self, Formats, RegistryConfig};
 use super::written::{Kept, Property, Settings, TopicSettings};
 use super::{ConfigError, invalid};
 
@@ -46,6 +47,10 @@ pub struct Bus {
     pub topics: TopicNames,
     /// How tagged articles are written.
     pub value: ValueForm,
+    /// How values are written.
+    pub formats: Formats,
+    /// Where schemas are kept, if anywhere.
+    pub registry: Option<RegistryConfig>,
     /// What is committed together.
     pub batch: BatchLimits,
     /// Properties of the client library.
@@ -137,7 +142,7 @@ pub struct BatchLimits {
 pub struct Secret(String);
 
 impl Secret {
-    /// For the client library, and nothing else.
+    /// For whoever it is meant for, and nobody else.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -235,6 +240,8 @@ impl Bus {
             start,
             topics: topics(&settings.topics, single, generation)?,
             value,
+            formats: registry::formats(settings)?,
+            registry: registry::registry(&settings.registry)?,
             batch,
             properties,
         })
@@ -316,19 +323,24 @@ fn property(key: &str, value: &Property) -> Result<(String, Secret), ConfigError
     if OWNED.contains(&key) {
         return Err(invalid(&full, "…", "this property is samestory's own; take the line out"));
     }
+    Ok((key.to_owned(), kept(&full, value)?))
+}
+
+/// The value, wherever it is kept.
+pub(super) fn kept(full: &str, value: &Property) -> Result<Secret, ConfigError> {
     let value = match value {
         Property::Text(text) => text.clone(),
         Property::Number(number) => number.to_string(),
         Property::Flag(flag) => flag.to_string(),
         Property::Kept(Kept::Env(variable)) => std::env::var(variable)
-            .map_err(|_| invalid(&full, format!("env {variable}"), "set this environment variable"))?,
+            .map_err(|_| invalid(full, format!("env {variable}"), "set this environment variable"))?,
         Property::Kept(Kept::File(path)) => {
             let content = std::fs::read_to_string(path)
                 .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
             content.trim_end_matches(['\n', '\r']).to_owned()
         }
     };
-    Ok((key.to_owned(), Secret(value)))
+    Ok(Secret(value))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod bus;
 mod check;
 mod layers;
 pub mod reference;
+mod registry;
 mod written;
 
 use std::fmt::Write;
@@ -28,9 +29,11 @@ use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
 pub use layers::Layers;
+pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
 pub use written::{
-    BatchSettings, ClusterSettings, HttpSettings, InputSettings, Kept, LshSettings, MatchSettings,
-    OutputSettings, Paths, Property, ReviewSettings, Settings, StageSettings, TextSettings, TopicSettings,
+    BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, Kept, LshSettings,
+    MatchSettings, OutputSettings, Paths, Property, RegistrySettings, ReviewSettings, Settings,
+    StageSettings, TextSettings, TopicSettings,
 };
 
 /// Ready values: nothing later can find them wrong.

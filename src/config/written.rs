@@ -26,6 +26,10 @@ pub struct Settings {
     pub review: ReviewSettings,
     /// `[output]`: what goes out.
     pub output: OutputSettings,
+    /// `[envelope]`: what goes out around the article.
+    pub envelope: EnvelopeSettings,
+    /// `[registry]`: where schemas are kept.
+    pub registry: RegistrySettings,
     /// `[languages.<code>]`: what differs for a language.
     pub languages: BTreeMap<String, MatchSettings>,
     /// `[stage]`: how the program runs on the bus.
@@ -60,6 +64,8 @@ pub struct InputSettings {
     pub skew: Option<String>,
     /// Where a topic that was never read is read from.
     pub start: Option<String>,
+    /// `auto`, `json` or `avro`.
+    pub format: Option<String>,
 }
 
 /// One path, or several in order of preference.
@@ -163,6 +169,42 @@ pub struct OutputSettings {
     pub topics: Option<String>,
     /// The article inside an envelope, or its bytes untouched.
     pub value: Option<String>,
+    /// `json` or `avro`.
+    pub format: Option<String>,
+}
+
+/// `[envelope]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvelopeSettings {
+    /// `mapped` or `original`.
+    pub article: Option<String>,
+}
+
+/// `[registry]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RegistrySettings {
+    /// Where it is.
+    pub url: Option<String>,
+    /// Basic authentication: the name.
+    pub username: Option<String>,
+    /// Basic authentication: the password.
+    pub password: Option<Property>,
+    /// A bearer token.
+    pub token: Option<Property>,
+    /// A file of certificates that its own must lead to.
+    pub ca: Option<PathBuf>,
+    /// How long one question may take.
+    pub timeout: Option<String>,
+    /// The largest answer, in bytes.
+    pub max_bytes: Option<u64>,
+    /// How many schemas are remembered.
+    pub cache: Option<usize>,
+    /// How long a schema that is not there is not asked for again.
+    pub negative_cache: Option<String>,
+    /// Whether `run` registers our schemas by itself.
+    pub auto_register: Option<bool>,
 }
 
 /// `[stage]`

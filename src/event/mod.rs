@@ -1,5 +1,7 @@
 //! What comes in and what goes out, apart from how it is written in bytes.
 
+#[cfg(feature = "avro")]
+pub mod avro;
 pub mod fields;
 pub mod json;
 pub mod time;
@@ -64,6 +66,8 @@ pub enum Reason {
     WrongType,
     /// The article is over the limit.
     TooLarge,
+    /// The registry does not know the schema it was written with, or it is none that can be read.
+    UnknownSchema,
 }
 
 impl Reason {
@@ -79,6 +83,7 @@ impl Reason {
             Reason::NoBody => "no-body",
             Reason::WrongType => "wrong-type",
             Reason::TooLarge => "too-large",
+            Reason::UnknownSchema => "unknown-schema",
         }
     }
 }

@@ -1,11 +1,16 @@
 //! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
 
-use crate::config::Config;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::config::{Config, InputFormat};
 use crate::detect::{Incoming, Preparer};
 use crate::event::fields::{Around, Enclosed, Fields, Refusal};
-use crate::event::{DeadLetter, Event, Reason, json};
+use crate::event::{DeadLetter, Event, Reason, avro, json};
 use crate::model::{ArticleId, Position};
+use crate::registry::{Known, Registry};
 
+use super::payload::{Payload, Wanted};
 use super::record::Record;
 
 /// Beside its value a record that goes out has headers, names, and a verdict or a fingerprint.
@@ -20,16 +25,48 @@ pub(super) struct Decoder {
     limit: usize,
     /// Whether a record without a value deletes the article that its key names.
     keyed_by_id: bool,
+    format: InputFormat,
+    wanted: Wanted,
+    /// The schemas of values that came as Avro.
+    known: Option<Known>,
 }
 
 impl Decoder {
-    pub(super) fn new(config: &Config, keyed_by_id: bool) -> Decoder {
+    pub(super) fn new(config: &Config, keyed_by_id: bool, registry: Option<&Arc<Registry>>) -> Decoder {
         let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(BESIDE);
         Decoder {
             preparer: Preparer::new(config.text),
             fields: config.fields.clone(),
             limit: config.max_record().min(largest),
             keyed_by_id,
+            format: config.bus.formats.input,
+            wanted: Wanted::new(config.bus.value, config.bus.formats),
+            known: registry.map(|registry| Known::new(Arc::clone(registry))),
+        }
+    }
+
+    /// Asks the registry for what these records were written with, as far as it is not known.
+    ///
+    /// # Errors
+    /// The registry is in trouble, which says nothing about the records: wait, and ask again.
+    pub(super) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
+        let Some(known) = self.known.as_mut().filter(|_| self.format != InputFormat::Json) else {
+            return Ok(());
+        };
+        let values = records.filter_map(|record| record.value.as_deref());
+        let values = values.filter(|value| value.len() <= self.limit);
+        let ids: BTreeSet<u32> = values
+            .filter(|value| avro::is_framed(value))
+            .filter_map(|value| avro::unframe(value).ok())
+            .map(|framed| framed.id)
+            .collect();
+        known.gather(&ids)
+    }
+
+    /// The records that were gathered for are decoded.
+    pub(super) fn settle(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.settle();
         }
     }
 
@@ -38,21 +75,21 @@ impl Decoder {
         self.preparer.config()
     }
 
-    /// Reads one.
-    pub(super) fn decode(&self, record: &Record, position: &Position) -> Incoming {
+    /// Reads one, and says what goes out for the article instead of its own bytes, if anything.
+    pub(super) fn decode(&self, record: &Record, position: &Position) -> (Incoming, Payload) {
         match self.event(record) {
-            Ok(Event::Delete(id)) => Incoming::Delete(id),
-            Ok(Event::Article(article)) => match self.preparer.prepare(&article, position) {
-                Ok(prepared) => Incoming::Article(Box::new(prepared)),
-                Err(letter) => Incoming::DeadLetter(letter),
+            Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
+            Ok((Event::Article(article), payload)) => match self.preparer.prepare(&article, position) {
+                Ok(prepared) => (Incoming::Article(Box::new(prepared)), payload),
+                Err(letter) => (Incoming::DeadLetter(letter), None),
             },
             Err(Refusal { reason, message }) => {
-                Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message })
+                (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
             }
         }
     }
 
-    fn event(&self, record: &Record) -> Result<Event, Refusal> {
+    fn event(&self, record: &Record) -> Result<(Event, Payload), Refusal> {
         let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
         let Some(value) = &record.value else {
             let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
@@ -63,7 +100,7 @@ impl Decoder {
                 Refusal::new(Reason::NoId, why)
             })?;
             let id = ArticleId::new(&id).map_err(|error| Refusal::new(Reason::NoId, error.to_string()))?;
-            return Ok(Event::Delete(id));
+            return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
             let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
@@ -75,8 +112,38 @@ impl Decoder {
             return Err(Refusal::new(Reason::TooLarge, message));
         }
         let around = Around { key: record.key.as_deref(), headers: &record.headers };
-        let record = Enclosed::Record(json::Record::parse(value)?, around);
-        self.fields.event(&record, || key().filter(|_| self.keyed_by_id))
+        let name = || key().filter(|_| self.keyed_by_id);
+        let is_avro = match self.format {
+            InputFormat::Json => false,
+            InputFormat::Avro => true,
+            InputFormat::Auto => avro::is_framed(value),
+        };
+        if is_avro {
+            let framed = avro::unframe(value)?;
+            let Some(known) = &self.known else {
+                let why = "begins with a zero byte, as Avro from a schema registry does; set registry.url";
+                return Err(Refusal::new(Reason::Undecodable, why));
+            };
+            let schema = known.get(framed.id)?;
+            let datum = avro::Datum::parse(schema, framed.datum).map_err(|refusal| {
+                let message = format!("schema {}, {}", framed.id, refusal.message);
+                Refusal::new(refusal.reason, message)
+            })?;
+            let record = Enclosed::Record(datum, around);
+            let event = self.fields.event(&record, name)?;
+            let Enclosed::Record(datum, _) = record else { return Ok((event, None)) };
+            return Ok(self.with_payload(event, Some(&datum)));
+        }
+        let event = self.fields.event(&Enclosed::Record(json::Record::parse(value)?, around), name)?;
+        Ok(self.with_payload(event, None))
+    }
+
+    fn with_payload(&self, event: Event, came: Option<&avro::Datum<'_>>) -> (Event, Payload) {
+        let payload = match &event {
+            Event::Article(article) => self.wanted.payload(article, came),
+            Event::Delete(_) => None,
+        };
+        (event, payload)
     }
 }
 
@@ -89,7 +156,7 @@ mod tests {
     fn decode(record: &Record, keyed_by_id: bool) -> Incoming {
         let config = Config::try_from(Settings::default()).unwrap();
         let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
-        Decoder::new(&config, keyed_by_id).decode(record, &position)
+        Decoder::new(&config, keyed_by_id, None).decode(record, &position).0
     }
 
     fn record(key: Option<&str>, value: Option<&str>) -> Record {

@@ -1,11 +1,15 @@
 //! A partition's records → a batch to be planned: raw ones where they come by language, else what route has written.
 
+use std::sync::Arc;
+
 use crate::config::Config;
 use crate::detect::{Batch, Incoming, Item};
 use crate::model::{Cut, Lang};
+use crate::registry::Registry;
 use crate::store::{Input, InputName, Progress};
 
 use super::decode::Decoder;
+use super::payload::Placed;
 use super::record::Record;
 use super::routed::{self, Routed};
 
@@ -36,20 +40,20 @@ impl Unreadable {
     }
 }
 
-/// For each item of a batch, its record's place and where the article begins in the record's value.
-pub(super) type Places = Vec<(usize, usize)>;
+/// For each item of a batch, its record's place and where the article is in the record's value.
+pub(super) type Places = Vec<(usize, Placed)>;
 
 impl Intake {
     /// Raw articles.
-    pub(super) fn raw(config: &Config) -> Intake {
+    pub(super) fn raw(config: &Config, registry: Option<&Arc<Registry>>) -> Intake {
         let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
-        Intake { topic, languages, kind: Kind::Raw(Decoder::new(config, false)) }
+        Intake { topic, languages, kind: Kind::Raw(Decoder::new(config, false, registry)) }
     }
 
     /// What route has written to so many partitions.
     pub(super) fn routed(config: &Config, partitions: i32) -> Intake {
         let (topic, languages) = (config.bus.topics.routed.clone(), config.bus.languages.clone());
-        let fingerprints = Decoder::new(config, true).fingerprints();
+        let fingerprints = Decoder::new(config, true, None).fingerprints();
         Intake { topic, languages, kind: Kind::Routed { partitions, fingerprints } }
     }
 
@@ -66,22 +70,46 @@ impl Intake {
         InputName::new(&format!("{}/{partition}", self.topic))
     }
 
-    /// The batch of a partition's records, after which it is read on from `next`.
+    /// Asks for what these records were written with.
+    ///
+    /// # Errors
+    /// Somebody must be waited for.
+    pub(super) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
+        match &mut self.kind {
+            Kind::Raw(decoder) => decoder.gather(records),
+            Kind::Routed { .. } => Ok(()),
+        }
+    }
+
+    /// What was gathered for is decided.
+    pub(super) fn settle(&mut self) {
+        if let Kind::Raw(decoder) = &mut self.kind {
+            decoder.settle();
+        }
+    }
+
+    /// The batch of a partition's records, after which it is read on from `next`. A record whose article goes out in
+    /// other bytes than its own has those from here on.
     pub(super) fn batch(
         &self,
         partition: i32,
-        records: &[Record],
+        records: &mut [Record],
         next: i64,
     ) -> Result<(Batch, Places), Unreadable> {
         let mut batch = Batch::default();
         let mut places = Places::with_capacity(records.len());
-        for (at, record) in records.iter().enumerate() {
+        for (at, record) in records.iter_mut().enumerate() {
             match &self.kind {
                 Kind::Raw(decoder) => {
                     let position = record.position(&self.topic, partition);
-                    let incoming = decoder.decode(record, &position);
+                    let (incoming, payload) = decoder.decode(record, &position);
                     batch.items.push(Item { position, time: record.time, incoming });
-                    places.push((at, 0));
+                    let mut placed = Placed::WHOLE;
+                    if let Some((form, bytes)) = payload {
+                        placed.form = form;
+                        record.value = Some(bytes);
+                    }
+                    places.push((at, placed));
                 }
                 Kind::Routed { partitions, fingerprints } => {
                     let item =
@@ -91,13 +119,15 @@ impl Intake {
                         places.push(place);
                     };
                     match self.read(partition, record, *partitions, *fingerprints)? {
-                        Routed::Article { prepared, from, time, value } => {
+                        Routed::Article { prepared, from, time, placed: value } => {
                             add(item(from, time, Incoming::Article(prepared), value));
                         }
-                        Routed::Delete { id, from, time } => add(item(from, time, Incoming::Delete(id), 0)),
+                        Routed::Delete { id, from, time } => {
+                            add(item(from, time, Incoming::Delete(id), Placed::WHOLE));
+                        }
                         Routed::Forget { ids, time } => {
                             for (id, from) in ids {
-                                add(item(from, time, Incoming::Forget(vec![id]), 0));
+                                add(item(from, time, Incoming::Forget(vec![id]), Placed::WHOLE));
                             }
                         }
                     }

@@ -255,8 +255,8 @@ impl Judge {
         (admitted.silent_below, waits)
     }
 
-    fn plan_one(&mut self, partition: i32, records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
-        let (mut batch, places) = self.intake.batch(partition, &records, next)?;
+    fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
+        let (mut batch, places) = self.intake.batch(partition, &mut records, next)?;
         if faults::mutant("wall-clock") {
             batch.items.iter_mut().for_each(|item| item.time = Some(super::restore::now()));
         }
@@ -326,6 +326,10 @@ impl Stage for Judge {
         self.tasks.values().any(|task| matches!(task, Task::Running(running) if running.unsaid.is_some()))
     }
 
+    fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
+        self.intake.gather(records.values().flatten())
+    }
+
     fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<Judged> {
         for (&partition, task) in &self.tasks {
             if matches!(task, Task::Running(running) if running.unsaid.is_some()) {
@@ -368,6 +372,7 @@ impl Stage for Judge {
                 }
             }
         }
+        self.intake.settle();
         if faults::mutant("state-before-commit") {
             for part in &planning.planned.partitions {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
@@ -384,12 +389,12 @@ impl Stage for Judge {
         let mut out = Vec::new();
         let nothing = Record::default();
         for part in &judged.partitions {
-            for (decided, &(at, from)) in part.plan.decided.iter().zip(&part.places) {
+            for (decided, &(at, placed)) in part.plan.decided.iter().zip(&part.places) {
                 let record = part.records.get(at).unwrap_or(&nothing);
                 if record.offset < part.silent_below || self.intake.is_silent(record) {
                     continue;
                 }
-                self.writer.decided(decided, Original { record, from }, &mut out);
+                self.writer.decided(decided, Original { record, placed }, &mut out);
             }
             out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
         }

@@ -4,7 +4,7 @@
 //! - `worker`: the turn and the loop around it, the same for every role
 //! - `route`: raw article → the partition where its language lives; `judge`: look-up → verdict → state
 //! - `takeover` and `restore`: how a partition changes hands
-//! - `decode`, `routed`, `outgoing`: bytes in, between, and out
+//! - `decode`, `payload`, `routed`, `outgoing`: bytes in, between, and out; `values`: the registry at the start
 
 mod clients;
 mod decode;
@@ -14,6 +14,7 @@ mod intake;
 mod judge;
 mod measure;
 mod outgoing;
+mod payload;
 mod predecessor;
 pub mod probe;
 pub mod produce;
@@ -29,6 +30,7 @@ mod stage;
 mod takeover;
 pub mod topics;
 mod txn;
+mod values;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -41,21 +43,24 @@ use rdkafka::error::KafkaError;
 use crate::config::{Config, Mode};
 use crate::detect::Engine;
 use crate::health::Board;
+use crate::registry::Registry;
 use crate::store::{Ahead, Budget, RocksOptions};
 
 use clients::{Quiet, Worker};
 use decode::Decoder;
 use intake::Intake;
 use judge::Judge;
-use outgoing::Writer;
+use outgoing::{Wire, Writer};
 use predecessor::Predecessor;
 use restore::Restorer;
 use route::Route;
+use values::Does;
 use worker::Reins;
 
 pub use clients::{PropertyError, Role, check_properties};
 pub use takeover::Accept;
 pub use topics::{TopicError, TopicProblem};
+pub use values::{ValueError, misfits};
 
 /// What the client library says is wrong.
 pub type ClientError = KafkaError;
@@ -82,6 +87,9 @@ pub enum RunError {
     /// The topics are not as they must be.
     #[error(transparent)]
     Topics(#[from] TopicError),
+    /// The schema registry does not have what is needed, or field paths lead nowhere.
+    #[error(transparent)]
+    Values(#[from] ValueError),
     /// It was begun anew too often.
     #[error("gave up after beginning anew {losses} times, the last time because: {why}")]
     Hopeless {
@@ -166,6 +174,14 @@ pub fn run(
     };
     let counts = topics::await_checked(bus, stop)?;
     let Some(counts) = counts else { return Ok(()) };
+    let registry = values::registry(config)?;
+    let does = Does {
+        reads: roles.iter().any(|&role| role != Role::Match),
+        writes: roles.iter().any(|&role| role != Role::Route),
+    };
+    let wire = values::await_ready(config, registry.as_deref(), does, stop)?;
+    let Some(wire) = wire else { return Ok(()) };
+    let values = Values { registry, wire };
     measure::begin(roles);
     board.started();
     let progress = Arc::new(Progress::default());
@@ -176,11 +192,13 @@ pub fn run(
         for &role in roles {
             for number in 0..bus.workers {
                 let (worker, reins, budget) = (Worker { role, number }, reins.clone(), budget.clone());
-                let counts = &counts;
+                let (counts, values) = (&counts, &values);
                 workers.push(scope.spawn(move || {
                     let outcome = match role {
-                        Role::Route => route(config, &worker, accept, &reins, counts.routed),
-                        Role::Match | Role::Direct => judge(config, &worker, accept, &reins, counts, &budget),
+                        Role::Route => route(config, &worker, accept, &reins, counts.routed, values),
+                        Role::Match | Role::Direct => {
+                            judge(config, &worker, accept, &reins, counts, &budget, values)
+                        }
                     };
                     if outcome.is_err() {
                         // One that cannot go on takes the others along: the process is restarted as a whole.
@@ -213,20 +231,27 @@ pub fn run(
     outcome
 }
 
+/// How values are read and written, found out at the start.
+struct Values {
+    registry: Option<Arc<Registry>>,
+    wire: Wire,
+}
+
 fn route(
     config: &Config,
     worker: &Worker,
     accept: Accept,
     reins: &Reins,
     partitions: i32,
+    values: &Values,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     worker::run(bus, worker, &bus.topics.raw, reins, || {
         let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
         Ok(Route {
             bus: bus.clone(),
-            decoder: Decoder::new(config, true),
-            writer: Writer { topics: bus.topics.clone(), form: bus.value },
+            decoder: Decoder::new(config, true, values.registry.as_ref()),
+            writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
             partitions,
@@ -243,10 +268,11 @@ fn judge(
     reins: &Reins,
     counts: &topics::Counts,
     budget: &Budget,
+    values: &Values,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let intake = match worker.role {
-        Role::Direct => Intake::raw(config),
+        Role::Direct => Intake::raw(config, values.registry.as_ref()),
         Role::Route | Role::Match => Intake::routed(config, counts.routed),
     };
     let purge =
@@ -285,7 +311,7 @@ fn judge(
             flush: Duration::from_millis(flush),
             intake: intake.clone(),
             restorer,
-            writer: Writer { topics: bus.topics.clone(), form: bus.value },
+            writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             accept,
             predecessor: match worker.role {
                 Role::Direct => Predecessor::find(bus, &worker.id(bus)).map_err(RunError::Client)?,

@@ -2,10 +2,12 @@
 
 use crate::config::{TopicNames, ValueForm};
 use crate::detect::{Decided, Output};
+use crate::event::avro::{self, ArticlePart};
 use crate::event::{DeadLetter, Tagged, json};
 use crate::model::{Position, Verdict};
 use crate::store::{Change, Outlet};
 
+use super::payload::{Form, Placed};
 use super::record::{Headers, Outgoing, Record};
 
 /// What begins so is ours; whatever came in under such a name is not passed on.
@@ -17,19 +19,29 @@ const ERRORS: &str = "__samestory.errors.";
 pub(super) struct Writer {
     pub(super) topics: TopicNames,
     pub(super) form: ValueForm,
+    pub(super) wire: Wire,
+}
+
+/// How values of ours are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    /// As JSON.
+    Json,
+    /// As Avro, with the ids that our schemas have in the registry.
+    Avro { unique: u32, near_duplicate: u32, clusters: u32 },
 }
 
 /// An input as it came, for what goes out with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Original<'a> {
     pub(super) record: &'a Record,
-    /// Where in the record's value the article begins.
-    pub(super) from: usize,
+    /// Where the article is in the record's value.
+    pub(super) placed: Placed,
 }
 
 impl Original<'_> {
     fn value(&self) -> Option<&[u8]> {
-        self.record.value.as_deref().and_then(|value| value.get(self.from..))
+        self.record.value.as_deref().and_then(|value| value.get(self.placed.from..))
     }
 
     fn headers(&self) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
@@ -65,9 +77,19 @@ impl Writer {
                     ..Outgoing::default()
                 }),
                 Output::Cluster(cluster) => {
-                    let mut value = Vec::new();
-                    json::write_cluster(cluster, &mut value);
-                    value.pop();
+                    let value = match self.wire {
+                        Wire::Json => {
+                            let mut value = Vec::new();
+                            json::write_cluster(cluster, &mut value);
+                            value.pop();
+                            value
+                        }
+                        Wire::Avro { clusters, .. } => {
+                            let mut value = avro::frame(clusters, 1024);
+                            avro::write_cluster(cluster, &mut value);
+                            value
+                        }
+                    };
                     out.push(self.cluster(cluster.id.to_string(), Some(value), &decided.position));
                 }
                 Output::NoCluster(id) => out.push(self.cluster(id.to_string(), None, &decided.position)),
@@ -78,9 +100,19 @@ impl Writer {
 
     fn tagged(&self, tagged: &Tagged, original: Original<'_>) -> Outgoing<'_> {
         let article = original.value().unwrap_or_default();
-        let value = match self.form {
-            ValueForm::Passthrough => article.to_vec(),
-            ValueForm::Envelope => json::enveloped(tagged, article),
+        let value = match (self.form, self.wire) {
+            (ValueForm::Passthrough, _) => article.to_vec(),
+            (ValueForm::Envelope, Wire::Json) => enveloped_json(tagged, article, original.placed.form),
+            (ValueForm::Envelope, Wire::Avro { unique, near_duplicate, .. }) => {
+                let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
+                let mut value = avro::frame(id, article.len() + 1024);
+                let article = match original.placed.form {
+                    Form::Mapped => ArticlePart::Mapped(article),
+                    Form::Own | Form::Json => ArticlePart::Original(article),
+                };
+                avro::write_envelope(tagged, article, &mut value);
+                value
+            }
         };
         let mut headers: Headers = original.headers().collect();
         verdict(tagged, &mut headers);
@@ -147,6 +179,20 @@ impl Writer {
         let topic = &self.topics.changelog;
         Outgoing { topic, partition: Some(partition), key: Some(key), value, ..Outgoing::default() }
     }
+}
+
+/// What is not JSON can only come from before the settings were changed: it goes out as a text of digits, not lost.
+fn enveloped_json(tagged: &Tagged, article: &[u8], form: Form) -> Vec<u8> {
+    let is_json = match form {
+        Form::Json => true,
+        Form::Own => !avro::is_framed(article),
+        Form::Mapped => false,
+    };
+    if is_json {
+        return json::enveloped(tagged, article);
+    }
+    let digits: String = article.iter().map(|byte| format!("{byte:02x}")).collect();
+    json::enveloped(tagged, format!("\"{digits}\"").as_bytes())
 }
 
 /// The verdict as headers, so that a reader can filter without decoding.

@@ -3,6 +3,7 @@
 //! Joins no group and writes nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -13,6 +14,7 @@ use crate::config::Config;
 use crate::detect::{Batch, Engine, Incoming, Item, Output};
 use crate::event::Reason;
 use crate::model::{Lang, LanguageSource, Verdict};
+use crate::registry::{Registry, RegistryError};
 use crate::store::{Ahead, Committed, Memory, Store, StoreError};
 
 use super::clients::{self, Quiet};
@@ -57,9 +59,18 @@ pub enum ProbeError {
     /// The broker refuses or does not answer.
     #[error("the broker does not answer: {0}")]
     Broker(#[from] KafkaError),
+    /// The schema registry refuses or does not answer.
+    #[error("the schema registry: {0}")]
+    Registry(String),
     /// A mistake in the program.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<RegistryError> for ProbeError {
+    fn from(error: RegistryError) -> ProbeError {
+        ProbeError::Registry(error.to_string())
+    }
 }
 
 /// Reads the newest records of a topic, as many as `limit`, evenly over its partitions.
@@ -97,7 +108,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
         }
     }
     consumer.assign(&list)?;
-    let mut judge = Desk::new(config);
+    let mut judge = Desk::new(config)?;
     let mut heard = Instant::now();
     while open > 0 && probed.records < limit && heard.elapsed() < PATIENCE {
         match consumer.poll(Duration::from_millis(200)) {
@@ -128,12 +139,13 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(config: &Config) -> Desk {
-        Desk {
-            decoder: Decoder::new(config, true),
+    fn new(config: &Config) -> Result<Desk, ProbeError> {
+        let registry = config.bus.registry.as_ref().map(Registry::new).transpose()?.map(Arc::new);
+        Ok(Desk {
+            decoder: Decoder::new(config, true, registry.as_ref()),
             engine: Engine::new(config.engine.clone()),
             store: Memory::new(config.postings.clone(), Ahead::Itself),
-        }
+        })
     }
 
     fn look(
@@ -142,9 +154,10 @@ impl Desk {
         topic: &str,
         partition: i32,
         record: &super::record::Record,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ProbeError> {
         let position = record.position(topic, partition);
-        let incoming = self.decoder.decode(record, &position);
+        self.decoder.gather(std::iter::once(record)).map_err(ProbeError::Registry)?;
+        let (incoming, _) = self.decoder.decode(record, &position);
         match &incoming {
             Incoming::Article(article) => {
                 *probed.languages.entry(article.language).or_default() += 1;
@@ -173,6 +186,6 @@ impl Desk {
             }
         }
         // Nothing outside depends on this state.
-        self.store.apply(&plan.changes, &Committed::attest_output())
+        Ok(self.store.apply(&plan.changes, &Committed::attest_output())?)
     }
 }

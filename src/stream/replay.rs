@@ -9,7 +9,7 @@ use crate::model::EventTime;
 use crate::store::{Ahead, Committed, Memory, Row, Store, View};
 
 use super::intake::Intake;
-use super::outgoing::{Original, Writer};
+use super::outgoing::{Original, Wire, Writer};
 use super::record::Record;
 
 /// A record of the input, as a bystander read it.
@@ -51,23 +51,23 @@ pub fn replay(
     records: Vec<Read>,
 ) -> Result<(Vec<Sent>, Vec<Row>), String> {
     let intake = match config.bus.mode {
-        Mode::Direct => Intake::raw(config),
+        Mode::Direct => Intake::raw(config, None),
         Mode::Routed => Intake::routed(config, partitions),
     };
     let engine = Engine::new(config.engine.clone());
-    let writer = Writer { topics: config.bus.topics.clone(), form: config.bus.value };
+    let writer = Writer { topics: config.bus.topics.clone(), form: config.bus.value, wire: Wire::Json };
     let mut store = Memory::new(config.postings.clone(), Ahead::Changelog { partition });
     let mut sent = Vec::new();
     for read in records {
         let Read { offset, time, key, value, headers } = read;
         let record = Record { offset, time: time.map(EventTime::from_millis), key, value, headers };
-        let records = [record];
+        let mut records = [record];
         let (batch, places) =
-            intake.batch(partition, &records, offset + 1).map_err(|error| error.to_string())?;
+            intake.batch(partition, &mut records, offset + 1).map_err(|error| error.to_string())?;
         let plan = engine.plan(&store, batch).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
-        for (decided, (_, from)) in plan.decided.iter().zip(places) {
-            writer.decided(decided, Original { record: &records[0], from }, &mut out);
+        for (decided, (_, placed)) in plan.decided.iter().zip(places) {
+            writer.decided(decided, Original { record: &records[0], placed }, &mut out);
         }
         sent.extend(out.into_iter().map(|out| Sent {
             topic: out.topic.to_owned(),

@@ -18,6 +18,7 @@ use super::clients::{PATIENCE, Quiet};
 use super::decode::Decoder;
 use super::intake::home;
 use super::outgoing::{Original, Writer};
+use super::payload::{Form, Placed};
 use super::predecessor::Predecessor;
 use super::record::{Headers, Outgoing, Record};
 use super::routed::{self, Place};
@@ -134,11 +135,15 @@ impl Route {
         let topic = &self.bus.topics.raw;
         let place = Place { topic, partition, offset: record.offset };
         let last = |home| Last { raw_partition: partition, raw_offset: record.offset, home };
-        match self.decoder.decode(&record, &place.position()) {
+        let (incoming, payload) = self.decoder.decode(&record, &place.position());
+        match incoming {
             Incoming::Article(prepared) => {
                 let home = home(&self.bus.languages, prepared.language, self.partitions);
-                let value = record.value.as_deref().unwrap_or_default();
-                let value = routed::encode_article(&prepared, place, record.time, value);
+                let (form, value) = match &payload {
+                    Some((form, bytes)) => (*form, bytes.as_slice()),
+                    None => (Form::Own, record.value.as_deref().unwrap_or_default()),
+                };
+                let value = routed::encode_article(&prepared, place, record.time, form, value);
                 if let Some(before) = lasts.get(&prepared.id).filter(|before| before.home != Some(home)) {
                     self.leave(&prepared.id, before, record.time, out);
                 }
@@ -275,6 +280,10 @@ impl Stage for Route {
         })
     }
 
+    fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
+        self.decoder.gather(records.values().flatten())
+    }
+
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {
         let mut out = Vec::new();
         let (mut next, mut held, mut halted) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -302,6 +311,7 @@ impl Stage for Route {
                 sends.into_iter().filter_map(|send| if silent { send.silenced() } else { Some(send) }),
             );
         }
+        self.decoder.settle();
         if self.partitions > 1 {
             let [spoken, silent] = &lasts;
             self.forget(time, &mut out, spoken);
@@ -322,7 +332,9 @@ impl Stage for Route {
                 headers: headers.clone(),
                 time: *time,
             },
-            Send::Dead { letter, record } => self.writer.dead_letter(letter, Original { record, from: 0 }),
+            Send::Dead { letter, record } => {
+                self.writer.dead_letter(letter, Original { record, placed: Placed::WHOLE })
+            }
         };
         routed.records.iter().map(outgoing).collect()
     }

@@ -4,13 +4,14 @@
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | layout, 1 |
+//! | 1 | layout, 2; 1 is still read |
 //! | 1 | kind: 1 article, 2 delete, 3 forget; and 128 where nothing is to be said about it |
 //!
 //! An **article** goes on with
 //!
 //! | bytes | field |
 //! |------:|-------|
+//! | 1 | how the rest is to be taken: 0 as it came, 1 JSON, 2 `raw-article.avsc`; in layout 1 as it came |
 //! | text, 4, 8 | where it was read: topic, partition, offset |
 //! | optional 8 | the time of that record |
 //! | text | id |
@@ -19,7 +20,7 @@
 //! | 4 | flags, one bit each |
 //! | optional text, three times | title, host, url |
 //! | 4, then so many | fingerprint |
-//! | rest | the record's value, untouched |
+//! | rest | the record's value, untouched, or what goes out for it |
 //!
 //! a **delete** with where it was read (text, 4, 8), the time (optional 8) and the id (text); a **forget** with the
 //! topic (text), the time (optional 8), a count (4) and for each its partition, offset and id (4, 8, text).
@@ -31,7 +32,11 @@ use crate::model::{ArticleId, Cut, EventTime, LanguageSource, Position};
 use crate::store::DecodeError;
 use crate::store::bytes::{Read, Write};
 
-const LAYOUT: u8 = 1;
+use super::payload::{Form, Placed};
+
+const LAYOUT: u8 = 2;
+/// Without a word on how the rest is to be taken.
+const LAYOUT_1: u8 = 1;
 const ARTICLE: u8 = 1;
 const DELETE: u8 = 2;
 const FORGET: u8 = 3;
@@ -43,8 +48,8 @@ const SOURCES: [LanguageSource; 3] =
 /// What a routed record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Routed {
-    /// An article of this partition's languages. Its value begins here in the record's.
-    Article { prepared: Box<Prepared>, from: Position, time: Option<EventTime>, value: usize },
+    /// An article of this partition's languages. What goes out for it is here in the record's value.
+    Article { prepared: Box<Prepared>, from: Position, time: Option<EventTime>, placed: Placed },
     /// An article is gone, in whatever language it is held.
     Delete { id: ArticleId, from: Position, time: Option<EventTime> },
     /// Articles that went to another partition, each with where that was read.
@@ -70,11 +75,12 @@ pub(super) fn encode_article(
     prepared: &Prepared,
     from: Place<'_>,
     time: Option<EventTime>,
+    form: Form,
     value: &[u8],
 ) -> Vec<u8> {
     let fingerprint = prepared.fingerprint.encode();
     let mut out = Vec::with_capacity(value.len() + fingerprint.len() + 512);
-    out.extend([LAYOUT, ARTICLE]);
+    out.extend([LAYOUT, ARTICLE, form.number()]);
     place(&mut out, from);
     out.optional(time, |out, time| out.time(time));
     out.id(&prepared.id);
@@ -149,9 +155,10 @@ pub(super) fn is_silent(bytes: &[u8]) -> bool {
 /// This program does not write such records: the topic is another's, or a newer version's. Stop.
 pub(super) fn decode(bytes: &[u8]) -> Result<Routed, DecodeError> {
     let mut read = Read(bytes);
-    read.layout("routed record", LAYOUT)?;
+    let marked = bytes.first() != Some(&LAYOUT_1);
+    read.layout("routed record", if marked { LAYOUT } else { LAYOUT_1 })?;
     match read.byte()? & !SILENT {
-        ARTICLE => article(read, bytes.len()),
+        ARTICLE => article(read, bytes.len(), marked),
         DELETE => {
             let from = position(&mut read)?;
             let time = read.optional(Read::time)?;
@@ -176,7 +183,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Routed, DecodeError> {
     }
 }
 
-fn article(mut read: Read<'_>, length: usize) -> Result<Routed, DecodeError> {
+fn article(mut read: Read<'_>, length: usize, marked: bool) -> Result<Routed, DecodeError> {
+    let form = if marked { Form::from_number(read.byte()?) } else { Some(Form::Own) };
+    let form = form.ok_or(DecodeError::Value("a form of an article"))?;
     let from = position(&mut read)?;
     let time = read.optional(Read::time)?;
     let id = read.id()?;
@@ -205,7 +214,12 @@ fn article(mut read: Read<'_>, length: usize) -> Result<Routed, DecodeError> {
         fetched_at,
         flags,
     };
-    Ok(Routed::Article { prepared: Box::new(prepared), from, time, value: length - read.0.len() })
+    Ok(Routed::Article {
+        prepared: Box::new(prepared),
+        from,
+        time,
+        placed: Placed { from: length - read.0.len(), form },
+    })
 }
 
 fn position(read: &mut Read<'_>) -> Result<Position, DecodeError> {
@@ -243,12 +257,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let time = Some(EventTime::from_millis(17));
-        let bytes = encode_article(&prepared(), PLACE, time, b"{\"id\":1}");
-        let Routed::Article { prepared: read, from, time: at, value } = decode(&bytes).unwrap() else {
+        let bytes = encode_article(&prepared(), PLACE, time, Form::Json, b"{\"id\":1}");
+        let Routed::Article { prepared: read, from, time: at, placed } = decode(&bytes).unwrap() else {
             panic!("no article")
         };
         assert_eq!((*read, from, at), (prepared(), PLACE.position(), time));
-        assert_eq!(&bytes[value..], b"{\"id\":1}");
+        assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], Form::Json));
+        // As it was written before articles said how they are to be taken.
+        let mut first = bytes.clone();
+        first[0] = 1;
+        first.remove(2);
+        let Routed::Article { placed, .. } = decode(&first).unwrap() else { panic!("no article") };
+        assert_eq!((&first[placed.from..], placed.form), (&b"{\"id\":1}"[..], Form::Own));
         let id = ArticleId::new("gone").unwrap();
         let delete = Routed::Delete { id: id.clone(), from: PLACE.position(), time: None };
         assert_eq!(decode(&encode_delete(&id, PLACE, None)).unwrap(), delete);
@@ -259,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_or_of_another_version_is_refused() {
-        let bytes = encode_article(&prepared(), PLACE, None, b"");
+        let bytes = encode_article(&prepared(), PLACE, None, Form::Own, b"");
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
         }

@@ -33,6 +33,14 @@ pub(super) trait Stage {
         false
     }
 
+    /// Asks for what deciding these records needs from outside the bus.
+    ///
+    /// # Errors
+    /// Somebody is in trouble, which says nothing about the records: the worker keeps them, waits, and asks again.
+    fn gather(&mut self, _: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Decides. Partitions that cannot go on are left out; the worker halts them.
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Self::Planned>;
 

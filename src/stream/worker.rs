@@ -119,6 +119,8 @@ struct Turns<'a, S> {
     stage: S,
     reins: &'a Reins,
     failures: u32,
+    /// How often it was waited for somebody outside the bus since that last answered, and when that was last said.
+    waiting: Option<(u32, Instant)>,
 }
 
 impl<'a, S: Stage> Turns<'a, S> {
@@ -144,7 +146,7 @@ impl<'a, S: Stage> Turns<'a, S> {
         let source = source.map_err(|error| Ended::Fatal(RunError::Client(error)))?;
         let (role, name) = (worker.role, worker.id(bus));
         reins.board.begins(&name, role.as_str(), Joining::Waiting);
-        Ok(Turns { bus, role, name, source, producer, stage, reins, failures: 0 })
+        Ok(Turns { bus, role, name, source, producer, stage, reins, failures: 0, waiting: None })
     }
 
     fn go(&mut self) -> Ended {
@@ -219,6 +221,10 @@ impl<'a, S: Stage> Turns<'a, S> {
             .filter_map(|(&partition, records)| first(records).map(|offset| (partition, offset)))
             .collect();
         let count: usize = records.values().map(Vec::len).sum();
+        if let Err(why) = self.stage.gather(&records) {
+            return self.wait(why, &rewind);
+        }
+        self.waited();
         let planning = self.stage.plan(records);
         lap.done("plan");
         for partition in &planning.halted {
@@ -259,6 +265,32 @@ impl<'a, S: Stage> Turns<'a, S> {
                 measure::failed(self.role, &error);
                 self.recover(error, &rewind)
             }
+        }
+    }
+
+    /// Somebody outside the bus is in trouble, and the batch cannot be decided without them. Nothing is open: it is given
+    /// back and read again after a while, and polling goes on, so that the partitions stay ours.
+    fn wait(&mut self, why: String, rewind: &BTreeMap<i32, i64>) -> Result<(), Ended> {
+        const AGAIN: Duration = Duration::from_secs(60);
+        if self.waiting.is_none_or(|(_, said)| said.elapsed() > AGAIN) {
+            tracing::warn!(worker = self.name, "waiting, nothing is lost: {why}");
+            self.waiting = Some((self.waiting.map_or(0, |(times, _)| times), Instant::now()));
+        }
+        let times = self.waiting.as_mut().map_or(0, |(times, _)| {
+            *times += 1;
+            *times
+        });
+        self.reins.board.waits(&self.name, Some(why));
+        let away = |error| Ended::Lost(format!("cannot seek back while waiting: {error}"));
+        self.source.rewind(rewind).map_err(away)?;
+        self.reins.pause(Duration::from_millis(100 << times.min(6)).min(Duration::from_secs(5)));
+        Ok(())
+    }
+
+    fn waited(&mut self) {
+        if self.waiting.take().is_some() {
+            tracing::info!(worker = self.name, "going on after waiting");
+            self.reins.board.waits(&self.name, None);
         }
     }
 

@@ -20,9 +20,11 @@ const MODULES: &[(&str, Imports)] = &[
     ("compat", Only(&["text", "lsh"])),
     ("health", Only(&[])),
     ("metrics", Only(&["health"])),
+    ("schemas", Only(&[])),
     // Ready values are the engine's own types.
     ("config", Only(&["model", "event", "text", "fingerprint", "lsh", "store", "detect"])),
-    ("stream", Only(AROUND_DETECT)),
+    ("registry", Only(&["model", "event", "config", "schemas"])),
+    ("stream", Only(STREAM)),
     ("local", Only(AROUND_DETECT)),
     ("http", Only(AROUND_DETECT)),
     ("eval", Only(AROUND_DETECT)),
@@ -35,11 +37,31 @@ const MODULES: &[(&str, Imports)] = &[
 const AROUND_DETECT: &[&str] =
     &["model", "event", "text", "fingerprint", "lsh", "store", "detect", "config", "health", "metrics"];
 
+/// The bus alone asks a schema registry.
+const STREAM: &[&str] = &[
+    "model",
+    "event",
+    "text",
+    "fingerprint",
+    "lsh",
+    "store",
+    "detect",
+    "config",
+    "health",
+    "metrics",
+    "schemas",
+    "registry",
+];
+
 /// An outsider, and how the paths begin where it is at home.
 const HOMES: &[(&str, &[&str])] = &[
     ("rdkafka", &["src/stream"]),
     ("rocksdb", &["src/store/rocks"]),
-    ("serde_json", &["src/event", "src/cli", "src/local", "src/http", "src/eval"]),
+    (
+        "serde_json",
+        &["src/event", "src/cli", "src/local", "src/http", "src/eval", "src/registry", "src/schemas"],
+    ),
+    ("ureq", &["src/registry/http.rs"]),
     ("apache_avro", &["src/event"]),
     ("metrics_exporter_prometheus", &["src/metrics"]),
     ("axum", &["src/http"]),

@@ -3,6 +3,9 @@
 
 // Who may import whom, read off the source files.
 mod architecture;
+// Avro and the schema registry, without a broker.
+#[cfg(feature = "registry")]
+mod avro;
 // Which earlier documents are looked at, counted.
 mod candidates;
 // The program as it is run.

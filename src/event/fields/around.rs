@@ -63,7 +63,9 @@ impl<V: Value> Value for Enclosed<'_, V> {
                 Shape::Number(number) => Shape::Number(number),
                 Shape::Text(text) => Shape::Text(text),
                 Shape::List(values) => Shape::List(values.into_iter().map(Enclosed::Inside).collect()),
+                Shape::Time(time) => Shape::Time(time),
                 Shape::Record => Shape::Record,
+                Shape::Other(what) => Shape::Other(what),
             },
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Usual names are understood unasked, whatever their case and whether their words are joined by `_`, `-` or
 //! nothing; settings name the others, as paths: `content.text`, `paragraphs[]`, `blocks[].text`. A name given in
-//! settings replaces the usual ones of that field. On the bus `$key` and `$header.x` are paths too.
+//! settings replaces the usual ones of that field. On the bus `$key` and `$header.x` are paths too, and `=en` is the text
+//! behind the `=`, whatever the record holds.
 //!
 //! A record is anything that is a [`Value`], so that each format needs to say only how its values are looked into.
 
@@ -15,12 +16,12 @@ use std::fmt;
 
 use crate::model::{ArticleId, EventTime};
 
-use super::{Article, Event, Reason, time};
-use value::{Path, Read, body, identifier, truth, words};
+use super::{Article, Event, Reason};
+use value::{Path, Read, body, identifier, moment, truth, words};
 
 pub use around::{Around, Enclosed};
 pub use field::{Field, spelled_alike};
-pub use value::{PathError, Shape, Value};
+pub use value::{PathError, Shape, Step, Value};
 
 /// Why a record is no article.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,10 +144,16 @@ impl Fields {
         self.optional(field, self.find(record, field, words), "a text")
     }
 
-    /// An optional time. A text that is not a time is no time: it says nothing of the article's text.
+    /// An optional time.
     fn time<V: Value>(&self, record: &V, field: Field) -> Result<Option<EventTime>, Refusal> {
-        let written = self.optional(field, self.find(record, field, words), "a time")?;
-        Ok(written.as_deref().and_then(time::parse))
+        Ok(self.optional(field, self.find(record, field, moment), "a time")?.flatten())
+    }
+
+    /// The paths that settings give for fields, in order, each as it was written and taken apart. Constants have none.
+    pub fn paths(&self) -> impl Iterator<Item = (Field, &str, &[Step])> {
+        let own = self.own.iter().flat_map(|(&field, paths)| paths.iter().map(move |path| (field, path)));
+        own.filter(|(_, path)| path.constant().is_none())
+            .map(|(field, path)| (field, path.whole.as_str(), path.steps.as_slice()))
     }
 
     fn optional<T>(&self, field: Field, found: Found<T>, wanted: &str) -> Result<Option<T>, Refusal> {
@@ -323,8 +330,28 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_stands_in_for_what_is_missing() {
+        let fields = Fields::default()
+            .with(Field::Language, "meta.lang")
+            .and_then(|fields| fields.with(Field::Language, "=en"))
+            .and_then(|fields| fields.with(Field::Host, "=wire.example"))
+            .unwrap();
+        let read = |json: &str| match event(json, &fields).unwrap() {
+            Event::Article(article) => (article.language, article.host),
+            Event::Delete(_) => panic!("a delete"),
+        };
+        let host = Some("wire.example".to_owned());
+        assert_eq!(
+            read(r#"{"id":"a","body":"b","host":"x","meta":{"lang":"hi"}}"#),
+            (Some("hi".into()), host.clone())
+        );
+        assert_eq!(read(r#"{"id":"a","body":"b"}"#), (Some("en".into()), host));
+        assert_eq!(fields.paths().map(|(_, path, _)| path).collect::<Vec<_>>(), ["meta.lang"]);
+    }
+
+    #[test]
     fn paths_lead_somewhere_or_are_refused() {
-        for wrong in ["", ".", "a..b", "[]", "a.[]", ".a"] {
+        for wrong in ["", ".", "a..b", "[]", "a.[]", ".a", "="] {
             assert!(Fields::default().with(Field::Body, wrong).is_err(), "{wrong:?}");
         }
     }

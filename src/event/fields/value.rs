@@ -1,5 +1,9 @@
 //! Values in records, whatever format those are written in: where they lie, and what they are to who asks.
 
+use crate::model::EventTime;
+
+use super::super::time;
+
 /// A value in a record.
 pub trait Value: Sized {
     /// The member of that name, or, with `loose`, of one that is spelled nearly so. The last, if there are several;
@@ -24,8 +28,12 @@ pub enum Shape<V> {
     Text(String),
     /// Several values.
     List(Vec<V>),
+    /// A moment, from a format that has such a type.
+    Time(EventTime),
     /// Values with names.
     Record,
+    /// What nobody here can use, and what it is.
+    Other(&'static str),
 }
 
 impl<V> Shape<V> {
@@ -36,19 +44,26 @@ impl<V> Shape<V> {
             Shape::Number(_) => "a number",
             Shape::Text(_) => "a text",
             Shape::List(_) => "a list",
+            Shape::Time(_) => "a time",
             Shape::Record => "an object",
+            Shape::Other(what) => what,
         }
     }
 }
 
 /// A path that leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no path to a field; write for example text, content.text or paragraphs[].text")]
+#[error(
+    "\"{0}\" is no path to a field; write for example text, content.text, paragraphs[].text or =en for a constant"
+)]
 pub struct PathError(pub(super) String);
 
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub enum Step {
+    /// To the member of this name.
     Member(String),
+    /// To each of a list.
     Each,
 }
 
@@ -57,12 +72,16 @@ enum Step {
 pub(super) struct Path {
     /// As it was written: a name may have dots in it.
     pub(super) whole: String,
-    steps: Vec<Step>,
+    /// Empty where it is a constant, which is what stands behind the `=`.
+    pub(super) steps: Vec<Step>,
 }
 
 impl Path {
     pub(super) fn parse(text: &str) -> Result<Path, PathError> {
         let mut steps = Vec::new();
+        if text.len() > 1 && text.starts_with('=') {
+            return Ok(Path { whole: text.to_owned(), steps });
+        }
         for part in text.split('.') {
             let name = part.trim_end_matches("[]");
             if name.is_empty() {
@@ -74,8 +93,16 @@ impl Path {
         Ok(Path { whole: text.to_owned(), steps })
     }
 
+    /// What it says itself, whatever the record holds.
+    pub(super) fn constant(&self) -> Option<&str> {
+        self.whole.strip_prefix('=').filter(|_| self.steps.is_empty())
+    }
+
     /// What lies there: several values where the path says so.
     pub(super) fn follow<V: Value>(&self, record: &V) -> Option<Shape<V>> {
+        if let Some(constant) = self.constant() {
+            return Some(Shape::Text(constant.to_owned()));
+        }
         let mut steps = self.steps.iter();
         let Some(Step::Member(first)) = steps.next() else { return None };
         let start = record.member(&self.whole, false);
@@ -117,7 +144,20 @@ pub(super) fn words<V>(shape: Shape<V>) -> Read<String> {
         Shape::Null => Read::Nothing,
         Shape::Text(text) if text.is_empty() => Read::Nothing,
         Shape::Text(text) | Shape::Number(text) => Read::It(text),
+        Shape::Time(time) => Read::It(time::format(time)),
         other => Read::Other(other.name()),
+    }
+}
+
+/// A text that is not a time is no time: it says nothing of the article's text.
+pub(super) fn moment<V>(shape: Shape<V>) -> Read<Option<EventTime>> {
+    match shape {
+        Shape::Time(time) => Read::It(Some(time)),
+        shape => match words(shape) {
+            Read::It(text) => Read::It(time::parse(&text)),
+            Read::Nothing => Read::Nothing,
+            Read::Other(what) => Read::Other(what),
+        },
     }
 }
 

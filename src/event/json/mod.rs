@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::fields::{self, Fields, Refusal, Shape, Value};
 use super::{Event, Reason};
 
-pub use write::{Envelope, enveloped, object, one_line, related, write_cluster, write_dead_letter};
+pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
 
 /// A JSON text that may be an article.
 #[derive(Debug)]

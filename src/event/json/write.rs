@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{ClusterId, EventTime, Position, Share};
 
-use super::super::{ClusterRecord, DeadLetter, Member, Related, Tagged, time};
+use super::super::{Article, ClusterRecord, DeadLetter, Member, Related, Tagged, time};
 
 /// A tagged article as it is written: the envelope.
 #[derive(Debug)]
@@ -34,6 +34,14 @@ pub fn enveloped(tagged: &Tagged, article: &[u8]) -> Vec<u8> {
     out.extend(b",\"article\":");
     out.extend(article.trim_ascii());
     out.push(b'}');
+    out
+}
+
+/// An article in our own fields, in the order of `raw-article.avsc`.
+pub fn mapped(article: &Article) -> Vec<u8> {
+    let mut out = Vec::with_capacity(article.body.len() + 512);
+    append(&mut out, article);
+    out.pop();
     out
 }
 
@@ -150,6 +158,22 @@ impl Serialize for Envelope<'_> {
         if let Some(article) = self.article {
             out.serialize_field("article", article)?;
         }
+        out.end()
+    }
+}
+
+impl Serialize for Article {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("RawArticle", 9)?;
+        out.serialize_field("id", &self.id)?;
+        out.serialize_field("body", &self.body)?;
+        out.serialize_field("title", &self.title)?;
+        out.serialize_field("url", &self.url)?;
+        out.serialize_field("host", &self.host)?;
+        out.serialize_field("language", &self.language)?;
+        out.serialize_field("content_type", &self.content_type)?;
+        out.serialize_field("published_at", &self.published_at)?;
+        out.serialize_field("fetched_at", &self.fetched_at)?;
         out.end()
     }
 }

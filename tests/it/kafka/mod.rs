@@ -1,5 +1,7 @@
 //! What must hold on a real broker. It is always there: `dev/kafka` starts one, and a test that cannot have it fails.
 
+// A crawler's own schema in, ours out, with a real registry and one that is in trouble.
+mod avro;
 // A broker of the tests' own, gone with them however they end.
 pub(crate) mod broker;
 // The bus as a bystander sees it: topics, records in, records out, offsets.
@@ -13,6 +15,8 @@ mod faults;
 pub(crate) mod proxy;
 // What the proxy does to a real client.
 mod proxy_tests;
+// A schema registry of the tests' own, gone with them however they end.
+pub(crate) mod registry;
 // The requests in a stream of bytes.
 mod requests;
 // Transactions as readers of both kinds see them.
@@ -25,6 +29,8 @@ mod generations;
 mod groups;
 // Bad input, deletes, and forms of output.
 mod inputs;
+// Avro both ways with Confluent's Python client.
+mod interop;
 // Asking the stage how it is.
 mod ops;
 // TLS, a password, and the least rights.

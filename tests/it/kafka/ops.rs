@@ -30,12 +30,12 @@ fn get(address: &str, path: &str) -> Option<(u16, String)> {
     ask(address, format!("GET {path} HTTP/1.1\r\nhost: stage\r\nconnection: close\r\n\r\n").as_bytes())
 }
 
-fn readiness(address: &str) -> (u16, Value) {
+pub(super) fn readiness(address: &str) -> (u16, Value) {
     let (status, body) = get(address, "/readyz").unwrap();
     (status, serde_json::from_str(&body).unwrap())
 }
 
-fn reasons(answer: &Value) -> BTreeSet<String> {
+pub(super) fn reasons(answer: &Value) -> BTreeSet<String> {
     let reasons = answer["reasons"].as_array().unwrap();
     reasons.iter().map(|reason| reason["reason"].as_str().unwrap().to_owned()).collect()
 }

@@ -3,6 +3,8 @@
 
 // What crawlers write, and what must become of it.
 mod articles;
+// The consumer that people copy.
+mod cards;
 // What the processes went through, counted from their logs.
 mod coverage;
 // What is done to processes, disks, network and broker.

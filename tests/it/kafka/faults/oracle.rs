@@ -10,13 +10,14 @@ use samestory::stream::replay::{Read, Sent, replay};
 use crate::kafka::bus::{Isolation, Row};
 
 use super::articles::Fate;
+use super::cards;
 use super::scene::Scene;
 
 /// What was found wrong: nothing, one hopes.
 pub(crate) type Findings = Vec<String>;
 
 /// A place on the raw topic.
-type Place = (i32, i64);
+pub(crate) type Place = (i32, i64);
 
 /// Checks everything. All records are done with, and all processes but those of instance 0 were stopped before.
 pub(crate) fn check(scene: &mut Scene) -> Findings {
@@ -44,6 +45,7 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         }
     }
     verdicts_are_those_of_the_replay(&expected, &outputs, &mut findings);
+    cards::check(scene, &expected, &mut findings);
     scene.stop(0);
     for (partition, state) in (0..3).zip(&states) {
         let from_log = restored(scene, partition, &changelog);

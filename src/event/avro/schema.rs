@@ -1,0 +1,223 @@
+//! A writer's schema, made ready for reading: one node for each type, names looked up, ready to be walked.
+
+use std::collections::HashMap;
+
+use apache_avro::Schema as Parsed;
+use apache_avro::schema::{InnerDecimalSchema, Name, UuidSchema};
+
+/// A schema that data can be read with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    nodes: Vec<Node>,
+    root: usize,
+}
+
+/// A schema that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SchemaError(String);
+
+/// A type; others are named by their place among the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Null,
+    Bool,
+    Int,
+    Long,
+    Float,
+    Double,
+    Bytes,
+    Text,
+    /// A number that counts so many of a unit since 1970.
+    Time(Unit),
+    /// Days since 1970.
+    Day,
+    Fixed(usize),
+    /// Sixteen bytes.
+    Uuid,
+    /// Bytes, or so many of them, that mean nothing here.
+    Opaque(Option<usize>),
+    Enum(Vec<String>),
+    Array(usize),
+    Map(usize),
+    Union(Vec<usize>),
+    Record(Vec<Field>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Millis,
+    Micros,
+    Nanos,
+}
+
+/// A record's field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) name: String,
+    /// What it was called before.
+    pub(super) aliases: Vec<String>,
+    pub(super) node: usize,
+}
+
+impl Schema {
+    /// Reads a schema, with the schemas that it refers to.
+    ///
+    /// # Errors
+    /// It is none, or refers to types that are not there.
+    pub fn parse(schema: &str, references: &[String]) -> Result<Schema, SchemaError> {
+        let refuse = |error: apache_avro::Error| SchemaError(shortened(&error.to_string()));
+        let (parsed, others) = Parsed::parse_str_with_list(schema, references).map_err(refuse)?;
+        let mut names = HashMap::new();
+        for schema in std::iter::once(&parsed).chain(&others) {
+            define(schema, None, &mut names);
+        }
+        let mut maker = Maker { names, made: HashMap::new(), nodes: Vec::new() };
+        let root = maker.make(&parsed, None)?;
+        Ok(Schema { nodes: maker.nodes, root })
+    }
+
+    pub(super) fn root(&self) -> usize {
+        self.root
+    }
+
+    pub(super) fn node(&self, at: usize) -> &Node {
+        &self.nodes[at]
+    }
+}
+
+/// Parsers quote what they do not understand, and that may be long.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let mut short: String = text.chars().take(LONGEST).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Where named types are defined, with the namespace that holds inside them.
+type Names<'p> = HashMap<String, &'p Parsed>;
+
+fn define<'p>(schema: &'p Parsed, space: Option<&str>, names: &mut Names<'p>) {
+    let full = schema.name().map(|name| name.fullname(space));
+    if let (Some(full), false) = (&full, matches!(schema, Parsed::Ref { .. })) {
+        names.insert(full.clone(), schema);
+    }
+    match schema {
+        Parsed::Record(record) => {
+            let inside = full.as_deref().and_then(namespace);
+            record.fields.iter().for_each(|field| define(&field.schema, inside, names));
+        }
+        Parsed::Array(array) => define(&array.items, space, names),
+        Parsed::Map(map) => define(&map.types, space, names),
+        Parsed::Union(union) => union.variants().iter().for_each(|variant| define(variant, space, names)),
+        _ => {}
+    }
+}
+
+fn namespace(full: &str) -> Option<&str> {
+    full.rsplit_once('.').map(|(space, _)| space)
+}
+
+struct Maker<'p> {
+    names: Names<'p>,
+    made: HashMap<String, usize>,
+    nodes: Vec<Node>,
+}
+
+impl Maker<'_> {
+    fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn make(&mut self, schema: &Parsed, space: Option<&str>) -> Result<usize, SchemaError> {
+        let full = schema.name().map(|name: &Name| name.fullname(space));
+        if let Some(&made) = full.as_ref().and_then(|full| self.made.get(full)) {
+            return Ok(made);
+        }
+        let node = match schema {
+            Parsed::Ref { .. } => {
+                let full = full.unwrap_or_default();
+                let Some(&defined) = self.names.get(&full) else {
+                    return Err(SchemaError(format!("it refers to {full}, which is not there")));
+                };
+                return self.make(defined, namespace(&full));
+            }
+            Parsed::Record(record) => {
+                // Its place is known before its fields are, for they may name it.
+                let place = self.add(Node::Null);
+                let full = full.unwrap_or_default();
+                self.made.insert(full.clone(), place);
+                let mut fields = Vec::with_capacity(record.fields.len());
+                for field in &record.fields {
+                    let node = self.make(&field.schema, namespace(&full))?;
+                    fields.push(Field { name: field.name.clone(), aliases: field.aliases.clone(), node });
+                }
+                self.nodes[place] = Node::Record(fields);
+                return Ok(place);
+            }
+            Parsed::Array(array) => Node::Array(self.make(&array.items, space)?),
+            Parsed::Map(map) => Node::Map(self.make(&map.types, space)?),
+            Parsed::Union(union) => {
+                let variants = union.variants().iter().map(|variant| self.make(variant, space));
+                Node::Union(variants.collect::<Result<_, _>>()?)
+            }
+            Parsed::Null => Node::Null,
+            Parsed::Boolean => Node::Bool,
+            Parsed::Int | Parsed::TimeMillis => Node::Int,
+            Parsed::Long | Parsed::TimeMicros => Node::Long,
+            Parsed::Float => Node::Float,
+            Parsed::Double => Node::Double,
+            Parsed::Bytes => Node::Bytes,
+            Parsed::String | Parsed::Uuid(UuidSchema::String) => Node::Text,
+            Parsed::Uuid(UuidSchema::Fixed(_)) => Node::Uuid,
+            Parsed::Uuid(UuidSchema::Bytes) | Parsed::BigDecimal => Node::Opaque(None),
+            Parsed::Date => Node::Day,
+            Parsed::TimestampMillis | Parsed::LocalTimestampMillis => Node::Time(Unit::Millis),
+            Parsed::TimestampMicros | Parsed::LocalTimestampMicros => Node::Time(Unit::Micros),
+            Parsed::TimestampNanos | Parsed::LocalTimestampNanos => Node::Time(Unit::Nanos),
+            Parsed::Fixed(fixed) => Node::Fixed(fixed.size),
+            Parsed::Duration(fixed) => Node::Opaque(Some(fixed.size)),
+            Parsed::Decimal(decimal) => Node::Opaque(match &decimal.inner {
+                InnerDecimalSchema::Bytes => None,
+                InnerDecimalSchema::Fixed(fixed) => Some(fixed.size),
+            }),
+            Parsed::Enum(symbols) => Node::Enum(symbols.symbols.clone()),
+        };
+        let place = self.add(node);
+        if let Some(full) = full {
+            self.made.insert(full, place);
+        }
+        Ok(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_may_name_themselves_and_each_other() {
+        let list = r#"{"type":"record","name":"a.List","fields":[{"name":"next","type":["null","List"]}]}"#;
+        let schema = Schema::parse(list, &[]).unwrap();
+        let Node::Record(fields) = schema.node(schema.root()) else { panic!("{schema:?}") };
+        let Node::Union(variants) = schema.node(fields[0].node) else { panic!("{schema:?}") };
+        assert_eq!(variants[1], schema.root());
+        let part =
+            r#"{"type":"record","name":"Part","namespace":"b","fields":[{"name":"t","type":"string"}]}"#;
+        let whole = r#"{"type":"record","name":"Whole","fields":[{"name":"p","type":{"type":"array","items":"b.Part"}}]}"#;
+        assert!(Schema::parse(whole, &[part.to_owned()]).is_ok());
+        assert!(Schema::parse(whole, &[]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_in_few_words() {
+        let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(100_000));
+        for wrong in ["", "{", "{\"type\":\"record\"}", "\"nothing\"", &long, &"[".repeat(100_000)] {
+            let error = Schema::parse(wrong, &[]).unwrap_err().to_string();
+            assert!(!error.is_empty() && error.chars().count() <= 301, "{error}");
+        }
+    }
+}

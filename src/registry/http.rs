@@ -1,0 +1,155 @@
+//! One question, one answer: bounded in time and size, no redirects, no proxies.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+
+use crate::config::{Credentials, RegistryConfig};
+
+use super::RegistryError;
+
+const CONTENT: &str = "application/vnd.schemaregistry.v1+json";
+const HEADERS: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct Client {
+    agent: Agent,
+    url: String,
+    authorization: Option<Authorization>,
+    max_bytes: u64,
+}
+
+/// What stands in the header; never shown.
+struct Authorization(String);
+
+impl std::fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+impl Client {
+    pub(super) fn new(config: &RegistryConfig) -> Result<Client, RegistryError> {
+        let roots = match &config.ca {
+            None => RootCerts::PlatformVerifier,
+            Some(path) => {
+                let refuse =
+                    |why: String| RegistryError::Settings(format!("registry.ca = {}: {why}", path.display()));
+                let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+                let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
+                    .filter_map(|item| match item {
+                        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+                        _ => None,
+                    })
+                    .collect();
+                if certificates.is_empty() {
+                    return Err(refuse("there is no certificate in it; it must be a PEM file".into()));
+                }
+                RootCerts::new_with_certs(&certificates)
+            }
+        };
+        let agent = Agent::config_builder()
+            .timeout_global(Some(config.timeout))
+            .timeout_connect(Some(config.timeout.min(Duration::from_secs(5))))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .max_response_header_size(HEADERS)
+            .proxy(None)
+            .user_agent(concat!("samestory/", env!("CARGO_PKG_VERSION")))
+            .tls_config(TlsConfig::builder().provider(TlsProvider::NativeTls).root_certs(roots).build())
+            .build()
+            .new_agent();
+        let authorization = match &config.credentials {
+            Credentials::None => None,
+            Credentials::Bearer(token) => Some(format!("Bearer {}", token.reveal())),
+            Credentials::Basic { username, password } => {
+                Some(format!("Basic {}", base64(format!("{username}:{}", password.reveal()).as_bytes())))
+            }
+        };
+        let authorization = authorization.map(Authorization);
+        Ok(Client { agent, url: config.url.clone(), authorization, max_bytes: config.max_bytes })
+    }
+
+    pub(super) fn get(&self, path: &str) -> Result<Answer, RegistryError> {
+        let mut request = self.agent.get(format!("{}{path}", self.url)).header("Accept", CONTENT);
+        if let Some(Authorization(header)) = &self.authorization {
+            request = request.header("Authorization", header);
+        }
+        self.answer(request.call())
+    }
+
+    pub(super) fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer, RegistryError> {
+        let address = format!("{}{path}", self.url);
+        let request = if method == "PUT" { self.agent.put(address) } else { self.agent.post(address) };
+        let mut request = request.header("Accept", CONTENT).header("Content-Type", CONTENT);
+        if let Some(Authorization(header)) = &self.authorization {
+            request = request.header("Authorization", header);
+        }
+        self.answer(request.send(body.to_string()))
+    }
+
+    fn answer(
+        &self,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Answer, RegistryError> {
+        let away = |error: ureq::Error| RegistryError::Away(format!("{}: {}", self.url, in_words(&error)));
+        let mut answer = answer.map_err(away)?;
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().with_config().limit(self.max_bytes).read_to_vec().map_err(away)?;
+        Ok(Answer { status, body })
+    }
+}
+
+fn in_words(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::BodyExceedsLimit(limit) => {
+            format!("an answer of more than {limit} bytes (registry.max_bytes)")
+        }
+        ureq::Error::Timeout(_) => "no answer in time (registry.timeout)".into(),
+        other => other.to_string().chars().take(300).collect(),
+    }
+}
+
+/// As basic authentication has it.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let of = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let word = of(0) << 16 | of(1) << 8 | of(2);
+        for digit in 0..4 {
+            match digit <= chunk.len() {
+                true => out.push(char::from(DIGITS[(word >> (18 - 6 * digit) & 63) as usize])),
+                false => out.push('='),
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_as_everybody_writes_it() {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+            ("a:ü", "YTrDvA=="),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Every topic, key, header and payload as one page, made from the schemas.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::{CHANGE, CLUSTER, RAW_ARTICLE, TAGGED_ARTICLE, fields};
+
+/// A topic as it is without settings.
+struct Topic {
+    name: &'static str,
+    key: &'static str,
+    value: &'static str,
+    cleanup: &'static str,
+}
+
+const TOPICS: [Topic; 7] = [
+    Topic {
+        name: "articles.raw",
+        key: "article id, UTF-8",
+        value: "RawArticle, or a schema of your own that `[input.fields]` maps; JSON or Avro. Null: delete the article.",
+        cleanup: "yours",
+    },
+    Topic {
+        name: "samestory.unique",
+        key: "article id, UTF-8",
+        value: "TaggedArticle (`output.value = \"envelope\"`) or the raw value byte for byte (`passthrough`). Null: no longer here.",
+        cleanup: "delete",
+    },
+    Topic {
+        name: "samestory.near-duplicate",
+        key: "article id, UTF-8",
+        value: "the same, for near and exact duplicates",
+        cleanup: "delete",
+    },
+    Topic {
+        name: "samestory.clusters",
+        key: "cluster id, UTF-8",
+        value: "Cluster. Null: gone, or one member is left.",
+        cleanup: "compact",
+    },
+    Topic {
+        name: "samestory.dead-letter",
+        key: "as it came",
+        value: "as it came; the reason is in headers",
+        cleanup: "delete",
+    },
+    Topic {
+        name: "samestory.routed",
+        key: "article id, UTF-8",
+        value: "internal: the article and its fingerprint, samestory's own layout",
+        cleanup: "delete, emptied by samestory",
+    },
+    Topic {
+        name: "samestory.changelog",
+        key: "internal",
+        value: "internal: Change, samestory's own layout",
+        cleanup: "compact",
+    },
+];
+
+/// Headers of tagged articles: name, field of the envelope that says the same, what it is where there is none.
+const HEADERS: [(&str, &str); 14] = [
+    ("samestory-verdict", "verdict"),
+    ("samestory-match-type", "match_type"),
+    ("samestory-duplicate-of", "duplicate_of"),
+    ("samestory-cluster", "cluster_id"),
+    ("samestory-canonical", "canonical_id"),
+    ("samestory-similarity", "similarity"),
+    ("samestory-confidence", "confidence"),
+    ("samestory-language", "language"),
+    ("samestory-revision", "revision"),
+    ("samestory-flags", "flags"),
+    ("samestory-related", "related"),
+    ("samestory-topic", "input"),
+    ("samestory-partition", "input"),
+    ("samestory-offset", "input"),
+];
+
+const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
+    ("__samestory.errors.topic", "Where it was read: the topic."),
+    ("__samestory.errors.partition", "Where it was read: the partition."),
+    ("__samestory.errors.offset", "Where it was read: the offset."),
+    ("__samestory.errors.stage", "What could not be done: `decode`."),
+    (
+        "__samestory.errors.exception.class.name",
+        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type` or `too-large`.",
+    ),
+    ("__samestory.errors.exception.message", "Why, in a sentence: the field, the place, what was expected."),
+    (
+        "__samestory.errors.value.dropped.bytes",
+        "Only where the value was too large to be copied: how long it was.",
+    ),
+    ("__samestory.errors.headers.dropped", "Only where even key and headers were too large: `true`."),
+];
+
+/// The page, in Markdown.
+pub fn contract() -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| {
+        out.push_str(text);
+        out.push('\n');
+    };
+    line("# The contract");
+    line("");
+    line(
+        "Made from the files in `schemas/` by `UPDATE_GOLDEN=1 cargo test --release avro::schemas`; a test holds it to them.",
+    );
+    line("[consumers.md](consumers.md) explains what the fields mean and has recipes.");
+    line("");
+    line("## Topics");
+    line("");
+    line(
+        "Names are those of the defaults; `[topics]` gives others. With `output.topics = \"single\"` unique articles and",
+    );
+    line("duplicates are on one topic, `samestory.tagged`.");
+    line("");
+    line("| topic | key | value | cleanup |");
+    line("|---|---|---|---|");
+    for topic in TOPICS {
+        line(&format!("| `{}` | {} | {} | {} |", topic.name, topic.key, topic.value, topic.cleanup));
+    }
+    line("");
+    line("## Bytes");
+    line("");
+    line(
+        "**JSON**: one object, UTF-8. Times are ISO 8601 in UTC. `samestory schemas print NAME --json-schema` and",
+    );
+    line("`schemas/*.schema.json` describe it.");
+    line("");
+    line(
+        "**Avro**: a zero byte, four bytes of schema id (big-endian), the datum: what Confluent's serializers write and read.",
+    );
+    line(
+        "Subjects are `<topic>-value`, compatibility is `BACKWARD`; `samestory schemas register` puts them there. Keys are plain",
+    );
+    line("text in both.");
+    line("");
+    line(
+        "`input.format` (`auto`, `json`, `avro`) and `output.format` (`json`, `avro`) are independent. `passthrough` keeps the",
+    );
+    line("original bytes, schema id and all, whatever `output.format` is.");
+    line("");
+    line("## Headers of tagged articles");
+    line("");
+    line("Text in UTF-8. Those that came with the raw article go out again.");
+    line("");
+    line("| header | in the envelope | what it says |");
+    line("|---|---|---|");
+    let tagged: Value = serde_json::from_str(TAGGED_ARTICLE).unwrap_or_default();
+    for (header, name) in HEADERS {
+        let doc = fields(&tagged).into_iter().find(|field| field.name == name).map_or("", |field| field.doc);
+        let (place, doc) = match header.strip_prefix("samestory-") {
+            Some(part @ ("topic" | "partition" | "offset")) => {
+                (format!("input.{part}"), format!("Where the raw article was read: its {part}."))
+            }
+            Some("flags") => {
+                (name.to_owned(), format!("{doc} Separated by commas; absent if there are none."))
+            }
+            Some("related") => (name.to_owned(), format!("{doc} JSON; absent if there are none.")),
+            _ => (name.to_owned(), doc.to_owned()),
+        };
+        line(&format!("| `{header}` | `{place}` | {doc} |"));
+    }
+    line("");
+    line("## Headers of dead letters");
+    line("");
+    line("Beside those that it came with:");
+    line("");
+    line("| header | what it says |");
+    line("|---|---|");
+    for (header, says) in DEAD_LETTER_HEADERS {
+        line(&format!("| `{header}` | {says} |"));
+    }
+    for (file, schema) in [
+        ("raw-article", RAW_ARTICLE),
+        ("tagged-article", TAGGED_ARTICLE),
+        ("cluster", CLUSTER),
+        ("change", CHANGE),
+    ] {
+        let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        line("");
+        line(&format!("## {}", text("name")));
+        line("");
+        let also = if file == "change" { String::new() } else { format!(", `schemas/{file}.schema.json`") };
+        line(&format!("`schemas/{file}.avsc`{also}. {}", text("doc")));
+        line("");
+        line("| field | type | what it says |");
+        line("|---|---|---|");
+        let mut rows = Vec::new();
+        describe(&schema, "", &mut rows);
+        rows.iter().for_each(|row| line(row));
+    }
+    out
+}
+
+/// A row for each field, and for those of records inside it.
+fn describe(record: &Value, path: &str, rows: &mut Vec<String>) {
+    for field in fields(record) {
+        let path = format!("{path}{}", field.name);
+        let (kind, inner) = named(field.kind);
+        let absent = if field.has_default { ", may be absent" } else { "" };
+        rows.push(format!("| `{path}` | {kind}{absent} | {} |", field.doc));
+        // The article is described by itself.
+        if let Some(inner) = inner.filter(|inner| inner.get("name").is_none_or(|name| name != "RawArticle")) {
+            let each = if kind.contains("array") { "[]" } else { "" };
+            describe(inner, &format!("{path}{each}."), rows);
+        }
+    }
+}
+
+/// A type in words, and the record in it.
+fn named(kind: &Value) -> (String, Option<&Value>) {
+    match kind {
+        Value::String(name) => (name.clone(), None),
+        Value::Array(variants) => {
+            let named: Vec<_> = variants.iter().map(named).collect();
+            let words: Vec<String> = named.iter().map(|(words, _)| words.clone()).collect();
+            (words.join(" or "), named.into_iter().find_map(|(_, inner)| inner))
+        }
+        Value::Object(object) => match object.get("type").and_then(Value::as_str) {
+            Some("record") => {
+                (object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(), Some(kind))
+            }
+            Some("array") => {
+                let (words, inner) = object.get("items").map(named).unwrap_or_default();
+                (format!("array of {words}"), inner)
+            }
+            Some("map") => {
+                let (words, inner) = object.get("values").map(named).unwrap_or_default();
+                (format!("map of {words}"), inner)
+            }
+            Some(other) => {
+                let mut words = other.to_owned();
+                if let Some(logical) = object.get("logicalType").and_then(Value::as_str) {
+                    // Writing to a string cannot fail.
+                    let _written = write!(words, " ({logical})");
+                }
+                (words, None)
+            }
+            None => (String::new(), None),
+        },
+        _ => (String::new(), None),
+    }
+}

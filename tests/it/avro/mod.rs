@@ -1,0 +1,49 @@
+//! Avro and the schema registry, without a broker.
+
+// Our reader beside `apache-avro`'s.
+mod laws;
+// Data made to hurt.
+mod hostile;
+// A registry that answers as it is told.
+pub(crate) mod pretender;
+// The registry client in every kind of trouble.
+mod registry;
+// The files of `schemas/`, and what is made from them.
+mod schemas;
+// What we write, read by another implementation.
+mod written;
+
+use apache_avro::Schema;
+use apache_avro::reader::datum::GenericDatumReader;
+use apache_avro::types::Value;
+use apache_avro::writer::datum::GenericDatumWriter;
+
+pub(crate) fn encode(schema: &Schema, value: Value) -> Vec<u8> {
+    GenericDatumWriter::builder(schema).build().unwrap().write_value_to_vec(value).unwrap()
+}
+
+pub(crate) fn decode(writer: &Schema, reader: Option<&Schema>, mut bytes: &[u8]) -> Value {
+    let reading = GenericDatumReader::builder(writer).maybe_reader_schema(reader).build().unwrap();
+    let value = reading.read_value(&mut bytes).unwrap();
+    assert!(bytes.is_empty(), "{} bytes are left", bytes.len());
+    value
+}
+
+/// A record's fields by name.
+pub(crate) fn member<'v>(value: &'v Value, name: &str) -> &'v Value {
+    match value {
+        Value::Record(fields) => &fields.iter().find(|(field, _)| field == name).unwrap().1,
+        Value::Union(_, inner) => member(inner, name),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A text that may be null.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Union(_, inner) => text(inner),
+        other => panic!("{other:?}"),
+    }
+}

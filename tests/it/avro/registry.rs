@@ -1,0 +1,231 @@
+//! The registry client in every kind of trouble: bounded, and never a definite no that the registry did not give.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use samestory::config::{Config, Settings};
+use samestory::registry::{Known, Registry, RegistryError};
+
+use super::pretender::{Pretender, Reply};
+
+const SCHEMA: &str = r#"{"type":"record","name":"A","fields":[{"name":"id","type":"string"}]}"#;
+
+fn registry(url: &str, more: &str) -> Registry {
+    // Long enough for a busy machine; those who wait for the end of it say less.
+    let timeout = if more.contains("timeout") { "" } else { "timeout = \"10s\"\n" };
+    let settings = format!("[registry]\nurl = \"{url}\"\n{timeout}{more}");
+    let settings: Settings = toml::from_str(&settings).unwrap();
+    Registry::new(&Config::try_from(settings).unwrap().bus.registry.unwrap()).unwrap()
+}
+
+fn away(registry: &Registry) -> String {
+    let began = Instant::now();
+    let error = registry.schema(7).unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(20), "{error}: {:?}", began.elapsed());
+    match error {
+        RegistryError::Away(why) => why,
+        other => panic!("{other:?} says something about the data"),
+    }
+}
+
+#[test]
+fn only_the_registrys_own_no_is_a_no() {
+    let pretender = Pretender::new(|_| Reply::no_schema());
+    let asks = registry(&pretender.url, "");
+    assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("no schema with id 7")));
+    // The wrong address answers 404 to everything, and a subject that is missing says nothing about an id.
+    pretender.behave(|_| Reply::new(404, "<html>not found</html>"));
+    assert!(away(&asks).contains("is registry.url right?"));
+    pretender.behave(|_| Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#));
+    away(&asks);
+    pretender.behave(|_| Reply::new(404, r#"{"error_code":404,"message":"HTTP 404 Not Found"}"#));
+    away(&asks);
+}
+
+#[test]
+fn trouble_of_every_kind_is_trouble() {
+    let pretender = Pretender::new(|_| Reply::new(500, r#"{"error_code":50001,"message":"store\nbroken"}"#));
+    let asks = registry(&pretender.url, "max_bytes = 10000");
+    assert!(away(&asks).contains("status 500: storebroken"));
+    pretender.behave(|_| Reply::new(401, ""));
+    assert!(away(&asks).contains("registry.username"));
+    pretender.behave(|_| Reply::new(200, "garbage"));
+    assert!(away(&asks).contains("something else than JSON"));
+    pretender.behave(|_| Reply::new(200, "[1, 2]"));
+    assert!(away(&asks).contains("something else than a schema"));
+    pretender.behave(|_| Reply::schema(&format!("\"{}\"", "x".repeat(20_000))));
+    assert!(away(&asks).contains("more than 10000 bytes"));
+    let hasty = registry(&pretender.url, "timeout = \"300ms\"");
+    pretender.behave(|_| Reply { delay: Duration::from_secs(3), ..Reply::schema(SCHEMA) });
+    assert!(away(&hasty).contains("no answer in time"));
+    pretender.behave(|_| Reply { drip: Duration::from_millis(100), ..Reply::schema(SCHEMA) });
+    assert!(away(&hasty).contains("no answer in time"));
+    let url = pretender.url.clone();
+    drop(pretender);
+    away(&registry(&url, ""));
+    away(&registry("http://nobody.invalid", ""));
+}
+
+#[test]
+fn redirects_are_not_followed() {
+    let there = Pretender::new(|_| Reply::schema(SCHEMA));
+    let to = there.url.clone();
+    let pretender = Pretender::new(move |path| Reply {
+        headers: format!("Location: {to}{path}\r\n"),
+        ..Reply::new(302, "")
+    });
+    let why = away(&registry(&pretender.url, "username = \"u\"\npassword = \"hush\""));
+    assert!(why.contains("redirect") && !why.contains("hush"), "{why}");
+    assert!(there.asked().is_empty());
+}
+
+#[test]
+fn credentials_are_sent_as_they_should_be() {
+    let pretender = Pretender::new(|_| Reply::schema(SCHEMA));
+    registry(&pretender.url, "username = \"Aladdin\"\npassword = \"open sesame\"").schema(1).unwrap();
+    registry(&pretender.url, "token = \"t-0\"").schema(1).unwrap();
+    registry(&pretender.url, "").schema(1).unwrap();
+    let asked: Vec<String> = pretender.asked().iter().map(|request| request.to_lowercase()).collect();
+    assert!(asked[0].contains("authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq=="), "{asked:?}");
+    assert!(asked[1].contains("authorization: bearer t-0"));
+    assert!(!asked[2].contains("authorization"));
+}
+
+#[test]
+fn schemas_that_cannot_be_used_are_a_no_and_references_are_followed() {
+    let pretender = Pretender::new(|_| Reply::new(200, r#"{"schema":"{}","schemaType":"PROTOBUF"}"#));
+    let asks = registry(&pretender.url, "");
+    assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("PROTOBUF")));
+    pretender.behave(|_| Reply::schema("{\"type\":\"recrod\"}"));
+    assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("id 7 cannot be used")));
+    pretender.behave(|path| match path {
+        "/schemas/ids/7" => Reply::new(
+            200,
+            serde_json::json!({"schema": r#"{"type":"array","items":"A"}"#,
+                "references": [{"name": "A", "subject": "a b", "version": 3}]})
+            .to_string(),
+        ),
+        "/subjects/a%20b/versions/3" => Reply::schema(SCHEMA),
+        _ => Reply::new(500, ""),
+    });
+    asks.schema(7).unwrap();
+    // One that refers to itself, by ever new names.
+    pretender.behave(|path| {
+        let version = path.rsplit('/').next().unwrap().parse::<u64>().unwrap_or(0) + 1;
+        let reference = serde_json::json!({"name": "x", "subject": "x", "version": version});
+        Reply::new(200, serde_json::json!({"schema": SCHEMA, "references": [reference]}).to_string())
+    });
+    assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("more than 64")));
+}
+
+#[test]
+fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
+    let pretender = Pretender::new(|path| match path {
+        "/schemas/ids/404" => Reply::no_schema(),
+        _ => Reply::schema(SCHEMA),
+    });
+    let mut known = Known::new(Arc::new(registry(&pretender.url, "cache = 3\nnegative_cache = \"300ms\"")));
+    let ids = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<u32>>();
+    let count = || pretender.asked().len();
+    for _ in 0..50 {
+        known.gather(&ids(&[1, 2, 404])).unwrap();
+        assert!(known.get(1).is_ok() && known.get(404).unwrap_err().message.contains("404"));
+        known.settle();
+    }
+    assert_eq!(count(), 3);
+    std::thread::sleep(Duration::from_millis(350));
+    known.settle();
+    known.gather(&ids(&[1, 404])).unwrap();
+    assert_eq!(count(), 4, "a no is believed for a while only");
+    known.settle();
+    known.gather(&ids(&[3, 4, 5, 6])).unwrap();
+    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch has all it needs");
+    known.settle();
+    known.gather(&ids(&[5, 6])).unwrap();
+    assert_eq!(count(), 8);
+    known.gather(&ids(&[1])).unwrap();
+    assert_eq!(count(), 9, "the oldest is forgotten first");
+    pretender.behave(|_| Reply::new(503, ""));
+    assert!(known.gather(&ids(&[1, 9])).is_err());
+    pretender.behave(|_| Reply::schema(SCHEMA));
+    known.gather(&ids(&[1, 9])).unwrap();
+}
+
+/// Ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn a_registry_behind_tls_is_believed_with_its_own_ca_only() {
+    let folder = crate::folder::Folder::new("registry-tls");
+    let openssl = |arguments: &[&str]| {
+        let output = Command::new("openssl").args(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    let ca = ["req", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca"];
+    openssl(&[&ca[..], &key].concat());
+    openssl(&[&["req", "-keyout", "s.key", "-out", "s.csr", "-subj", "/CN=registry"][..], &key].concat());
+    folder.write("ext", b"subjectAltName=IP:127.0.0.1");
+    let sign = [
+        "x509",
+        "-req",
+        "-in",
+        "s.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-out",
+        "s.pem",
+    ];
+    openssl(&[&sign[..], &["-days", "2", "-extfile", "ext"]].concat());
+    openssl(
+        &[&["req", "-x509", "-keyout", "o.key", "-out", "other.pem", "-subj", "/CN=other"][..], &key]
+            .concat(),
+    );
+    fs::create_dir_all(folder.path().join("schemas/ids")).unwrap();
+    let body = serde_json::json!({ "schema": SCHEMA }).to_string();
+    let length = body.len();
+    let answer = format!("HTTP/1.0 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    folder.write("schemas/ids/7", answer.as_bytes());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let server = Command::new("openssl")
+        .args(["s_server", "-quiet", "-cert", "s.pem", "-key", "s.key", "-HTTP", "-accept"])
+        .arg(format!("127.0.0.1:{port}"))
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _server = Server(server);
+    let with = |ca: &str| {
+        let path = folder.path().join(ca);
+        registry(&format!("https://127.0.0.1:{port}"), &format!("ca = {path:?}"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = with("ca.pem").schema(7) {
+        assert!(Instant::now() < deadline, "{error}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for stranger in [with("other.pem"), registry(&format!("https://127.0.0.1:{port}"), "")] {
+        let why = away(&stranger);
+        assert!(why.contains("certificate"), "{why}");
+    }
+    let none = folder.path().join("ext");
+    let settings: Settings =
+        toml::from_str(&format!("[registry]\nurl = \"https://x\"\nca = {none:?}")).unwrap();
+    let refused = Registry::new(&Config::try_from(settings).unwrap().bus.registry.unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("registry.ca"), "{refused}");
+}

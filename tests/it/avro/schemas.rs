@@ -1,0 +1,171 @@
+//! The files of `schemas/`: readers of the last release can go on, and what is made from them is current.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use apache_avro::Schema;
+use apache_avro::schema_compatibility::{Compatibility, SchemaCompatibility};
+use samestory::schemas;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
+}
+
+/// Compares a file with what it is made from, or writes it.
+fn held(path: &Path, made: &str) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
+        fs::write(path, made).unwrap();
+    }
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    let shown = path.strip_prefix(root()).unwrap().display();
+    assert!(
+        kept == made,
+        "{shown} is not current; UPDATE_GOLDEN=1 cargo test --release avro::schemas writes it anew"
+    );
+}
+
+#[test]
+fn a_new_schema_can_read_what_the_last_release_wrote() {
+    let mut releases: Vec<PathBuf> =
+        fs::read_dir(root().join("schemas/released")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    releases.sort();
+    let last = releases.last().unwrap();
+    for (name, now) in schemas::ALL {
+        let released =
+            Schema::parse_str(&fs::read_to_string(last.join(format!("{name}.avsc"))).unwrap()).unwrap();
+        let now = Schema::parse_str(now).unwrap();
+        let readable = SchemaCompatibility::can_read(&released, &now);
+        assert!(matches!(readable, Ok(Compatibility::Full)), "{name}: {readable:?}");
+    }
+    // The check can tell.
+    let mut broken: Value = serde_json::from_str(schemas::CLUSTER).unwrap();
+    broken["fields"].as_array_mut().unwrap().push(serde_json::json!({"name": "new", "type": "string"}));
+    let broken = Schema::parse_str(&broken.to_string()).unwrap();
+    assert!(SchemaCompatibility::can_read(&Schema::parse_str(schemas::CLUSTER).unwrap(), &broken).is_err());
+}
+
+#[test]
+fn every_field_says_what_it_is() {
+    fn visit(schema: &Value, path: &str) {
+        match schema {
+            Value::Array(all) => all.iter().for_each(|each| visit(each, path)),
+            Value::Object(object) => {
+                for (key, inner) in object {
+                    match key.as_str() {
+                        "fields" => {
+                            for field in inner.as_array().unwrap() {
+                                let path = format!("{path}.{}", field["name"].as_str().unwrap());
+                                assert!(
+                                    field["doc"].as_str().is_some_and(|doc| doc.ends_with('.')),
+                                    "{path}"
+                                );
+                                visit(&field["type"], &path);
+                            }
+                        }
+                        "items" | "values" | "type" => visit(inner, path),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for (name, schema) in schemas::ALL {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        assert!(schema["doc"].is_string(), "{name}");
+        visit(&schema, name);
+    }
+}
+
+#[test]
+fn the_article_in_an_envelope_is_the_raw_article() {
+    let tagged: Value = serde_json::from_str(schemas::TAGGED_ARTICLE).unwrap();
+    let fields = tagged["fields"].as_array().unwrap();
+    let article = fields.iter().find(|field| field["name"] == "article").unwrap();
+    let raw: Value = serde_json::from_str(schemas::RAW_ARTICLE).unwrap();
+    assert_eq!(article["type"][1], raw);
+}
+
+#[test]
+fn json_schemas_are_current() {
+    for (name, schema) in schemas::ALL.iter().filter(|(name, _)| *name != "change") {
+        held(&root().join(format!("schemas/{name}.schema.json")), &schemas::json_schema(schema));
+    }
+}
+
+#[test]
+fn the_contract_is_current() {
+    held(&root().join("docs/contract.md"), &schemas::contract());
+}
+
+/// Enough of a validator for the words that our schemas use.
+fn fits(value: &Value, schema: &Value) -> Result<(), String> {
+    let is = |kind: &str| match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("{other}"),
+    };
+    let fitting = match &schema["type"] {
+        Value::String(kind) => is(kind),
+        Value::Array(kinds) => kinds.iter().any(|kind| is(kind.as_str().unwrap())),
+        _ => true,
+    };
+    if !fitting {
+        return Err(format!("{value} is not {}", schema["type"]));
+    }
+    if let Some(variants) = schema["anyOf"].as_array()
+        && !variants.iter().any(|variant| fits(value, variant).is_ok())
+    {
+        return Err(format!("{value} fits none of {variants:?}"));
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if value.get(name.as_str().unwrap()).is_none() {
+            return Err(format!("{name} is missing in {value}"));
+        }
+    }
+    if let Some(object) = value.as_object() {
+        for (name, member) in object {
+            match schema["properties"].get(name) {
+                Some(inner) => fits(member, inner).map_err(|error| format!("{name}: {error}"))?,
+                None if schema.get("properties").is_some() => {
+                    return Err(format!("{name} is not in the schema"));
+                }
+                None => {}
+            }
+        }
+    }
+    for item in value.as_array().into_iter().flatten() {
+        fits(item, &schema["items"])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_written_as_json_fits_its_json_schema() {
+    let folder = crate::folder::Folder::new("json-schema");
+    let article = |id: &str| {
+        let text =
+            "The ferry runs again from Monday morning, the harbour master said, after repairs to the pier. ";
+        serde_json::json!({"id": id, "body": text.repeat(5), "language": "en"}).to_string()
+    };
+    folder.write("a.ndjson", format!("{}\n{}\n", article("a"), article("b")).as_bytes());
+    let said = folder.run(&["file", "a.ndjson"]);
+    let schema: Value = serde_json::from_str(&schemas::json_schema(schemas::TAGGED_ARTICLE)).unwrap();
+    let mut lines = 0;
+    for line in said.stdout.lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        // On the bus it is a place on a topic.
+        line["input"] = serde_json::json!({"topic": "t", "partition": 0, "offset": 1});
+        fits(&line, &schema).unwrap();
+        line["more"] = Value::Null;
+        assert!(fits(&line, &schema).is_err());
+        lines += 1;
+    }
+    assert_eq!(lines, 2);
+}

@@ -1,0 +1,131 @@
+//! What we write, read with another implementation and the very files of `schemas/`.
+
+use apache_avro::Schema;
+use apache_avro::types::Value;
+use samestory::event::avro::{ArticlePart, write_article, write_cluster, write_envelope};
+use samestory::event::{Article, ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
+use samestory::model::{
+    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, MatchType, Position, Share,
+    Verdict,
+};
+use samestory::schemas;
+
+use super::{decode, member, text};
+
+fn id(id: &str) -> ArticleId {
+    ArticleId::new(id).unwrap()
+}
+
+fn cluster_id(founder: &str) -> ClusterId {
+    ClusterId { language: Lang::UND, founder: id(founder), number: DocumentNumber(17) }
+}
+
+fn article() -> Article {
+    Article {
+        id: id("a2"),
+        body: "text é".into(),
+        title: Some("T".into()),
+        url: None,
+        host: Some("h.example".into()),
+        language: None,
+        content_type: None,
+        published_at: Some(EventTime::from_millis(-5)),
+        fetched_at: None,
+    }
+}
+
+fn tagged() -> Tagged {
+    Tagged {
+        id: id("a2"),
+        verdict: Verdict::NearDuplicate,
+        match_type: Some(MatchType::Near),
+        duplicate_of: Some(id("a1")),
+        similarity: Share::new(0.83),
+        containment: Share::new(0.95),
+        confidence: Share::new(0.97),
+        cluster: cluster_id("a1"),
+        canonical_id: id("a1"),
+        revision: u32::MAX,
+        language: Lang::UND,
+        language_source: LanguageSource::None,
+        related: vec![Related {
+            id: id("a0"),
+            relation: RelationKind::SameTemplate,
+            similarity: Share::new(0.71),
+        }],
+        flags: vec![Flag::ShortText, Flag::Review],
+        config: 0x9f2c,
+        input: Position::Topic { topic: Cut::new("articles.raw"), partition: 3, offset: 1 << 40 },
+    }
+}
+
+#[test]
+fn an_envelope_is_what_its_schema_says() {
+    let schema = Schema::parse_str(schemas::TAGGED_ARTICLE).unwrap();
+    let mut mapped = Vec::new();
+    write_article(&article(), &mut mapped);
+    let alone = decode(&Schema::parse_str(schemas::RAW_ARTICLE).unwrap(), None, &mapped);
+    assert_eq!(text(member(&alone, "body")).as_deref(), Some("text é"));
+    for part in [ArticlePart::Mapped(&mapped), ArticlePart::Original(b"\0\0\0\0\x07original")] {
+        let mut bytes = Vec::new();
+        write_envelope(&tagged(), part, &mut bytes);
+        let read = decode(&schema, None, &bytes);
+        let says = |name: &str| text(member(&read, name)).unwrap();
+        assert_eq!(
+            ["id", "verdict", "match_type", "duplicate_of"].map(says),
+            ["a2", "near-duplicate", "near", "a1"]
+        );
+        assert_eq!(["cluster_id", "canonical_id", "config"].map(says), ["und:a1:17", "a1", "00009f2c"]);
+        assert_eq!(*member(&read, "similarity"), Value::Double(0.83));
+        assert_eq!(*member(&read, "revision"), Value::Long(i64::from(u32::MAX)));
+        let flags = ["short-text", "review"].map(|flag| Value::String(flag.into())).to_vec();
+        assert_eq!(*member(&read, "flags"), Value::Array(flags));
+        let Value::Array(related) = member(&read, "related") else { panic!("{read:?}") };
+        assert_eq!(text(member(&related[0], "relation")).as_deref(), Some("same-template"));
+        assert_eq!(*member(member(&read, "input"), "offset"), Value::Long(1 << 40));
+        let (article, original) = (member(&read, "article"), member(&read, "original"));
+        match part {
+            ArticlePart::Mapped(_) => {
+                assert_eq!(text(member(article, "host")).as_deref(), Some("h.example"));
+                assert_eq!(*original, Value::Union(0, Box::new(Value::Null)));
+            }
+            ArticlePart::Original(value) => {
+                assert_eq!(*original, Value::Union(1, Box::new(Value::Bytes(value.to_vec()))));
+                assert_eq!(*article, Value::Union(0, Box::new(Value::Null)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cluster_is_what_its_schema_says() {
+    let member_of = |name: &str, match_type| Member {
+        id: id(name),
+        title: Some("T".into()),
+        host: None,
+        url: Some("u".into()),
+        published_at: Some(EventTime::from_millis(7)),
+        match_type,
+    };
+    let cluster = ClusterRecord {
+        id: cluster_id("a"),
+        canonical: id("b"),
+        size: 2,
+        first_seen: EventTime::from_millis(1),
+        last_seen: EventTime::from_millis(2),
+        hosts: vec!["h".into()],
+        members: vec![member_of("a", None), member_of("b", Some(MatchType::Partial))],
+        canonical_changed_from: Some(id("a")),
+        split_from: Some(cluster_id("z")),
+    };
+    let mut bytes = Vec::new();
+    write_cluster(&cluster, &mut bytes);
+    let read = decode(&Schema::parse_str(schemas::CLUSTER).unwrap(), None, &bytes);
+    assert_eq!(
+        (member(&read, "size"), member(&read, "last_seen")),
+        (&Value::Long(2), &Value::TimestampMillis(2))
+    );
+    let Value::Array(members) = member(&read, "members") else { panic!("{read:?}") };
+    assert_eq!(text(member(&members[1], "match_type")).as_deref(), Some("partial"));
+    assert_eq!(text(member(&read, "split_from")).as_deref(), Some("und:z:17"));
+}

@@ -1,0 +1,114 @@
+//! The consumer that people copy, against what is true: `examples/consumer.py` reads the topics when everything is over, and
+//! its table of cards must be the one that follows from what was fed and what the replay says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use samestory::stream::replay::Sent;
+use serde_json::Value;
+
+use super::articles::Fate;
+use super::oracle::{Findings, Place};
+use super::scene::Scene;
+
+/// Story → who stands for it, how many tell it, from where.
+type Cards = BTreeMap<String, (String, u64, Vec<String>)>;
+
+pub(crate) fn check(scene: &Scene, expected: &[Vec<Sent>], findings: &mut Findings) {
+    let wanted = cards(scene, expected);
+    let found = consumer(scene);
+    let mut wrong: Vec<String> = Vec::new();
+    for (story, card) in &wanted {
+        match found.get(story) {
+            Some(other) if other == card => {}
+            other => wrong.push(format!("{story}: {other:?}, not {card:?}")),
+        }
+    }
+    wrong.extend(
+        found.keys().filter(|story| !wanted.contains_key(*story)).map(|story| format!("{story}: made up")),
+    );
+    if !wrong.is_empty() {
+        let first = wrong[..wrong.len().min(3)].join("; ");
+        findings.push(format!(
+            "cards of examples/consumer.py: {} of {} wrong, first {first}",
+            wrong.len(),
+            wanted.len()
+        ));
+    }
+    if wanted.len() < 20 {
+        findings.push(format!("void: only {} cards", wanted.len()));
+    }
+}
+
+fn header<'s>(sent: &'s Sent, name: &str) -> Option<&'s str> {
+    let (_, value) = sent.headers.iter().find(|(key, _)| key == name)?;
+    str::from_utf8(value.as_deref()?).ok()
+}
+
+fn text(bytes: Option<&[u8]>) -> String {
+    String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+}
+
+/// What follows from what was fed: the last word about each article, and the clusters as they are in the end.
+fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
+    let clusters_topic = &scene.config.bus.topics.clusters;
+    let mut clusters: BTreeMap<String, Value> = BTreeMap::new();
+    let mut cluster_of: BTreeMap<Place, String> = BTreeMap::new();
+    for sent in expected.iter().flatten() {
+        if sent.topic == *clusters_topic {
+            match &sent.value {
+                Some(value) => {
+                    clusters.insert(text(sent.key.as_deref()), serde_json::from_slice(value).unwrap())
+                }
+                None => clusters.remove(&text(sent.key.as_deref())),
+            };
+        } else if sent.value.is_some() {
+            let number = |name| header(sent, name).unwrap().parse::<i64>().unwrap();
+            let place = (i32::try_from(number("samestory-partition")).unwrap(), number("samestory-offset"));
+            cluster_of.insert(place, header(sent, "samestory-cluster").unwrap().to_owned());
+        }
+    }
+    let mut last: BTreeMap<String, (i64, Option<String>)> = BTreeMap::new();
+    for fed in scene.fed.lock().unwrap().iter() {
+        let Some(key) = &fed.record.key else { continue };
+        let cluster = cluster_of.get(&(fed.partition, fed.offset));
+        // What became a dead letter says nothing about its article.
+        if cluster.is_none() && fed.fate != Fate::Delete {
+            continue;
+        }
+        let held = last.entry(text(Some(key))).or_insert((-1, None));
+        if held.0 < fed.offset {
+            *held = (fed.offset, cluster.cloned());
+        }
+    }
+    let mut cards = Cards::new();
+    for (story, cluster) in &clusters {
+        let hosts = cluster["hosts"].as_array().unwrap().iter().map(|host| host.as_str().unwrap().to_owned());
+        let mut hosts: Vec<String> = hosts.collect();
+        hosts.sort();
+        let canonical = cluster["canonical_id"].as_str().unwrap().to_owned();
+        cards.insert(story.clone(), (canonical, cluster["size"].as_u64().unwrap(), hosts));
+    }
+    for (id, (_, cluster)) in last {
+        if let Some(cluster) = cluster.filter(|cluster| !clusters.contains_key(cluster)) {
+            cards.entry(cluster).or_insert((id, 1, Vec::new()));
+        }
+    }
+    cards
+}
+
+/// What the consumer makes of the topics.
+fn consumer(scene: &Scene) -> Cards {
+    let names = &scene.config.bus.topics;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(root.join("dev/interop"))
+        .arg("run")
+        .arg(root.join("examples/consumer.py"))
+        .args(["--until-end", "--bootstrap", scene.broker.bootstrap(), "--unique", &names.unique])
+        .args(["--near-duplicate", &names.near_duplicate, "--clusters", &names.clusters])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
