@@ -239,6 +239,13 @@ output_partitions = 1
         Ok(())
     }
 
+    /// Records on the raw topic: with those that measuring latencies has added, which are read too.
+    fn held(&self) -> Outcome<u64> {
+        let asker: BaseConsumer = self.client().set("group.id", "ask").create()?;
+        let (_, held) = asker.fetch_watermarks("bench.raw", 0, Duration::from_secs(10))?;
+        Ok(u64::try_from(held)?)
+    }
+
     /// Watches what becomes visible on topics until so many records are there: when the first and the last were, and
     /// how late each was.
     fn watch(&self, topics: &[String], count: u64) -> Outcome<thread::JoinHandle<Seen>> {
@@ -281,7 +288,8 @@ output_partitions = 1
         futures_executor::block_on(admin.create_topics([&new], &rdkafka::admin::AdminOptions::new()))?;
         thread::sleep(Duration::from_millis(500));
         let stop = Arc::new(AtomicBool::new(false));
-        let watching = self.watch(std::slice::from_ref(&topic), self.count)?;
+        let held = self.held()?;
+        let watching = self.watch(std::slice::from_ref(&topic), held)?;
         let before = (cpu_of(self.broker), cpu_of(std::process::id()));
         let mut pipe = Pipe::open(self, &group, &topic, size)?;
         let (piped, stopped) = (topic.clone(), Arc::clone(&stop));
@@ -295,7 +303,7 @@ output_partitions = 1
         });
         let seen = watching.join().map_err(|_| "the watcher failed")?;
         let rate = seen.rate()?;
-        let k = self.count as f64 / 1000.0;
+        let k = held as f64 / 1000.0;
         let (broker_cpu, stage_cpu) =
             ((cpu_of(self.broker) - before.0) / k, (cpu_of(std::process::id()) - before.1) / k);
         let calm = self.latency(std::slice::from_ref(&topic), 200.0, 3000)?;
@@ -315,13 +323,7 @@ output_partitions = 1
 
     fn stage(&self, mode: &'static str) -> Outcome<Row> {
         let topics = [format!("{mode}.unique"), format!("{mode}.near")];
-        // Whatever the pipe's latencies added to the raw topic is read too.
-        let (_, held) = self.client().set("group.id", "ask").create::<BaseConsumer>()?.fetch_watermarks(
-            "bench.raw",
-            0,
-            Duration::from_secs(10),
-        )?;
-        let held = u64::try_from(held)?;
+        let held = self.held()?;
         let watching = self.watch(&topics, held)?;
         let before = cpu_of(self.broker);
         let mut stage = self.run(mode)?;

@@ -1,7 +1,7 @@
 //! The consumer that people copy, against what is true: `examples/consumer.py` reads the topics when everything is over, and
 //! its table of cards must be the one that follows from what was fed and what the replay says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -55,6 +55,7 @@ fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
     let clusters_topic = &scene.config.bus.topics.clusters;
     let mut clusters: BTreeMap<String, Value> = BTreeMap::new();
     let mut cluster_of: BTreeMap<Place, String> = BTreeMap::new();
+    let mut taken_back: BTreeSet<Place> = BTreeSet::new();
     for sent in expected.iter().flatten() {
         if sent.topic == *clusters_topic {
             match &sent.value {
@@ -63,18 +64,25 @@ fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
                 }
                 None => clusters.remove(&text(sent.key.as_deref())),
             };
-        } else if sent.value.is_some() {
+        } else {
             let number = |name| header(sent, name).unwrap().parse::<i64>().unwrap();
             let place = (i32::try_from(number("samestory-partition")).unwrap(), number("samestory-offset"));
-            cluster_of.insert(place, header(sent, "samestory-cluster").unwrap().to_owned());
+            match sent.value {
+                Some(_) => {
+                    drop(cluster_of.insert(place, header(sent, "samestory-cluster").unwrap().to_owned()))
+                }
+                None => drop(taken_back.insert(place)),
+            }
         }
     }
     let mut last: BTreeMap<String, (i64, Option<String>)> = BTreeMap::new();
     for fed in scene.fed.lock().unwrap().iter() {
         let Some(key) = &fed.record.key else { continue };
         let cluster = cluster_of.get(&(fed.partition, fed.offset));
-        // What became a dead letter says nothing about its article.
-        if cluster.is_none() && fed.fate != Fate::Delete {
+        // What became a dead letter says nothing about its article, and neither does the delete of one that is expired:
+        // nobody knows it any more.
+        let deleted = fed.fate == Fate::Delete && taken_back.contains(&(fed.partition, fed.offset));
+        if cluster.is_none() && !deleted {
             continue;
         }
         let held = last.entry(text(Some(key))).or_insert((-1, None));
