@@ -132,18 +132,30 @@ impl Decoder {
             let record = Enclosed::Record(datum, around);
             let event = self.fields.event(&record, name)?;
             let Enclosed::Record(datum, _) = record else { return Ok((event, None)) };
-            return Ok(self.with_payload(event, Some(&datum)));
+            return self.with_payload(event, Some(&datum));
         }
         let event = self.fields.event(&Enclosed::Record(json::Record::parse(value)?, around), name)?;
-        Ok(self.with_payload(event, None))
+        self.with_payload(event, None)
     }
 
-    fn with_payload(&self, event: Event, came: Option<&avro::Datum<'_>>) -> (Event, Payload) {
+    /// What goes out instead of the record's own bytes may be longer than those, and must fit into a record too: one that
+    /// the broker refuses would be tried for ever.
+    fn with_payload(
+        &self,
+        event: Event,
+        came: Option<&avro::Datum<'_>>,
+    ) -> Result<(Event, Payload), Refusal> {
         let payload = match &event {
             Event::Article(article) => self.wanted.payload(article, came),
             Event::Delete(_) => None,
         };
-        (event, payload)
+        if let Some((_, bytes)) = &payload
+            && bytes.len() > self.limit
+        {
+            let message = format!("{} bytes as it would go out; at most {} do", bytes.len(), self.limit);
+            return Err(Refusal::new(Reason::TooLarge, message));
+        }
+        Ok((event, payload))
     }
 }
 

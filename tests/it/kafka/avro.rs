@@ -152,7 +152,8 @@ fn a_crawlers_own_schema_goes_in_and_ours_comes_out() {
 #[test]
 fn passthrough_and_original_keep_every_byte() {
     let registry = registry::shared();
-    let value = framed(registry.register("anything-value", CRAWL), crawl(1, TEXT));
+    let id = registry.register("anything-value", CRAWL);
+    let value = framed(id, crawl(1, TEXT));
     for (name, output, more) in [
         ("avro-pass", "value = \"passthrough\"\nformat = \"avro\"\n", ""),
         ("avro-orig", "format = \"avro\"\n[envelope]\narticle = \"original\"\n", "auto_register = true"),
@@ -162,9 +163,16 @@ fn passthrough_and_original_keep_every_byte() {
         let stage = if name == "avro-direct" { "mode = \"direct\"" } else { "" };
         let more = if more.is_empty() { "auto_register = true" } else { more };
         let bench = Bench::new(shared(), name, stage, &settings(&registry.url, output, more));
-        bench.produce(&[keyed("1", value.clone())]);
+        // Six times as long in JSON: more than a record may hold.
+        let bomb = framed(id, crawl(2, &"\u{1}".repeat(900_000)));
+        bench.produce(&[keyed("2", bomb), keyed("1", value.clone())]);
         let running = bench.run(&[]);
-        let rows = bench.wait_for(&["unique"], 1, &running);
+        let rows = bench.wait_for(
+            &["unique"],
+            if name == "avro-json" || name == "avro-direct" { 1 } else { 2 },
+            &running,
+        );
+        let rows: Vec<Row> = rows.into_iter().filter(|row| row.id() == "1").collect();
         let out = rows[0].value.as_deref().unwrap();
         match name {
             "avro-pass" => {
@@ -180,6 +188,10 @@ fn passthrough_and_original_keep_every_byte() {
             "avro-json" => {
                 let read: serde_json::Value = serde_json::from_slice(out).unwrap();
                 assert_eq!(read["article"]["nr"], 1);
+                assert_eq!(
+                    error(&bench.wait_for(&["dead"], 1, &running)[0], "exception.class.name"),
+                    "too-large"
+                );
                 assert_eq!(read["article"]["seen"], "2026-02-25T06:13:20Z");
             }
             _ => {
