@@ -298,19 +298,24 @@ fn property(key: &str, value: &Property) -> Result<(String, Secret), ConfigError
     if OWNED.contains(&key) {
         return Err(invalid(&full, "…", "this property is samestory's own; take the line out"));
     }
+    Ok((key.to_owned(), secret(&full, value)?))
+}
+
+/// A value that may be kept elsewhere.
+pub(super) fn secret(full: &str, value: &Property) -> Result<Secret, ConfigError> {
     let value = match value {
         Property::Text(text) => text.clone(),
         Property::Number(number) => number.to_string(),
         Property::Flag(flag) => flag.to_string(),
         Property::Kept(Kept::Env(variable)) => std::env::var(variable)
-            .map_err(|_| invalid(&full, format!("env {variable}"), "set this environment variable"))?,
+            .map_err(|_| invalid(full, format!("env {variable}"), "set this environment variable"))?,
         Property::Kept(Kept::File(path)) => {
             let content = std::fs::read_to_string(path)
                 .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
             content.trim_end_matches(['\n', '\r']).to_owned()
         }
     };
-    Ok((key.to_owned(), Secret(value)))
+    Ok(Secret(value))
 }
 
 #[cfg(test)]

@@ -55,10 +55,14 @@ pub struct Config {
 }
 
 /// Where the stage is asked how it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
     /// Where health, readiness and metrics are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// Where questions to the state are answered, if anywhere.
+    pub query: Option<SocketAddr>,
+    /// Who asks must have it.
+    pub token: Option<Secret>,
 }
 
 impl Config {
@@ -162,14 +166,27 @@ impl TryFrom<Settings> for Config {
 }
 
 fn http(written: &HttpSettings) -> Result<Http, ConfigError> {
-    let listen = match written.listen.as_deref().unwrap_or("127.0.0.1:9464") {
-        "off" => None,
-        address => {
-            let fix = "write an address and a port, such as 127.0.0.1:9464 or 0.0.0.0:9464, or off";
-            Some(address.parse().map_err(|_| invalid("http.listen", address, fix))?)
-        }
-    };
-    Ok(Http { listen })
+    let address =
+        |key: &str, written: &Option<String>, default: &str| match written.as_deref().unwrap_or(default) {
+            "off" => Ok(None),
+            address => {
+                let fix = "write an address and a port, such as 127.0.0.1:9464 or 0.0.0.0:9464, or off";
+                address.parse().map(Some).map_err(|_| invalid(key, address, fix))
+            }
+        };
+    let token = written.token.as_ref().map(|token| bus::secret("http.token", token)).transpose()?;
+    if token.as_ref().is_some_and(|token| token.reveal().is_empty()) {
+        return Err(invalid(
+            "http.token",
+            "…",
+            "an empty token lets everybody in; write one, or take the line out",
+        ));
+    }
+    Ok(Http {
+        listen: address("http.listen", &written.listen, "127.0.0.1:9464")?,
+        query: address("http.query", &written.query, "127.0.0.1:9465")?,
+        token,
+    })
 }
 
 /// As written, or those that find what must be found at the language's threshold.
@@ -329,7 +346,8 @@ mod tests {
     #[test]
     fn what_the_sample_settings_leave_out_works_as_it_says() {
         let all = include_str!("../../samestory.toml").replace("\n#= ", "\n");
-        let config = config(&all).unwrap();
+        let settings: Settings = toml::from_str(&all).unwrap();
+        let config = Config::try_from(settings.without_secrets()).unwrap();
         assert!(config.engine.review.is_some() && config.engine.publish_from.is_some());
         assert_eq!(config.engine.languages.len(), 2);
         assert_ne!(config.fields, Fields::default());
@@ -373,6 +391,7 @@ mod tests {
         assert!(refusal("[match]\nfloor = 0.7").contains("threshold"));
         assert!(refusal("[review]\nbetween = [0.9, 0.1]").contains("review.between = [0.9, 0.1]"));
         assert!(refusal("[clusters]\ncanonical = \"oldest\"").contains("first-seen"));
+        assert!(refusal("[http]\ntoken = \"\"").contains("http.token"));
         assert!(refusal("[http]\nlisten = \"everywhere\"").contains("http.listen = everywhere"));
         assert!(refusal("[lsh]\nmax_bucket = 0").contains("lsh.max_bucket"));
         assert!(refusal("[input.fields]\nbdoy = \"text\"").contains("bdoy"));
