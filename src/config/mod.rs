@@ -4,12 +4,12 @@
 
 mod bus;
 mod check;
+mod http;
 mod layers;
 pub mod reference;
 mod written;
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -27,6 +27,7 @@ use crate::text::{Options, language};
 use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
+pub use http::Http;
 pub use layers::Layers;
 pub use written::{
     BatchSettings, ClusterSettings, HttpSettings, InputSettings, Kept, LshSettings, MatchSettings,
@@ -52,17 +53,6 @@ pub struct Config {
     pub http: Http,
     /// What is allowed and may surprise: to be said at the start.
     pub warnings: Vec<String>,
-}
-
-/// Where the stage is asked how it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Http {
-    /// Where health, readiness and metrics are served, if anywhere.
-    pub listen: Option<SocketAddr>,
-    /// Where questions to the state are answered, if anywhere.
-    pub query: Option<SocketAddr>,
-    /// Who asks must have it.
-    pub token: Option<Secret>,
 }
 
 impl Config {
@@ -160,33 +150,9 @@ impl TryFrom<Settings> for Config {
         let fields = fields(&settings.input)?;
         engine.config = hash(&text, &engine, &postings);
         let bus = Bus::checked(&settings)?;
-        let http = http(&settings.http)?;
+        let http = Http::checked(&settings.http)?;
         Ok(Config { text, fields, engine, banding, postings, bus, http, warnings })
     }
-}
-
-fn http(written: &HttpSettings) -> Result<Http, ConfigError> {
-    let address =
-        |key: &str, written: &Option<String>, default: &str| match written.as_deref().unwrap_or(default) {
-            "off" => Ok(None),
-            address => {
-                let fix = "write an address and a port, such as 127.0.0.1:9464 or 0.0.0.0:9464, or off";
-                address.parse().map(Some).map_err(|_| invalid(key, address, fix))
-            }
-        };
-    let token = written.token.as_ref().map(|token| bus::secret("http.token", token)).transpose()?;
-    if token.as_ref().is_some_and(|token| token.reveal().is_empty()) {
-        return Err(invalid(
-            "http.token",
-            "…",
-            "an empty token lets everybody in; write one, or take the line out",
-        ));
-    }
-    Ok(Http {
-        listen: address("http.listen", &written.listen, "127.0.0.1:9464")?,
-        query: address("http.query", &written.query, "127.0.0.1:9465")?,
-        token,
-    })
 }
 
 /// As written, or those that find what must be found at the language's threshold.
