@@ -11,7 +11,7 @@ mod fingerprint;
 mod follow;
 mod input;
 mod languages;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "http")]
 mod logs;
 mod paint;
 #[cfg(feature = "kafka")]
@@ -23,6 +23,8 @@ mod progress;
 mod run;
 #[cfg(feature = "kafka")]
 mod schemas;
+#[cfg(feature = "http")]
+mod serve;
 mod state;
 #[cfg(feature = "kafka")]
 mod topics;
@@ -34,7 +36,7 @@ use std::sync::LazyLock;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, ConfigError};
 use samestory::eval::LabelledError;
-#[cfg(feature = "kafka")]
+#[cfg(feature = "http")]
 use samestory::http::HttpError;
 use samestory::local::RunError;
 use samestory::store::StoreError;
@@ -97,6 +99,9 @@ enum Command {
     /// Judge the articles on a Kafka bus
     #[cfg(feature = "kafka")]
     Run(run::Args),
+    /// Answer questions about the articles in a state directory, over HTTP
+    #[cfg(feature = "http")]
+    Serve(serve::Args),
     /// Look at a topic: can it be read, in which languages is it, how much repeats itself
     #[cfg(feature = "kafka")]
     Probe(probe::Args),
@@ -197,7 +202,10 @@ pub(crate) enum Failure {
     #[cfg(feature = "kafka")]
     #[error(transparent)]
     Property(#[from] samestory::stream::PropertyError),
-    #[cfg(feature = "kafka")]
+    #[cfg(feature = "http")]
+    #[error("http.query = off: there is nothing to serve; write an address and a port")]
+    NothingToServe,
+    #[cfg(feature = "http")]
     #[error(transparent)]
     Http(#[from] samestory::http::HttpError),
     #[cfg(feature = "kafka")]
@@ -223,9 +231,12 @@ impl Failure {
             Failure::Config(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
+            #[cfg(feature = "http")]
+            Failure::NothingToServe | Failure::Http(HttpError::Listen { .. }) => 2,
+            #[cfg(feature = "http")]
+            Failure::Http(HttpError::Thread(_)) => 1,
             #[cfg(feature = "kafka")]
             Failure::Property(_)
-            | Failure::Http(HttpError::Listen { .. })
             | Failure::Stage(samestory::stream::RunError::Values(_))
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
@@ -234,7 +245,6 @@ impl Failure {
             | Failure::Probe(_)
             | Failure::Schemas(_)
             | Failure::Client(_)
-            | Failure::Http(_)
             | Failure::Metrics(_) => 1,
             Failure::Input(_)
             | Failure::TooLarge { .. }
@@ -279,6 +289,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Run(args) => run::run(&args, &config),
+        #[cfg(feature = "http")]
+        Command::Serve(args) => serve::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Probe(args) => probe::run(&args, &config),
         #[cfg(feature = "kafka")]

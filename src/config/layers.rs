@@ -74,8 +74,7 @@ impl Layers {
                 Some(property) => vec!["kafka".into(), property.trim_matches('"').into()],
                 None => key.trim().split('.').map(str::to_owned).collect(),
             };
-            if path[0] == "kafka" && path.get(1).is_none_or(|key| !is_harmless(key)) && !text.starts_with('{')
-            {
+            if is_secret(&path) && !text.starts_with('{') {
                 let why =
                     "everybody on this machine can read a command line; use the environment, or { file = … }";
                 return Err(ConfigError::Override { place: place(), why: why.into() });
@@ -121,15 +120,27 @@ impl Layers {
             }
         }
         lay_over(&mut all, self.table.clone());
-        if let Some(Value::Table(properties)) = all.get_mut("kafka") {
-            for (key, value) in properties.iter_mut() {
+        for (table, entries) in &mut all {
+            for (key, value) in entries.as_table_mut().into_iter().flatten() {
                 // Where a secret is kept is no secret.
-                if !is_harmless(key) && !value.is_table() {
+                if is_secret(&[table.clone(), key.clone()]) && !value.is_table() {
                     *value = Value::String("…".into());
                 }
             }
         }
         toml::to_string(&all).unwrap_or_default()
+    }
+}
+
+/// Whether a value is not to be shown.
+fn is_secret(path: &[String]) -> bool {
+    match path {
+        [table, key] if table == "kafka" => !is_harmless(key),
+        [table, key] => matches!(
+            (table.as_str(), key.as_str()),
+            ("http", "token") | ("registry", "password") | ("registry", "token")
+        ),
+        _ => false,
     }
 }
 
@@ -155,6 +166,7 @@ fn is_harmless(key: &str) -> bool {
 fn value(path: &[String], text: &str) -> Value {
     let parsed = || toml::from_str::<Table>(&format!("v = {text}")).ok()?.remove("v");
     let is_text = path.first().is_some_and(|table| table == "kafka")
+        || is_secret(path)
         || reference::find(path).is_some_and(|setting| setting.value.is_str());
     let quoted = text.starts_with(['[', '{', '"', '\'']);
     let value = if is_text && !quoted { None } else { parsed() };

@@ -4,13 +4,13 @@
 
 mod bus;
 mod check;
+mod http;
 mod layers;
 pub mod reference;
 mod registry;
 mod written;
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,6 +28,7 @@ use crate::text::{Options, language};
 use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
+pub use http::Http;
 pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
 pub use written::{
@@ -55,13 +56,6 @@ pub struct Config {
     pub http: Http,
     /// What is allowed and may surprise: to be said at the start.
     pub warnings: Vec<String>,
-}
-
-/// Where the stage is asked how it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Http {
-    /// Where health, readiness and metrics are served, if anywhere.
-    pub listen: Option<SocketAddr>,
 }
 
 impl Config {
@@ -159,20 +153,9 @@ impl TryFrom<Settings> for Config {
         let fields = fields(&settings.input)?;
         engine.config = hash(&text, &engine, &postings);
         let bus = Bus::checked(&settings)?;
-        let http = http(&settings.http)?;
+        let http = Http::checked(&settings.http)?;
         Ok(Config { text, fields, engine, banding, postings, bus, http, warnings })
     }
-}
-
-fn http(written: &HttpSettings) -> Result<Http, ConfigError> {
-    let listen = match written.listen.as_deref().unwrap_or("127.0.0.1:9464") {
-        "off" => None,
-        address => {
-            let fix = "write an address and a port, such as 127.0.0.1:9464 or 0.0.0.0:9464, or off";
-            Some(address.parse().map_err(|_| invalid("http.listen", address, fix))?)
-        }
-    };
-    Ok(Http { listen })
 }
 
 /// As written, or those that find what must be found at the language's threshold.
@@ -332,7 +315,8 @@ mod tests {
     #[test]
     fn what_the_sample_settings_leave_out_works_as_it_says() {
         let all = include_str!("../../samestory.toml").replace("\n#= ", "\n");
-        let config = config(&all).unwrap();
+        let settings: Settings = toml::from_str(&all).unwrap();
+        let config = Config::try_from(settings.without_secrets()).unwrap();
         assert!(config.engine.review.is_some() && config.engine.publish_from.is_some());
         assert_eq!(config.engine.languages.len(), 2);
         assert_ne!(config.fields, Fields::default());
@@ -376,6 +360,7 @@ mod tests {
         assert!(refusal("[match]\nfloor = 0.7").contains("threshold"));
         assert!(refusal("[review]\nbetween = [0.9, 0.1]").contains("review.between = [0.9, 0.1]"));
         assert!(refusal("[clusters]\ncanonical = \"oldest\"").contains("first-seen"));
+        assert!(refusal("[http]\ntoken = \"\"").contains("http.token"));
         assert!(refusal("[http]\nlisten = \"everywhere\"").contains("http.listen = everywhere"));
         assert!(refusal("[lsh]\nmax_bucket = 0").contains("lsh.max_bucket"));
         assert!(refusal("[input.fields]\nbdoy = \"text\"").contains("bdoy"));

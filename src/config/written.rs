@@ -47,8 +47,9 @@ pub struct Settings {
 impl Settings {
     /// The same, with nothing in place of what is kept elsewhere: for looking at settings where the secrets are not.
     pub fn without_secrets(mut self) -> Settings {
-        for value in self.kafka.values_mut().filter(|value| matches!(value, Property::Kept(_))) {
-            *value = Property::Text(String::new());
+        let secrets = self.kafka.values_mut().chain(self.http.token.as_mut());
+        for value in secrets.filter(|value| matches!(value, Property::Kept(_))) {
+            *value = Property::Text("not looked for".into());
         }
         self
     }
@@ -285,6 +286,10 @@ pub struct BatchSettings {
 pub struct HttpSettings {
     /// Where health, readiness and metrics are served, or `off`.
     pub listen: Option<String>,
+    /// Where questions to the state are answered, or `off`.
+    pub query: Option<String>,
+    /// Who asks must have it.
+    pub token: Option<Property>,
 }
 
 /// A property of the client library: the value, or where it is kept.

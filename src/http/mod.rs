@@ -1,4 +1,4 @@
-//! HTTP: health, readiness and metrics of the stage, on one port and one thread.
+//! HTTP. Health, readiness and metrics of the stage on one port; questions to the state (`query`) on another.
 //!
 //! - `/healthz`: the process is there; never depends on Kafka
 //! - `/readyz`: it does its work, or why it does not
@@ -7,6 +7,8 @@
 //! Nothing here can hold the stage up: it reads what workers have reported. A client that is slow, silent or many is
 //! bounded ([`serve`]).
 
+mod problem;
+mod query;
 mod serve;
 
 use std::io;
@@ -22,14 +24,18 @@ use axum::routing::get;
 use crate::health::Board;
 use crate::metrics::Scrape;
 
+pub use query::{Library, serve_queries};
+
 /// The port cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// It cannot be had.
     #[error(
-        "http.listen = {listen}: cannot listen there; another process may, so give each its own, or write off"
+        "{setting} = {listen}: cannot listen there; another process may, so give each its own, or write off"
     )]
     Listen {
+        /// Which setting says so.
+        setting: &'static str,
         /// Where.
         listen: SocketAddr,
         /// What the system said.
@@ -57,7 +63,7 @@ pub fn serve_ops(listen: SocketAddr, board: Arc<Board>, scrape: Scrape) -> Resul
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(Ops { board, scrape: scrape.clone() });
-    serve::start(listen, router, move || scrape.upkeep())
+    serve::start("http.listen", listen, router, move || scrape.upkeep())
 }
 
 async fn healthz() -> Response {

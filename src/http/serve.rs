@@ -21,21 +21,27 @@ const HEAD: Duration = Duration::from_secs(10);
 const LIFE: Duration = Duration::from_secs(300);
 /// How much of a head is read.
 const BUFFER: usize = 16 << 10;
+/// Threads that read state for those who ask; the stage needs the processors more.
+const READERS: usize = 4;
 /// How often `now_and_then` is called.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serves a router from a thread of its own; says where it listens.
 pub(super) fn start(
+    setting: &'static str,
     listen: SocketAddr,
     router: Router,
     now_and_then: impl Fn() + Send + 'static,
 ) -> Result<SocketAddr, HttpError> {
-    let refused = |error| HttpError::Listen { listen, error };
+    let refused = |error| HttpError::Listen { setting, listen, error };
     let listener = TcpListener::bind(listen).map_err(refused)?;
     listener.set_nonblocking(true).map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(HttpError::Thread)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(READERS)
+        .enable_all()
+        .build()
+        .map_err(HttpError::Thread)?;
     let serve = move || {
         runtime.block_on(async move {
             tokio::spawn(async move {

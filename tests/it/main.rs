@@ -58,6 +58,9 @@ mod quality;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;
+// `samestory serve`: questions to a state.
+#[cfg(feature = "http")]
+mod serve;
 // `samestory config …`, and that secrets stay where they are.
 mod settings;
 // `samestory state …`: on states sound, damaged, in use, unfinished, foreign, or none.
@@ -75,3 +78,6 @@ mod verdicts;
 // From the program to a person: Prometheus, an alert, Alertmanager, Slack.
 #[cfg(feature = "kafka")]
 mod watching;
+// A client that sends what it is told to.
+#[cfg(feature = "http")]
+mod web;

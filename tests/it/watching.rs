@@ -109,8 +109,9 @@ fn a_stage_that_is_not_ready_is_told_to_a_person() {
     // The rules and the example as they are, but that nobody waits a quarter of an hour.
     let rules = fs::read_to_string(root.join("helm/samestory/rules/samestory.yaml")).unwrap();
     let rules = file("rules.yml", &rules.replace("for: 15m", "for: 1s"));
-    file("slack-url", &url);
+    let secret = file("slack-url", &url);
     let example = fs::read_to_string(root.join("examples/alertmanager.yml")).unwrap();
+    let example = example.replace("/etc/alertmanager/slack-url", &secret);
     let alertmanager = file("alertmanager.yml", &example.replace("group_wait: 30s", "group_wait: 1s"));
     let (watcher, sender) = (port(), port());
     let prometheus = file(

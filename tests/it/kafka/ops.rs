@@ -1,7 +1,7 @@
 //! What the operator's tools get to hear: probes, readiness with its reasons, metrics; and clients that behave badly.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,22 +13,7 @@ use serde_json::{Value, json};
 use super::broker::{Broker, shared};
 use super::bus::Record;
 use super::stage::{Bench, PATIENCE, Running};
-
-/// Sends bytes, and gives back the status and the body; nothing where the connection was closed instead.
-fn ask(address: &str, request: &[u8]) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    stream.write_all(request).ok()?;
-    let mut answer = Vec::new();
-    let _closed = stream.read_to_end(&mut answer);
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
-}
-
-fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    ask(address, format!("GET {path} HTTP/1.1\r\nhost: stage\r\nconnection: close\r\n\r\n").as_bytes())
-}
+use crate::web::{ask, get};
 
 pub(super) fn readiness(address: &str) -> (u16, Value) {
     let (status, body) = get(address, "/readyz").unwrap();

@@ -195,16 +195,18 @@ fn arrivals(routed: &[Row], findings: &mut Findings) -> (BTreeMap<Place, usize>,
     let mut last: BTreeMap<(i32, i32), i64> = BTreeMap::new();
     let mut disorder = Vec::new();
     for row in routed {
-        // Layout, kind, length of the topic's name, name, partition, offset: the table is in `stream/routed.rs`.
+        // Layout, kind, of an article its form, length of the topic's name, name, partition, offset: the table is in
+        // `stream/routed.rs`.
         let value = row.value.as_deref().unwrap();
-        let (kind, name) = (value[1], usize::from(u16::from_le_bytes([value[2], value[3]])));
-        let count = match kind {
-            1 => &mut articles,
-            2 => &mut deletes,
+        let (count, at) = match value[1] {
+            1 => (&mut articles, 3),
+            2 => (&mut deletes, 2),
             _ => continue,
         };
-        let partition = i32::from_le_bytes(value[4 + name..8 + name].try_into().unwrap());
-        let offset = i64::from_le_bytes(value[8 + name..16 + name].try_into().unwrap());
+        let name = usize::from(u16::from_le_bytes([value[at], value[at + 1]]));
+        let after = &value[at + 2 + name..];
+        let partition = i32::from_le_bytes(after[..4].try_into().unwrap());
+        let offset = i64::from_le_bytes(after[4..12].try_into().unwrap());
         *count.entry((partition, offset)).or_default() += 1;
         if last.insert((row.partition, partition), offset).is_some_and(|before| before >= offset) {
             disorder.push(format!("{partition}/{offset} on routed {}/{}", row.partition, row.offset));

@@ -1,0 +1,140 @@
+//! Why two texts are, or are not, the same: everything that was measured, beside what it is measured by.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::library::Library;
+use crate::detect::compare::Relation;
+use crate::fingerprint::{Fingerprint, LANES, of_text};
+use crate::http::problem::Problem;
+use crate::model::{Lang, Position};
+use crate::store::{Posting, PostingKind};
+use crate::text;
+use crate::text::language;
+use crate::text::markup::ContentType;
+use crate::text::passages::common_passages;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    /// The older.
+    a: Side,
+    /// The newer.
+    b: Side,
+}
+
+/// An article that is remembered, or a text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Side {
+    id: Option<String>,
+    text: Option<String>,
+    language: Option<String>,
+    content_type: Option<String>,
+}
+
+/// One side, ready to be compared.
+struct Ready {
+    language: Lang,
+    fingerprint: Fingerprint,
+    /// Without markup; or why it is not at hand.
+    plain: Result<String, String>,
+}
+
+impl Library {
+    pub(super) fn explain(&self, body: &[u8]) -> Result<Value, Problem> {
+        let question: Question = serde_json::from_slice(body).map_err(|error| {
+            Problem::bad_request(format!("{error}; write {{\"a\":{{\"id\":…}},\"b\":{{\"text\":…}}}}"))
+        })?;
+        let (a, b) = (self.ready(question.a)?, self.ready(question.b)?);
+        let language = b.language;
+        let settings = self.engine.of(language);
+        let mut pair = settings.compare(&a.fingerprint, &b.fingerprint);
+        if a.language != b.language {
+            pair.relation = Relation::Different;
+        }
+        let posting = self.config.postings.of(language);
+        let bands = |fingerprint: &Fingerprint| {
+            let keys = posting.keys(fingerprint).into_iter();
+            keys.filter(|&key| Posting::kind(key) == PostingKind::MinHash).collect::<Vec<_>>()
+        };
+        let (in_a, in_b) = (bands(&a.fingerprint), bands(&b.fingerprint));
+        let shared = in_a.iter().filter(|key| in_b.contains(key)).count();
+        let (passages, reason) = match (&a.plain, &b.plain) {
+            (Ok(old), Ok(new)) => {
+                let found = common_passages(old, new, language::row(language));
+                let passage = |passage: &crate::text::passages::Passage| {
+                    json!({
+                        "a": [passage.a.start, passage.a.end],
+                        "b": [passage.b.start, passage.b.end],
+                        "tokens": passage.tokens,
+                        "text": &new[passage.b.clone()],
+                    })
+                };
+                (Some(found.iter().map(passage).collect::<Vec<_>>()), None)
+            }
+            (Err(why), _) | (_, Err(why)) => (None, Some(why.clone())),
+        };
+        let rules = &settings.rules;
+        Ok(json!({
+            "relation": pair.relation.as_str(),
+            "duplicate": pair.relation.is_duplicate(),
+            "similarity": round(pair.similarity),
+            "lanes": { "equal": (pair.similarity * LANES as f64).round() as u64, "of": LANES },
+            "bands": { "shared": shared, "of": in_b.len() },
+            "containment": { "a_in_b": round(pair.old_in_new), "b_in_a": round(pair.new_in_old) },
+            "numerals": pair.numerals.map(round),
+            "simhash_distance": pair.distance,
+            "tokens": { "a": a.fingerprint.tokens, "b": b.fingerprint.tokens },
+            "languages": { "a": a.language, "b": b.language },
+            "thresholds": {
+                "threshold": rules.threshold,
+                "rewritten": rules.rewritten,
+                "coverage": rules.coverage,
+                "numerals_share": rules.numerals_share,
+                "hamming": settings.hamming,
+                "min_tokens": rules.min_tokens,
+            },
+            "config": format!("{:08x}", self.config.engine.config),
+            "passages": passages,
+            "passages_reason": reason,
+        }))
+    }
+
+    fn ready(&self, side: Side) -> Result<Ready, Problem> {
+        match side {
+            Side { id: Some(id), text: None, .. } => {
+                let document = self.find(&id)?.document;
+                let place = match &document.position {
+                    Position::Topic { topic, partition, offset } => {
+                        format!("{topic}, partition {partition}, offset {offset}")
+                    }
+                    Position::File { file, line } => format!("{file}, line {line}"),
+                };
+                Ok(Ready {
+                    language: document.language,
+                    fingerprint: document.fingerprint,
+                    plain: Err(format!("the text of {id:?} is not kept; it was read at {place}")),
+                })
+            }
+            Side { id: None, text: Some(body), language, content_type } => {
+                let content_type = content_type.as_deref().and_then(ContentType::parse);
+                let too_large = |error: text::TooLarge| Problem::bad_request(error.to_string());
+                let options = &self.config.text;
+                let text =
+                    text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
+                let plain = text::plain(&body, content_type, options).map_err(too_large)?;
+                Ok(Ready {
+                    language: text.language.lang,
+                    fingerprint: of_text(&text, self.preparer.config()),
+                    plain: Ok(plain.into_owned()),
+                })
+            }
+            _ => Err(Problem::bad_request("each of a and b is {\"id\":…} or {\"text\":…}, not both")),
+        }
+    }
+}
+
+fn round(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}

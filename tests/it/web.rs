@@ -1,0 +1,31 @@
+//! A client for tests that sends what it is told to, byte for byte.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Sends bytes, and gives back the status and the body; nothing where the connection was closed instead.
+pub(crate) fn ask(address: &str, request: &[u8]) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // It may have heard enough before we are done.
+    let _sent = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _closed = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// Gets a path.
+pub(crate) fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    ask(address, format!("GET {path} HTTP/1.1\r\nhost: s\r\nconnection: close\r\n\r\n").as_bytes())
+}
+
+/// Posts a body.
+pub(crate) fn post(address: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    let length = body.len();
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: s\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    ask(address, [head.as_bytes(), body.as_bytes()].concat().as_slice())
+}
