@@ -79,8 +79,10 @@ pub(super) struct Path {
 impl Path {
     pub(super) fn parse(text: &str) -> Result<Path, PathError> {
         let mut steps = Vec::new();
-        if text.len() > 1 && text.starts_with('=') {
-            return Ok(Path { whole: text.to_owned(), steps });
+        match text.strip_prefix('=') {
+            Some("") => return Err(PathError(text.to_owned())),
+            Some(_) => return Ok(Path { whole: text.to_owned(), steps }),
+            None => {}
         }
         for part in text.split('.') {
             let name = part.trim_end_matches("[]");
