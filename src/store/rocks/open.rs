@@ -226,6 +226,14 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     settings.set_write_buffer_size(options.write_buffer);
     settings.set_compression_type(DBCompressionType::Lz4);
     settings.set_bottommost_compression_type(DBCompressionType::Zstd);
+    // Hashes have no repeats to search for, only bits that are seldom set: a harder search finds nothing more.
+    settings.set_bottommost_compression_options(-14, 1, 0, 0, true);
+    // Every merge rewrites much of what is there. So it waits for many new tables, which filters keep look-ups out of, and
+    // there is one level below them until that is large: a second one would be rewritten ten times over.
+    settings.set_level_zero_file_num_compaction_trigger(12);
+    settings.set_level_zero_slowdown_writes_trigger(40);
+    settings.set_level_zero_stop_writes_trigger(60);
+    settings.set_max_bytes_for_level_base(1 << 30);
     settings.set_level_compaction_dynamic_level_bytes(true);
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&options.budget.cache);
@@ -236,7 +244,6 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     if let Family::Bands(_) = family {
         // Buckets are looked up by prefix, rows never.
         settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
-        settings.set_memtable_prefix_bloom_ratio(0.1);
         table.set_whole_key_filtering(false);
         // The filter of all buckets has been asked before, so what is looked for is nearly always there: filters of the
         // last level, nine tenths of them all, would say so again.
