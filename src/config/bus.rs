@@ -255,10 +255,11 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
     let tagged = topic("tagged", &written.tagged, "samestory.tagged")?;
     let unique = topic("unique", &written.unique, "samestory.unique")?;
     let near_duplicate = topic("near_duplicate", &written.near_duplicate, "samestory.near-duplicate")?;
+    let routed_first = topic("routed", &written.routed, "samestory.routed")?;
     let names = TopicNames {
         raw: topic("raw", &written.raw, "articles.raw")?,
-        routed: of_generation(&topic("routed", &written.routed, "samestory.routed")?, generation),
-        routed_first: topic("routed", &written.routed, "samestory.routed")?,
+        routed: of_generation(&routed_first, generation),
+        routed_first,
         unique: if single { tagged.clone() } else { unique },
         near_duplicate: if single { tagged } else { near_duplicate },
         clusters: topic("clusters", &written.clusters, "samestory.clusters")?,

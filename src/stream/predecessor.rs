@@ -18,8 +18,8 @@ use crate::config::{Bus, Mode};
 use super::clients::{self, PATIENCE, Quiet, Role};
 use super::record::Record;
 
-/// How often it is asked while it goes on.
-const OFTEN: Duration = Duration::from_millis(500);
+/// How often it is asked while it goes on, and how long a partition waits for it until it is looked at again.
+pub(super) const OFTEN: Duration = Duration::from_millis(500);
 
 /// The generation before this one.
 pub(super) struct Predecessor {
@@ -50,8 +50,25 @@ struct Said {
 pub(super) struct Admitted {
     /// Below this nothing is said.
     pub(super) silent_below: i64,
-    /// So many, from the first; behind them it waits.
-    pub(super) count: usize,
+    /// Where it goes on when it has waited; nothing where it need not.
+    pub(super) waits: Option<i64>,
+}
+
+/// Leaves the records that are taken now. Silent ones and others never come together.
+pub(super) fn admit(
+    predecessor: &mut Option<Predecessor>,
+    partition: i32,
+    records: &mut Vec<Record>,
+) -> Admitted {
+    let all = Admitted { silent_below: i64::MIN, waits: None };
+    let Some(predecessor) = predecessor.as_mut().filter(|_| !records.is_empty()) else { return all };
+    let (silent_below, count) = predecessor.admitted(partition, records).unwrap_or_else(|error| {
+        tracing::debug!(%error, partition, "asking the generation before; it is tried again");
+        (i64::MIN, 0)
+    });
+    let waits = records.get(count).map(|record| record.offset);
+    records.truncate(count);
+    Admitted { silent_below, waits }
 }
 
 impl Predecessor {
@@ -87,13 +104,13 @@ impl Predecessor {
         }))
     }
 
-    /// Which of a partition's records may be taken. Silent ones and others never come together.
-    pub(super) fn admit(&mut self, partition: i32, records: &[Record]) -> Result<Admitted, KafkaError> {
+    /// Below which offset nothing is said, and how many of these records are taken, from the first.
+    fn admitted(&mut self, partition: i32, records: &[Record]) -> Result<(i64, usize), KafkaError> {
         let said = self.said(partition)?;
         let silent = records.partition_point(|record| record.offset < said.until);
         let all_silent = silent == records.len();
         let count = if all_silent || silent == 0 && said.last { records.len() } else { silent };
-        Ok(Admitted { silent_below: said.until, count })
+        Ok((said.until, count))
     }
 
     fn said(&mut self, partition: i32) -> Result<Said, KafkaError> {

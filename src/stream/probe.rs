@@ -3,7 +3,6 @@
 //! Joins no group and writes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -14,12 +13,12 @@ use crate::config::Config;
 use crate::detect::{Batch, Engine, Incoming, Item, Output};
 use crate::event::Reason;
 use crate::model::{Lang, LanguageSource, Verdict};
-use crate::registry::{Registry, RegistryError};
 use crate::store::{Ahead, Committed, Memory, Store, StoreError};
 
 use super::clients::{self, Quiet};
 use super::decode::Decoder;
 use super::source::owned;
+use super::values;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,12 +64,6 @@ pub enum ProbeError {
     /// A mistake in the program.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl From<RegistryError> for ProbeError {
-    fn from(error: RegistryError) -> ProbeError {
-        ProbeError::Registry(error.to_string())
-    }
 }
 
 /// Reads the newest records of a topic, as many as `limit`, evenly over its partitions.
@@ -140,7 +133,7 @@ struct Desk {
 
 impl Desk {
     fn new(config: &Config) -> Result<Desk, ProbeError> {
-        let registry = config.bus.registry.as_ref().map(Registry::new).transpose()?.map(Arc::new);
+        let registry = values::registry(config).map_err(|error| ProbeError::Registry(error.to_string()))?;
         Ok(Desk {
             decoder: Decoder::new(config, true, registry.as_ref()),
             engine: Engine::new(config.engine.clone()),

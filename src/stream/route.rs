@@ -19,15 +19,12 @@ use super::decode::Decoder;
 use super::intake::home;
 use super::outgoing::{Original, Writer};
 use super::payload::{Form, Placed};
-use super::predecessor::Predecessor;
+use super::predecessor::{OFTEN, Predecessor, admit};
 use super::record::{Headers, Outgoing, Record};
 use super::routed::{self, Place};
 use super::source::Source;
 use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Takeover, decide_stateless};
-
-/// How long a partition waits for the generation before until it is looked at again.
-pub(super) const HELD: Duration = Duration::from_millis(500);
 
 /// The stateless stage.
 pub(super) struct Route {
@@ -93,26 +90,6 @@ impl Send {
 }
 
 impl Route {
-    /// Leaves the records that are taken now. Whether they are silent, and where it goes on if it has to wait then.
-    fn admit(&mut self, partition: i32, records: &mut Vec<Record>) -> (bool, Option<i64>) {
-        let Some(predecessor) = &mut self.predecessor else { return (false, None) };
-        let from = |records: &[Record], at: usize| records.get(at).map(|record| record.offset);
-        match predecessor.admit(partition, records) {
-            Ok(admitted) => {
-                let silent = from(records, 0).is_some_and(|first| first < admitted.silent_below);
-                let waits = from(records, admitted.count);
-                records.truncate(admitted.count);
-                (silent, waits)
-            }
-            Err(error) => {
-                tracing::debug!(%error, partition, "asking the generation before; it is tried again");
-                let waits = from(records, 0);
-                records.clear();
-                (false, waits)
-            }
-        }
-    }
-
     fn claim(&self, partition: i32, source: &Source) -> Result<Takeover, rdkafka::error::KafkaError> {
         let committed = source.committed(partition)?;
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
@@ -291,13 +268,14 @@ impl Stage for Route {
         // What is said and what is not never mix: an article's versions come from one partition.
         let mut lasts = [BTreeMap::new(), BTreeMap::new()];
         for (partition, mut records) in records {
-            let (silent, waits) = self.admit(partition, &mut records);
-            match (records.last(), waits) {
+            let admitted = admit(&mut self.predecessor, partition, &mut records);
+            let silent = records.first().is_some_and(|first| first.offset < admitted.silent_below);
+            match (records.last(), admitted.waits) {
                 (Some(last), Some(_)) => held.push((partition, last.offset + 1)),
                 (None, Some(from)) => {
                     halted.push(partition);
                     self.tasks
-                        .insert(partition, Task::Held { not_before: Instant::now() + HELD, next: from });
+                        .insert(partition, Task::Held { not_before: Instant::now() + OFTEN, next: from });
                 }
                 (_, None) => {}
             }
@@ -346,7 +324,7 @@ impl Stage for Route {
             }
         }
         for &(partition, next) in &routed.held {
-            self.tasks.insert(partition, Task::Held { not_before: Instant::now() + HELD, next });
+            self.tasks.insert(partition, Task::Held { not_before: Instant::now() + OFTEN, next });
         }
         routed.held.into_iter().map(|(partition, _)| partition).collect()
     }

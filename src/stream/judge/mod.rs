@@ -1,28 +1,28 @@
 //! The stage with state: look-up → verdict → state. Reads routed articles, or raw ones where they come by language.
 
+mod tasks;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::Consumer;
-
-use crate::config::{Bus, StartAt};
+use crate::config::Bus;
 use crate::detect::{Engine, Plan};
-use crate::health::{Sizes, Standing};
+use crate::health::Standing;
 use crate::model::Lang;
-use crate::store::{Change, Committed, Laid, Rocks, Rows, Store, StoreError, View};
+use crate::store::{Change, Committed, Laid, Rows, Store, StoreError, View};
 
-use super::clients::PATIENCE;
 use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
-use super::predecessor::{Admitted, Predecessor};
+use super::predecessor::{Admitted, OFTEN, Predecessor, admit};
 use super::record::{Outgoing, Record};
-use super::restore::{Cause, RestoreError, Restorer, Restoring, Step};
-use super::route::HELD;
+use super::restore::{Cause, Restorer};
 use super::source::Source;
 use super::stage::{Planning, Stage};
-use super::takeover::{Accept, Known, Takeover, decide};
+use super::takeover::Accept;
 use super::{faults, measure};
+
+use tasks::Task;
 
 /// How often what was applied is written down, so that a crash replays minutes and not hours.
 pub(super) const FLUSH: Duration = Duration::from_secs(60);
@@ -44,30 +44,6 @@ pub(super) struct Judge {
     pub(super) flush: Duration,
     /// Where purging may go up to, by partition.
     pub(super) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
-}
-
-/// One partition's life.
-pub(super) enum Task {
-    /// Its offset is asked for. First of all: what is committed after this is not our predecessor's.
-    Claiming { not_before: Instant },
-    /// Its state is brought to the end of its log.
-    Restoring { committed: Option<i64>, restoring: Box<Restoring> },
-    /// Only now can it be planned with and applied to.
-    Running(Box<Running>),
-    /// Somebody has to decide.
-    Stopped,
-}
-
-/// A partition that is worked on.
-pub(super) struct Running {
-    store: Rocks,
-    /// A position that the log does not know yet.
-    unsaid: Option<i64>,
-    flushed: Instant,
-    /// It waits for the generation before until then, and goes on from here.
-    held: Option<(Instant, i64)>,
-    /// As they were when it was last flushed.
-    sizes: Arc<Sizes>,
 }
 
 /// A decision about all partitions of a batch.
@@ -108,153 +84,6 @@ impl From<Unreadable> for Trouble {
 }
 
 impl Judge {
-    /// One step of one partition. Nothing, or where to read from.
-    fn advance_one(&mut self, partition: i32, task: Task, source: &Source) -> (Task, Option<i64>) {
-        let result = match task {
-            Task::Claiming { not_before } if not_before > Instant::now() => {
-                return (Task::Claiming { not_before }, None);
-            }
-            Task::Claiming { .. } => self.claim(partition, source),
-            Task::Restoring { committed, restoring } => {
-                self.restore(partition, committed, *restoring, source)
-            }
-            Task::Running(mut running) => {
-                let from = running.held.take_if(|(until, _)| *until <= Instant::now());
-                return (Task::Running(running), from.map(|(_, from)| from));
-            }
-            Task::Stopped => return (Task::Stopped, None),
-        };
-        result.unwrap_or_else(|error| (self.failed(partition, error), None))
-    }
-
-    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
-        let committed = source.committed(partition)?;
-        let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
-        let restoring = self.restorer.begin(partition, wiped.entry(partition).or_default())?;
-        Ok((Task::Restoring { committed, restoring: Box::new(restoring) }, None))
-    }
-
-    fn restore(
-        &mut self,
-        partition: i32,
-        committed: Option<i64>,
-        restoring: Restoring,
-        source: &Source,
-    ) -> Result<(Task, Option<i64>), RestoreError> {
-        let store = match restoring.step()? {
-            Step::More(restoring) => return Ok((Task::Restoring { committed, restoring }, None)),
-            Step::Restored(store) => *store,
-        };
-        let progress = store.progress()?;
-        if let Some(refusal) =
-            self.intake.other_map(&progress).or_else(|| self.intake.other_fingerprints(&progress))
-        {
-            tracing::error!(partition, "{refusal}");
-            return Ok((Task::Stopped, None));
-        }
-        let position = progress.inputs.get(&self.intake.name(partition));
-        let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
-        let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
-        let sizes = measure::sizes(&store);
-        let running = |unsaid| {
-            Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now(), held: None, sizes }))
-        };
-        Ok(match decide(Known { committed, position, low, high }, self.accept) {
-            Takeover::Resume(next) => {
-                tracing::info!(partition, next, "going on");
-                (running(None), Some(next))
-            }
-            Takeover::Begin => {
-                // What route has written is all to be judged.
-                let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
-                let start = source.first_offset(partition, from, (low, high))?;
-                tracing::info!(partition, start, "beginning");
-                (running(Some(start)), Some(start))
-            }
-            Takeover::Accepted { from, lost } => {
-                tracing::warn!(partition, from, lost, "going on as the operator has said");
-                (running(Some(from)), Some(from))
-            }
-            Takeover::Stop(disagreement) => {
-                tracing::error!(partition, "stopped: {disagreement}");
-                (Task::Stopped, None)
-            }
-        })
-    }
-
-    /// Closes a partition that cannot go on before it is looked at again.
-    fn fail(&mut self, partition: i32, error: StoreError) {
-        self.tasks.remove(&partition);
-        let task = self.failed(partition, error.into());
-        self.tasks.insert(partition, task);
-    }
-
-    /// What to do with a partition that cannot go on.
-    fn failed(&mut self, partition: i32, error: RestoreError) -> Task {
-        let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_millis(after) };
-        match error {
-            RestoreError::Away(error) => {
-                tracing::debug!(%error, partition, "taking over; it is tried again");
-                again(200)
-            }
-            RestoreError::Store(error) => match error {
-                StoreError::InUse { .. } => again(1000),
-                StoreError::Full { .. } | StoreError::Outdated { .. } => {
-                    tracing::error!(partition, "stopped for now: {error}");
-                    again(5000)
-                }
-                StoreError::Corrupt { .. } => {
-                    tracing::error!(partition, "{error}");
-                    let directory = self.restorer.directory(partition);
-                    let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
-                    let wiped = wiped.entry(partition).or_default();
-                    match self.restorer.set_aside(partition, &directory, Cause::Damaged, wiped) {
-                        Ok(()) => again(0),
-                        Err(error) => {
-                            tracing::error!(partition, "stopped: {error}");
-                            Task::Stopped
-                        }
-                    }
-                }
-                StoreError::Unusable { .. } if self.has_no_space(partition) => {
-                    tracing::error!(partition, "stopped for now: {error}");
-                    again(5000)
-                }
-                error => {
-                    tracing::error!(partition, "stopped: {error}");
-                    Task::Stopped
-                }
-            },
-            error => {
-                tracing::error!(partition, "stopped: {error}");
-                Task::Stopped
-            }
-        }
-    }
-
-    /// RocksDB reports a full disk in other words once its background work has failed: a file written there tells.
-    fn has_no_space(&self, partition: i32) -> bool {
-        let directory = self.restorer.directory(partition);
-        let probe = directory.with_extension("probe");
-        let written = std::fs::write(&probe, [0; 64 << 10]);
-        let _removed = std::fs::remove_file(&probe);
-        written.is_err()
-    }
-
-    /// Leaves the records that are taken now. Below which offset nothing is said, and where it goes on if it has to wait.
-    fn admit(&mut self, partition: i32, records: &mut Vec<Record>) -> (i64, Option<i64>) {
-        let Some(predecessor) = self.predecessor.as_mut().filter(|_| !records.is_empty()) else {
-            return (i64::MIN, None);
-        };
-        let admitted = predecessor.admit(partition, records).unwrap_or_else(|error| {
-            tracing::debug!(%error, partition, "asking the generation before; it is tried again");
-            Admitted { silent_below: i64::MIN, count: 0 }
-        });
-        let waits = records.get(admitted.count).map(|record| record.offset);
-        records.truncate(admitted.count);
-        (admitted.silent_below, waits)
-    }
-
     fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
         let (mut batch, places) = self.intake.batch(partition, &mut records, next)?;
         if faults::mutant("wall-clock") {
@@ -342,10 +171,10 @@ impl Stage for Judge {
             halted: Vec::new(),
         };
         for (partition, mut records) in records {
-            let (silent_below, waits) = self.admit(partition, &mut records);
+            let Admitted { silent_below, waits } = admit(&mut self.predecessor, partition, &mut records);
             if let (true, Some(from)) = (records.is_empty(), waits) {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
-                    running.held = Some((Instant::now() + HELD, from));
+                    running.held = Some((Instant::now() + OFTEN, from));
                 }
                 planning.halted.push(partition);
                 continue;
@@ -419,7 +248,7 @@ impl Stage for Judge {
                         let _sent = purge.send((partition, next));
                     }
                     if let Some(from) = part.waits {
-                        running.held = Some((Instant::now() + HELD, from));
+                        running.held = Some((Instant::now() + OFTEN, from));
                         halted.push(partition);
                     }
                 }

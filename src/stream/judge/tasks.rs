@@ -1,0 +1,176 @@
+//! How a partition comes to be worked on, and what becomes of it when it cannot be: claimed, restored, running, stopped.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::Consumer;
+
+use crate::config::StartAt;
+use crate::health::Sizes;
+use crate::store::{Rocks, StoreError, View};
+use crate::stream::clients::PATIENCE;
+use crate::stream::measure;
+use crate::stream::restore::{Cause, RestoreError, Restoring, Step};
+use crate::stream::source::Source;
+use crate::stream::takeover::{Known, Takeover, decide};
+
+use super::Judge;
+
+/// One partition's life.
+pub(in crate::stream) enum Task {
+    /// Its offset is asked for. First of all: what is committed after this is not our predecessor's.
+    Claiming { not_before: Instant },
+    /// Its state is brought to the end of its log.
+    Restoring { committed: Option<i64>, restoring: Box<Restoring> },
+    /// Only now can it be planned with and applied to.
+    Running(Box<Running>),
+    /// Somebody has to decide.
+    Stopped,
+}
+
+/// A partition that is worked on.
+pub(in crate::stream) struct Running {
+    pub(super) store: Rocks,
+    /// A position that the log does not know yet.
+    pub(super) unsaid: Option<i64>,
+    pub(super) flushed: Instant,
+    /// It waits for the generation before until then, and goes on from here.
+    pub(super) held: Option<(Instant, i64)>,
+    /// As they were when it was last flushed.
+    pub(super) sizes: Arc<Sizes>,
+}
+
+impl Judge {
+    /// One step of one partition. Nothing, or where to read from.
+    pub(super) fn advance_one(&mut self, partition: i32, task: Task, source: &Source) -> (Task, Option<i64>) {
+        let result = match task {
+            Task::Claiming { not_before } if not_before > Instant::now() => {
+                return (Task::Claiming { not_before }, None);
+            }
+            Task::Claiming { .. } => self.claim(partition, source),
+            Task::Restoring { committed, restoring } => {
+                self.restore(partition, committed, *restoring, source)
+            }
+            Task::Running(mut running) => {
+                let from = running.held.take_if(|(until, _)| *until <= Instant::now());
+                return (Task::Running(running), from.map(|(_, from)| from));
+            }
+            Task::Stopped => return (Task::Stopped, None),
+        };
+        result.unwrap_or_else(|error| (self.failed(partition, error), None))
+    }
+
+    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
+        let committed = source.committed(partition)?;
+        let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
+        let restoring = self.restorer.begin(partition, wiped.entry(partition).or_default())?;
+        Ok((Task::Restoring { committed, restoring: Box::new(restoring) }, None))
+    }
+
+    fn restore(
+        &mut self,
+        partition: i32,
+        committed: Option<i64>,
+        restoring: Restoring,
+        source: &Source,
+    ) -> Result<(Task, Option<i64>), RestoreError> {
+        let store = match restoring.step()? {
+            Step::More(restoring) => return Ok((Task::Restoring { committed, restoring }, None)),
+            Step::Restored(store) => *store,
+        };
+        let progress = store.progress()?;
+        if let Some(refusal) =
+            self.intake.other_map(&progress).or_else(|| self.intake.other_fingerprints(&progress))
+        {
+            tracing::error!(partition, "{refusal}");
+            return Ok((Task::Stopped, None));
+        }
+        let position = progress.inputs.get(&self.intake.name(partition));
+        let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
+        let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
+        let sizes = measure::sizes(&store);
+        let running = |unsaid| {
+            Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now(), held: None, sizes }))
+        };
+        Ok(match decide(Known { committed, position, low, high }, self.accept) {
+            Takeover::Resume(next) => {
+                tracing::info!(partition, next, "going on");
+                (running(None), Some(next))
+            }
+            Takeover::Begin => {
+                // What route has written is all to be judged.
+                let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
+                let start = source.first_offset(partition, from, (low, high))?;
+                tracing::info!(partition, start, "beginning");
+                (running(Some(start)), Some(start))
+            }
+            Takeover::Accepted { from, lost } => {
+                tracing::warn!(partition, from, lost, "going on as the operator has said");
+                (running(Some(from)), Some(from))
+            }
+            Takeover::Stop(disagreement) => {
+                tracing::error!(partition, "stopped: {disagreement}");
+                (Task::Stopped, None)
+            }
+        })
+    }
+
+    /// Closes a partition that cannot go on before it is looked at again.
+    pub(super) fn fail(&mut self, partition: i32, error: StoreError) {
+        self.tasks.remove(&partition);
+        let task = self.failed(partition, error.into());
+        self.tasks.insert(partition, task);
+    }
+
+    /// What to do with a partition that cannot go on.
+    fn failed(&mut self, partition: i32, error: RestoreError) -> Task {
+        let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_millis(after) };
+        match error {
+            RestoreError::Away(error) => {
+                tracing::debug!(%error, partition, "taking over; it is tried again");
+                again(200)
+            }
+            RestoreError::Store(error) => match error {
+                StoreError::InUse { .. } => again(1000),
+                StoreError::Full { .. } | StoreError::Outdated { .. } => {
+                    tracing::error!(partition, "stopped for now: {error}");
+                    again(5000)
+                }
+                StoreError::Corrupt { .. } => {
+                    tracing::error!(partition, "{error}");
+                    let directory = self.restorer.directory(partition);
+                    let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
+                    let wiped = wiped.entry(partition).or_default();
+                    match self.restorer.set_aside(partition, &directory, Cause::Damaged, wiped) {
+                        Ok(()) => again(0),
+                        Err(error) => {
+                            tracing::error!(partition, "stopped: {error}");
+                            Task::Stopped
+                        }
+                    }
+                }
+                StoreError::Unusable { .. } if self.has_no_space(partition) => {
+                    tracing::error!(partition, "stopped for now: {error}");
+                    again(5000)
+                }
+                error => {
+                    tracing::error!(partition, "stopped: {error}");
+                    Task::Stopped
+                }
+            },
+            error => {
+                tracing::error!(partition, "stopped: {error}");
+                Task::Stopped
+            }
+        }
+    }
+
+    /// RocksDB reports a full disk in other words once its background work has failed: a file written there tells.
+    fn has_no_space(&self, partition: i32) -> bool {
+        let directory = self.restorer.directory(partition);
+        let probe = directory.with_extension("probe");
+        let written = std::fs::write(&probe, [0; 64 << 10]);
+        let _removed = std::fs::remove_file(&probe);
+        written.is_err()
+    }
+}
