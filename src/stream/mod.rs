@@ -10,6 +10,7 @@ mod clients;
 mod decode;
 mod faults;
 pub mod follow;
+mod homes;
 mod intake;
 mod judge;
 mod measure;

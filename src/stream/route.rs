@@ -16,6 +16,7 @@ use crate::store::Committed;
 
 use super::clients::{PATIENCE, Quiet};
 use super::decode::Decoder;
+use super::homes::{At, Homes, Stay};
 use super::intake::home;
 use super::outgoing::{Original, Writer};
 use super::payload::{Form, Placed};
@@ -68,14 +69,6 @@ enum Send {
     Dead { letter: DeadLetter, record: Record },
 }
 
-/// The last place in a batch where an id was seen, and where it went.
-struct Last {
-    raw_partition: i32,
-    raw_offset: i64,
-    /// Nothing where every partition was told.
-    home: Option<i32>,
-}
-
 impl Send {
     /// State is to follow, and nothing goes out. Nothing for a dead letter, of which there is no state.
     fn silenced(self) -> Option<Send> {
@@ -102,16 +95,10 @@ impl Route {
     }
 
     /// The routed record of one raw record, and where else its id must be forgotten.
-    fn route(
-        &self,
-        partition: i32,
-        record: Record,
-        out: &mut Vec<Send>,
-        lasts: &mut BTreeMap<ArticleId, Last>,
-    ) {
+    fn route(&self, partition: i32, record: Record, out: &mut Vec<Send>, homes: &mut Homes) {
         let topic = &self.bus.topics.raw;
         let place = Place { topic, partition, offset: record.offset };
-        let last = |home| Last { raw_partition: partition, raw_offset: record.offset, home };
+        let at = At { partition, offset: record.offset };
         let (incoming, payload) = self.decoder.decode(&record, &place.position());
         match incoming {
             Incoming::Article(prepared) => {
@@ -121,10 +108,9 @@ impl Route {
                     None => (Form::Own, record.value.as_deref().unwrap_or_default()),
                 };
                 let value = routed::encode_article(&prepared, place, record.time, form, value);
-                if let Some(before) = lasts.get(&prepared.id).filter(|before| before.home != Some(home)) {
+                if let Some(before) = homes.goes(&prepared.id, home, at) {
                     self.leave(&prepared.id, before, record.time, out);
                 }
-                lasts.insert(prepared.id.clone(), last(Some(home)));
                 let key = prepared.id.as_str().into();
                 out.push(Send::To {
                     partition: home,
@@ -135,7 +121,7 @@ impl Route {
                 });
             }
             Incoming::Delete(id) => {
-                if let Some(before) = lasts.get(&id) {
+                if let Some(before) = homes.deleted(&id, at) {
                     self.leave(&id, before, record.time, out);
                 }
                 let value = routed::encode_delete(&id, place, record.time);
@@ -144,45 +130,32 @@ impl Route {
                     let headers = record.headers.clone();
                     out.push(Send::To { partition, key, value, headers, time: record.time });
                 }
-                lasts.insert(id, last(None));
             }
             Incoming::DeadLetter(letter) => out.push(Send::Dead { letter, record }),
             Incoming::Forget(_) => {}
         }
     }
 
-    /// Before an id that came in this batch is deleted or moves on: wherever it did not go, it is forgotten now, as if
-    /// the batch had ended there. Else two languages would take it back, for one and the same record.
-    fn leave(&self, id: &ArticleId, last: &Last, time: Option<EventTime>, out: &mut Vec<Send>) {
-        let Some(home) = last.home else { return };
-        for partition in (0..self.partitions).filter(|&partition| partition != home) {
-            let ids = [(id, last.raw_partition, last.raw_offset)];
-            out.push(self.forgetting(partition, time, ids.into_iter()));
+    /// A stay is over within the batch: wherever the id was not, it is forgotten now.
+    fn leave(&self, id: &ArticleId, stay: Stay, time: Option<EventTime>, out: &mut Vec<Send>) {
+        for (partition, at) in stay.elsewhere(self.partitions) {
+            out.push(self.forgetting(partition, time, &[(id, at)]));
         }
     }
 
     /// Tells one partition to forget.
-    fn forgetting<'a>(
-        &self,
-        partition: i32,
-        time: Option<EventTime>,
-        ids: impl ExactSizeIterator<Item = (&'a ArticleId, i32, i64)>,
-    ) -> Send {
+    fn forgetting(&self, partition: i32, time: Option<EventTime>, ids: &[(&ArticleId, At)]) -> Send {
+        let ids = ids.iter().map(|&(id, at)| (id, at.partition, at.offset));
         let value = routed::encode_forget(&self.bus.topics.raw, time, ids);
         Send::To { partition, key: b"forget".to_vec(), value, headers: Headers::new(), time }
     }
 
     /// An article may have changed its language: wherever it did not go, it is forgotten.
-    fn forget(&self, time: Option<EventTime>, out: &mut Vec<Send>, lasts: &BTreeMap<ArticleId, Last>) {
+    fn forget(&self, time: Option<EventTime>, out: &mut Vec<Send>, homes: &Homes) {
         for partition in 0..self.partitions {
-            let elsewhere: Vec<(&ArticleId, i32, i64)> = lasts
-                .iter()
-                .filter(|(_, last)| last.home.is_some_and(|home| home != partition))
-                .map(|(id, last)| (id, last.raw_partition, last.raw_offset))
-                .collect();
             // A record for each few thousand ids: none comes near the largest that a topic takes.
-            for ids in elsewhere.chunks(1000) {
-                out.push(self.forgetting(partition, time, ids.iter().copied()));
+            for ids in homes.elsewhere(partition).chunks(1000) {
+                out.push(self.forgetting(partition, time, ids));
             }
         }
     }
@@ -266,7 +239,7 @@ impl Stage for Route {
         let (mut next, mut held, mut halted) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut time = None;
         // What is said and what is not never mix: an article's versions come from one partition.
-        let mut lasts = [BTreeMap::new(), BTreeMap::new()];
+        let mut homes = [Homes::default(), Homes::default()];
         for (partition, mut records) in records {
             let admitted = admit(&mut self.predecessor, partition, &mut records);
             let silent = records.first().is_some_and(|first| first.offset < admitted.silent_below);
@@ -283,7 +256,7 @@ impl Stage for Route {
             for record in records {
                 next.insert(partition, record.offset + 1);
                 time = time.max(record.time);
-                self.route(partition, record, &mut sends, &mut lasts[usize::from(silent)]);
+                self.route(partition, record, &mut sends, &mut homes[usize::from(silent)]);
             }
             out.extend(
                 sends.into_iter().filter_map(|send| if silent { send.silenced() } else { Some(send) }),
@@ -291,7 +264,7 @@ impl Stage for Route {
         }
         self.decoder.settle();
         if self.partitions > 1 {
-            let [spoken, silent] = &lasts;
+            let [spoken, silent] = &homes;
             self.forget(time, &mut out, spoken);
             let mut sends = Vec::new();
             self.forget(time, &mut sends, silent);

@@ -82,10 +82,11 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
     assert_eq!(last.timestamp, Some(1_772_000_000_000));
 }
 
+const HINDI: &str = "नौका सेवा सोमवार सुबह से फिर शुरू होगी, बंदरगाह के अधिकारी ने कहा, क्योंकि जनवरी के तूफान से टूटे हुए घाट की मरम्मत तीन सप्ताह में पूरी हो गई है। टिकट नाव पर ही मिलेंगे और पहली नाव सवा छह बजे चलेगी। स्कूल के बच्चे महीने के अंत तक मुफ्त यात्रा करेंगे और घाट की बेकरी एक घंटा पहले खुलेगी ताकि लोग नाश्ता कर सकें।";
+
 #[test]
 fn updates_move_articles_and_deletes_take_them_back() {
     let bench = Bench::new(shared(), "moves", "", "[topics]\npartitions = 3\n");
-    let hindi = "नौका सेवा सोमवार सुबह से फिर शुरू होगी, बंदरगाह के अधिकारी ने कहा, क्योंकि जनवरी के तूफान से टूटे हुए घाट की मरम्मत तीन सप्ताह में पूरी हो गई है। टिकट नाव पर ही मिलेंगे और पहली नाव सवा छह बजे चलेगी। स्कूल के बच्चे महीने के अंत तक मुफ्त यात्रा करेंगे और घाट की बेकरी एक घंटा पहले खुलेगी ताकि लोग नाश्ता कर सकें।";
     let other = "A court in the capital has ruled that the city must publish the minutes of its planning meetings within ten \
         days, a decision that a group of residents had sought for two years. The mayor said that the ruling would be read \
         with care, and that nobody at the town hall had anything to hide from the public or from the newspapers.";
@@ -100,7 +101,7 @@ fn updates_move_articles_and_deletes_take_them_back() {
     // b becomes a copy of a: it moves to the other topic. a changes its language: it leaves its partition.
     send(&[keyed("b", Some(&article("b", TEXT).to_string()))]);
     bench.wait_for(&["unique", "near"], 5, &running);
-    send(&[keyed("a", Some(&json!({"id": "a", "language": "hi", "body": hindi}).to_string()))]);
+    send(&[keyed("a", Some(&json!({"id": "a", "language": "hi", "body": HINDI}).to_string()))]);
     bench.wait_for(&["unique", "near"], 8, &running);
     // c is deleted, by a null and by an event; an unknown id is nothing.
     send(&[keyed("c", None), keyed("nobody", None)]);
@@ -125,6 +126,38 @@ fn updates_move_articles_and_deletes_take_them_back() {
     let clusters = bench.read("clusters");
     let last = clusters.iter().rfind(|row| row.id().starts_with("en:")).unwrap();
     assert_eq!(last.value, None, "{last:?}");
+}
+
+/// Another partition takes the article back for the record that took it away, and its new home for the one after.
+#[test]
+fn an_article_that_moves_and_changes_in_one_batch_is_taken_back_once_for_each_record() {
+    let bench = Bench::new(shared(), "hasty", "", "[topics]\npartitions = 3\n");
+    let said = |id: &str, body: &str| json!({"id": id, "language": "hi", "body": body}).to_string();
+    bench.produce(&[
+        keyed("x", Some(&article("x", TEXT).to_string())),
+        keyed("ferry", Some(&said("ferry", HINDI))),
+    ]);
+    let running = bench.run(&[]);
+    bench.wait_for(&["unique"], 2, &running);
+    assert!(running.stop().success());
+    bench.produce(&[
+        keyed("x", Some(&said("x", "अदालत ने कहा कि नगर को अपनी बैठकों का विवरण दस दिन में छापना होगा।"))),
+        keyed("x", Some(&said("x", HINDI))),
+    ]);
+    let running = bench.run(&[]);
+    bench.wait_for(&["unique", "near"], 7, &running);
+    assert!(running.stop().success());
+    let nulls = |topic: &str| -> Vec<String> {
+        let mut nulls: Vec<String> = bench
+            .read(topic)
+            .iter()
+            .filter(|row| row.value.is_none())
+            .map(|row| row.says("offset").unwrap())
+            .collect();
+        nulls.sort();
+        nulls
+    };
+    assert_eq!((nulls("unique"), nulls("near")), (vec!["2".into(), "3".into()], vec!["2".into()]));
 }
 
 #[test]
