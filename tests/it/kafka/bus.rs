@@ -242,6 +242,13 @@ impl Broker {
         known.filter(|(_, offset)| *offset >= 0).collect()
     }
 
+    /// How many members a group has, once they have agreed on who reads what.
+    pub(crate) fn members(&self, group: &str) -> Option<usize> {
+        let list = self.reader(Isolation::Committed).fetch_group_list(Some(group), PATIENCE).unwrap();
+        let found = list.groups().iter().find(|found| found.name() == group)?;
+        (found.state() == "Stable").then(|| found.members().len())
+    }
+
     fn reader(&self, isolation: Isolation) -> BaseConsumer {
         let level = match isolation {
             Isolation::Committed => "read_committed",

@@ -140,7 +140,11 @@ fn each_input_has_its_output(
     complain(
         findings,
         "a null twice",
-        &twice.map(|((place, ..), _)| format!("{place:?}")).collect::<Vec<_>>(),
+        &twice
+            .map(|((place, topic, key), _)| {
+                format!("{place:?} {topic} {}", key.unwrap_or_default().escape_ascii())
+            })
+            .collect::<Vec<_>>(),
     );
     let (articles, deletes) = arrivals(routed, findings);
     let (mut wrong, mut bytes, mut unrouted) = (Vec::new(), Vec::new(), Vec::new());

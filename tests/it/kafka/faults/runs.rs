@@ -67,7 +67,7 @@ pub(crate) fn conclude(mut scene: Scene, points: &[&str], met: &[&[&str]]) {
         wrong.push(format!("void: no {}", any.join(" or ")));
     }
     if !wrong.is_empty() {
-        eprintln!("{}", coverage::tails(&scene.logs(), 40));
+        eprintln!("{}", coverage::tails(&scene.logs(), 12));
     }
     assert!(wrong.is_empty(), "seed {}:\n- {}", scene.settings.seed, wrong.join("\n- "));
 }
@@ -82,7 +82,9 @@ fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
     // The second one to come makes the first give up partitions.
     scene.kill(0);
     scene.start_with(0, &Orders::default().with("SAMESTORY_CRASH_AT", "revoke:1"));
-    scene.wait(secs(9));
+    // Whoever was killed is a member until its session ends.
+    scene.wait(secs(7));
+    scene.await_alone();
     scene.start(1);
     scene.await_deaths(&[(0, "revoke", 1)]);
     scene.start(2);
@@ -94,9 +96,11 @@ fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
     scene.kill(2);
     // One has everything, and gives up a part of it.
     scene.stop(1);
-    scene.wait(secs(5));
+    scene.await_alone();
+    let before = scene.revocations();
     scene.start(1);
-    scene.wait(secs(9));
+    scene.await_revocation(before);
+    scene.wait(secs(3));
     conclude(scene, &POINTS, &[&["aborts", "losses"], &["restores"], &["assignments"], &["revocations"]]);
 }
 

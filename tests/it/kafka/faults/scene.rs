@@ -18,6 +18,7 @@ use crate::kafka::bus::{self, Deliveries, Isolation, Offsets, Record, Row, Write
 use crate::kafka::proxy::Proxy;
 
 use super::articles::{Articles, Fate, LANGUAGES};
+use super::coverage;
 use super::process::{Orders, Process};
 
 /// How many instances there can be.
@@ -283,6 +284,30 @@ impl Scene {
             self.wait(Duration::from_millis(250));
         }
         Ok(())
+    }
+
+    /// Waits until one process reads everything, or says why that is not so.
+    pub(crate) fn await_alone(&mut self) {
+        let alone = |scene: &mut Scene| match [ROUTE, MATCH].map(|group| scene.broker.members(group)) {
+            [Some(1), Some(1)] => Ok(()),
+            other => Err(format!("void: members {other:?}, not one of each")),
+        };
+        let alone = self.until(Instant::now() + HEALED, alone);
+        self.wrong.extend(alone.err());
+    }
+
+    /// Waits until somebody has given up a partition once more than `before`.
+    pub(crate) fn await_revocation(&mut self, before: usize) {
+        let more = |scene: &mut Scene| match scene.revocations() > before {
+            true => Ok(()),
+            false => Err("void: nobody gave up a partition".into()),
+        };
+        let more = self.until(Instant::now() + HEALED, more);
+        self.wrong.extend(more.err());
+    }
+
+    pub(crate) fn revocations(&self) -> usize {
+        coverage::count(&self.logs()).0["revocations"]
     }
 
     fn is_settled(&mut self) -> Result<(), String> {
