@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::detect::{Output, Plan};
+use crate::detect::{Output, Stats};
 use crate::event::Reason;
 use crate::health::Sizes;
 use crate::metrics::{self, Outcome};
@@ -54,10 +54,10 @@ pub(super) fn failed(role: Role, error: &TxnError) {
     metrics::transaction(role.as_str(), outcome, 1);
 }
 
-/// A plan is committed.
-pub(super) fn plan(plan: &Plan) {
+/// A plan is committed, and this much of it was said.
+pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
     let mut verdicts = BTreeMap::new();
-    for output in plan.outputs() {
+    for output in said {
         match output {
             Output::Tagged(tagged) => {
                 let language = tagged.language.code();
@@ -71,7 +71,6 @@ pub(super) fn plan(plan: &Plan) {
     for ((language, verdict), count) in verdicts {
         metrics::articles(language, verdict, count);
     }
-    let stats = &plan.stats;
     metrics::compared(stats.candidates, stats.capped_buckets);
     let events = [
         ("expired", stats.expired),

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::config::Bus;
-use crate::detect::{Engine, Plan};
+use crate::detect::{Decided, Engine, Plan};
 use crate::health::Standing;
 use crate::model::Lang;
 use crate::store::{Change, Committed, Laid, Rows, Store, StoreError, View};
 
 use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
+use super::payload::Placed;
 use super::predecessor::{Admitted, OFTEN, Predecessor, admit};
 use super::record::{Outgoing, Record};
 use super::restore::{Cause, Restorer};
@@ -62,6 +63,17 @@ struct Part {
     silent_below: i64,
     /// Where it goes on after it has waited for the generation before.
     waits: Option<i64>,
+}
+
+impl Part {
+    /// What is decided and not kept silent, with the place of its record.
+    fn said(&self, intake: &Intake) -> impl Iterator<Item = (&Decided, (usize, Placed))> {
+        let decided = self.plan.decided.iter().zip(self.places.iter().copied());
+        decided.filter(|(_, (at, _))| {
+            let record = self.records.get(*at);
+            !record.is_some_and(|record| record.offset < self.silent_below || intake.is_silent(record))
+        })
+    }
 }
 
 /// Why a partition stops.
@@ -218,11 +230,8 @@ impl Stage for Judge {
         let mut out = Vec::new();
         let nothing = Record::default();
         for part in &judged.partitions {
-            for (decided, &(at, placed)) in part.plan.decided.iter().zip(&part.places) {
+            for (decided, (at, placed)) in part.said(&self.intake) {
                 let record = part.records.get(at).unwrap_or(&nothing);
-                if record.offset < part.silent_below || self.intake.is_silent(record) {
-                    continue;
-                }
                 self.writer.decided(decided, Original { record, placed }, &mut out);
             }
             out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
@@ -236,7 +245,8 @@ impl Stage for Judge {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
             running.unsaid = None;
-            measure::plan(&part.plan);
+            let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
+            measure::plan(&part.plan.stats, said);
             if faults::mutant("state-before-commit") {
                 continue;
             }
