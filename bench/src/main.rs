@@ -4,14 +4,16 @@
 //! alike. Compare rows of one run with each other; seconds of different runs say little.
 
 //!
-//! `samestory-bench [full] [steps | store [CONTENDER…]]`: all rows, or the steps alone, or the stores alone; `full` grows
-//! the stores to a million articles.
+//! `samestory-bench [full] [steps | store [CONTENDER…] | restore]`: all rows, or the steps alone, or the stores alone, or
+//! changelogs read back into stores; `full` grows the stores to a million articles.
 
 #[cfg(feature = "disk")]
 mod codecs;
 mod contenders;
 mod feed;
 mod harness;
+#[cfg(feature = "disk")]
+mod restore;
 mod rows;
 mod store;
 mod stream;
@@ -31,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let part = words.first().map(String::as_str);
     let mut steps = Vec::new();
-    if part != Some("store") {
+    if part.is_none_or(|part| part == "steps") {
         for set in texts::sets()? {
             eprintln!(
                 "{}: {} articles, {} words each on average",
@@ -46,9 +48,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         harness::print(&steps);
     }
     let mut stores = Vec::new();
-    if part != Some("steps") {
+    if part.is_none_or(|part| part == "store") {
         stores = store::rows(full, words.get(1..).unwrap_or_default())?;
         store::print(&stores);
+    }
+    #[cfg(feature = "disk")]
+    if part.is_none_or(|part| part == "restore") {
+        let restored = restore::rows(if full { 500_000 } else { 100_000 })?;
+        restore::print(&restored);
+        stores.extend(restored);
     }
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&results)?;

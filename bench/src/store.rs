@@ -238,7 +238,7 @@ fn own_cpu() -> f64 {
 }
 
 /// Seconds of processor time that this process has used, all threads together; 0 where the system does not tell.
-fn cpu() -> f64 {
+pub fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);

@@ -183,11 +183,16 @@ impl Intake {
         self.is_routed() && routed::is_silent(record.value.as_deref().unwrap_or_default())
     }
 
+    /// Whether state was made with settings that ours do not go on from: then what is to be said.
+    pub(super) fn misfit(&self, progress: &Progress) -> Option<String> {
+        self.other_map(progress).or_else(|| self.other_fingerprints(progress))
+    }
+
     /// Whether state was made of other fingerprints than ours, which cannot be compared: then what is to be said.
-    pub(super) fn other_fingerprints(&self, progress: &Progress) -> Option<String> {
+    fn other_fingerprints(&self, progress: &Progress) -> Option<String> {
         let made_with = progress.inputs.get(&fingerprints_name())?.next;
         (made_with != u64::from(self.fingerprints())).then(|| {
-            "stopped: this state holds fingerprints that were made with other settings in [text], and they cannot be \
+            "this state holds fingerprints that were made with other settings in [text], and they cannot be \
              compared; put the settings back, or begin a new generation with the next number in stage.generation"
                 .into()
         })
@@ -205,7 +210,7 @@ impl Intake {
     }
 
     /// Whether state was made with another map than ours appends to: then what is to be said.
-    pub(super) fn other_map(&self, progress: &Progress) -> Option<String> {
+    fn other_map(&self, progress: &Progress) -> Option<String> {
         let Kind::Routed { partitions, .. } = self.kind else { return None };
         let written = progress.inputs.get(&map_name())?;
         let ours = self.languages_in_order();
@@ -214,7 +219,7 @@ impl Intake {
             return None;
         }
         Some(format!(
-            "stopped: this state was made with the languages \"{theirs}\" on {} partitions, the settings say \"{ours}\" on {partitions}; put stage.languages back (appending is safe), or make the state anew with `samestory state rebuild`",
+            "this state was made with the languages \"{theirs}\" on {} partitions, the settings say \"{ours}\" on {partitions}; put stage.languages back (appending is safe), or make the state anew with `samestory state rebuild`",
             written.next
         ))
     }

@@ -9,6 +9,7 @@
 mod clients;
 mod decode;
 mod faults;
+mod finish;
 pub mod follow;
 mod homes;
 mod intake;
@@ -21,6 +22,7 @@ pub mod probe;
 pub mod produce;
 mod purge;
 mod record;
+mod recorded;
 #[doc(hidden)]
 pub mod replay;
 mod restore;
@@ -91,6 +93,9 @@ pub enum RunError {
     /// The schema registry does not have what is needed, or field paths lead nowhere.
     #[error(transparent)]
     Values(#[from] ValueError),
+    /// State was made with other settings than route would write for.
+    #[error("{0}")]
+    Misfit(String),
     /// It was begun anew too often.
     #[error("gave up after beginning anew {losses} times, the last time because: {why}")]
     Hopeless {
@@ -175,6 +180,9 @@ pub fn run(
     };
     let counts = topics::await_checked(bus, stop)?;
     let Some(counts) = counts else { return Ok(()) };
+    if roles.contains(&Role::Route) {
+        recorded::await_fitting(config, counts.routed, stop)?;
+    }
     let registry = values::registry(config)?;
     let does = Does {
         reads: roles.iter().any(|&role| role != Role::Match),

@@ -1,6 +1,7 @@
 //! Changelog → store. Opening never wipes; a partition is made from zero for three causes only, each said aloud.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,15 @@ use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreEr
 
 use super::clients::{PATIENCE, Quiet, left_until, offset_at};
 use super::faults;
+use super::finish::Finishing;
 
 /// Records that are applied together.
 const CHUNK: usize = 2000;
 /// How long one step may take: the other partitions wait for it.
 const STEP: Duration = Duration::from_millis(50);
+/// From so many records on, a store that holds nothing is filled without postings, which are made at the end, all at
+/// once: that is quicker.
+const MANY: u64 = 10_000;
 
 /// What every restore of a worker needs.
 pub(super) struct Restorer {
@@ -78,9 +83,18 @@ impl Cause {
 }
 
 /// A partition's state on the way to the end of its log.
-pub(super) struct Restoring {
+pub(super) enum Restoring {
+    /// The log is being read.
+    Reading(Box<Reading>),
+    /// Everything is read.
+    Finishing(Box<Finishing>),
+}
+
+pub(super) struct Reading {
     partition: i32,
     store: Rocks,
+    /// Where its postings are still to be made, and how; nothing where it has them.
+    unposted: Option<(PathBuf, RocksOptions)>,
     log: BaseConsumer<Quiet>,
     next: i64,
     first: i64,
@@ -95,7 +109,7 @@ pub(super) struct Restoring {
 /// Where a step led to.
 pub(super) enum Step {
     /// There is more to read.
-    More(Box<Restoring>),
+    More(Restoring),
     /// The store is what the log says.
     Restored(Box<Rocks>),
 }
@@ -134,6 +148,13 @@ impl Restorer {
             store = self.open(partition, &directory, wiped)?;
             next = low;
         }
+        let mut unposted = None;
+        let from_nothing = known.is_none() || cause.is_some();
+        if from_nothing && target - next >= faults::number("SAMESTORY_MANY", MANY).cast_signed() {
+            drop(store);
+            store = Rocks::refill(&directory, &self.options(partition))?;
+            unposted = Some((directory, self.options(partition)));
+        }
         let log: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(&self.changelog, partition, Offset::Offset(next))?;
@@ -143,9 +164,10 @@ impl Restorer {
             metrics::restores(1);
             tracing::info!(partition, from = next, to = target, "restoring");
         }
-        Ok(Restoring {
+        Ok(Restoring::Reading(Box::new(Reading {
             partition,
             store,
+            unposted,
             log,
             next,
             first: next,
@@ -154,18 +176,22 @@ impl Restorer {
             said: now,
             records: 0,
             bytes: 0,
-        })
+        })))
+    }
+
+    fn options(&self, partition: i32) -> RocksOptions {
+        RocksOptions { ahead: Ahead::Changelog { partition }, ..self.options.clone() }
     }
 
     fn open(&self, partition: i32, directory: &Path, wiped: &mut Vec<Cause>) -> Result<Rocks, RestoreError> {
-        let options = RocksOptions { ahead: Ahead::Changelog { partition }, ..self.options.clone() };
+        let options = self.options(partition);
         match Rocks::open(directory, &options) {
             Err(StoreError::OtherBands { found, expected, .. }) => {
                 tracing::info!(
                     partition,
                     found,
                     expected,
-                    "the settings ask for other bands; making them anew"
+                    "the settings ask for other bands, or there are none yet; making them anew"
                 );
                 let mut said = Instant::now();
                 Ok(Rocks::reband(directory, &options, &mut |done| {
@@ -174,6 +200,7 @@ impl Restorer {
                         let (language, documents, of) = (done.language, done.documents, done.of);
                         tracing::info!(partition, %language, documents, of, "making bands anew");
                     }
+                    ControlFlow::Continue(())
                 })?)
             }
             Err(StoreError::Corrupt { detail, .. }) => {
@@ -230,8 +257,37 @@ pub(super) fn now() -> EventTime {
 }
 
 impl Restoring {
+    /// Does some of the work.
+    pub(super) fn step(self) -> Result<Step, RestoreError> {
+        match self {
+            Restoring::Reading(reading) => reading.step(),
+            Restoring::Finishing(mut finishing) => Ok(match finishing.look()? {
+                None => Step::More(Restoring::Finishing(finishing)),
+                Some(store) => {
+                    restored(finishing.partition(), finishing.so_far());
+                    Step::Restored(Box::new(store))
+                }
+            }),
+        }
+    }
+
+    /// How far it has come.
+    pub(super) fn so_far(&self) -> Restore {
+        match self {
+            Restoring::Reading(reading) => reading.so_far(),
+            Restoring::Finishing(finishing) => finishing.so_far(),
+        }
+    }
+}
+
+fn restored(partition: i32, so_far: Restore) {
+    let Restore { records, bytes, seconds, .. } = so_far;
+    tracing::info!(partition, records, bytes, seconds, "restored");
+}
+
+impl Reading {
     /// Replays some of the log.
-    pub(super) fn step(mut self) -> Result<Step, RestoreError> {
+    fn step(mut self: Box<Self>) -> Result<Step, RestoreError> {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
         while self.next < self.target && changes.len() < CHUNK {
@@ -265,18 +321,21 @@ impl Restoring {
         }
         self.report();
         if self.next < self.target {
-            return Ok(Step::More(Box::new(self)));
+            return Ok(Step::More(Restoring::Reading(self)));
+        }
+        let so_far = self.so_far();
+        if let Some((directory, options)) = self.unposted {
+            drop(self.store);
+            let finishing = Finishing::start(self.partition, directory, options, so_far)?;
+            return Ok(Step::More(Restoring::Finishing(Box::new(finishing))));
         }
         if self.records > 0 {
-            let seconds = self.began.elapsed().as_secs_f64();
-            let (partition, records, bytes) = (self.partition, self.records, self.bytes);
-            tracing::info!(partition, records, bytes, seconds, "restored");
+            restored(self.partition, so_far);
         }
         Ok(Step::Restored(Box::new(self.store)))
     }
 
-    /// How far it has come.
-    pub(super) fn so_far(&self) -> Restore {
+    fn so_far(&self) -> Restore {
         let offsets = |to: i64| u64::try_from(to - self.first).unwrap_or(0);
         Restore {
             records: self.records,

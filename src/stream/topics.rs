@@ -282,7 +282,7 @@ pub(super) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<
     Ok(None)
 }
 
-fn is_transient(error: &KafkaError) -> bool {
+pub(super) fn is_transient(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     let code = match error {
         // The library's own question leaves these out.

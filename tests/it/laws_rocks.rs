@@ -1,6 +1,7 @@
 //! State in RocksDB reads as state in memory does, whatever happens to the process or the files.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -256,7 +257,11 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     }
 
     let mut reports = Vec::new();
-    let store = Rocks::reband(&dir.0, &options, &mut |done| reports.push(done)).unwrap();
+    let mut watch = |done| {
+        reports.push(done);
+        ControlFlow::Continue(())
+    };
+    let store = Rocks::reband(&dir.0, &options, &mut watch).unwrap();
     assert!(reports.iter().all(|done| done.documents == done.of && done.of > 0), "{reports:?}");
     assert_eq!(reports.len(), 2);
     let mut always = samestory::store::Memory::new(options.postings.clone(), LOGGED);

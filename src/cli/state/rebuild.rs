@@ -57,6 +57,7 @@ pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
                 bar.line(&format!("{language}: {} documents", thousands(of)));
             }
         }
+        ControlFlow::Continue(())
     };
     let rebanded = Rocks::reband(&args.dir, &options, &mut watch);
     bar.clear();

@@ -8,6 +8,7 @@ mod existing;
 mod filter;
 mod open;
 mod read;
+mod reband;
 mod recent;
 mod sieve;
 #[cfg(test)]
@@ -34,7 +35,8 @@ use super::{Committed, Store, StoreError, value};
 
 use crowded::Crowded;
 pub use open::{Budget, RocksOptions};
-pub use upkeep::{Inspection, LanguageInspection, Rebanded};
+pub use reband::{Rebanded, Watch};
+pub use upkeep::{Inspection, LanguageInspection};
 
 /// State in a directory.
 pub struct Rocks {

@@ -1,17 +1,13 @@
-//! What an operator does to a store: look at it, compact it, make its postings anew.
+//! What an operator does to a store: look at it, and compact it.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use rocksdb::{BottommostLevelCompaction, CompactOptions, WriteBatch, properties};
+use rocksdb::{BottommostLevelCompaction, CompactOptions, properties};
 
-use super::open::{RocksOptions, family_options, open_unchecked, writing};
 use super::{Opened, Rocks, RocksReader};
 use crate::model::Lang;
-use crate::store::change::document_postings;
 use crate::store::key::{self, Family};
 use crate::store::rows::{Order, Rows, Span};
-use crate::store::value::decode_document;
 use crate::store::view::View;
 use crate::store::{Format, Progress, StoreError};
 
@@ -45,17 +41,6 @@ pub struct LanguageInspection {
     pub bytes: u64,
 }
 
-/// How far re-banding has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rebanded {
-    /// The language.
-    pub language: Lang,
-    /// Documents posted so far.
-    pub documents: u64,
-    /// Documents there are.
-    pub of: u64,
-}
-
 impl RocksReader {
     /// Sizes and counts.
     ///
@@ -83,7 +68,7 @@ impl RocksReader {
         })
     }
 
-    fn count(&self, family: Family, prefix: &[u8]) -> Result<u64, StoreError> {
+    pub(super) fn count(&self, family: Family, prefix: &[u8]) -> Result<u64, StoreError> {
         let mut count = 0;
         self.scan(family, &Span::prefix(prefix), Order::Ascending, &mut |_, _| {
             count += 1;
@@ -126,86 +111,6 @@ impl Rocks {
             }),
         }
     }
-
-    /// Makes all postings anew from the stored fingerprints, as the options say, and opens the store.
-    ///
-    /// If this is cut off, the store says so when it is opened, and doing it again begins at the beginning.
-    ///
-    /// # Errors
-    /// As [`Rocks::open`]; a store of another format or scheme cannot be re-banded.
-    pub fn reband(
-        directory: &Path,
-        options: &RocksOptions,
-        progress: &mut dyn FnMut(Rebanded),
-    ) -> Result<Rocks, StoreError> {
-        let wanted = Format::new(options.ahead, options.postings.clone());
-        let opened = open_unchecked(directory, options)?;
-        let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
-        match found.map_err(|error| opened.failure(&error))? {
-            // Nothing to make anew.
-            None => {}
-            Some(found) => match wanted.accepts(&found, &opened.place) {
-                Ok(()) => {}
-                Err(StoreError::OtherBands { .. }) => {
-                    // First of all it must be known that the postings are not to be trusted.
-                    opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
-                    let reader = RocksReader(std::sync::Arc::new(opened));
-                    for language in Rows::languages(&reader) {
-                        reader.reband_language(language, options, progress)?;
-                    }
-                    reader.0.flush()?;
-                    reader.0.put_format(&wanted)?;
-                }
-                Err(other) => return Err(other),
-            },
-        }
-        Rocks::open(directory, options)
-    }
-}
-
-impl RocksReader {
-    fn reband_language(
-        &self,
-        language: Lang,
-        options: &RocksOptions,
-        progress: &mut dyn FnMut(Rebanded),
-    ) -> Result<(), StoreError> {
-        /// Documents between two reports, which is also how many are written at once.
-        const STEP: u64 = 1000;
-        let opened = &*self.0;
-        let [documents, bands] = Family::of(language);
-        let of = self.count(Family::Expiry, &key::language_prefix(language))?;
-        if opened.family(bands).is_some() {
-            opened.db.drop_cf(&bands.name()).map_err(|error| opened.failure(&error))?;
-        }
-        let created = opened.db.create_cf(bands.name(), &family_options(bands, options));
-        created.map_err(|error| opened.failure(&error))?;
-        let handle = opened.existing(bands)?;
-        let writing = writing(options.ahead);
-        let (mut batch, mut done, mut outcome) = (WriteBatch::default(), 0u64, Ok(()));
-        let mut post = |key: &[u8], value: &[u8]| -> Result<(), StoreError> {
-            let document = decode_document(language, value)
-                .map_err(|error| self.damage(documents, &format!("{}", key.escape_ascii()), &error))?;
-            document_postings(&document, &options.postings)
-                .iter()
-                .for_each(|key| batch.put_cf(&handle, key, []));
-            done += 1;
-            if done.is_multiple_of(STEP) {
-                progress(Rebanded { language, documents: done, of });
-                let written = opened.db.write_opt(std::mem::take(&mut batch), &writing);
-                written.map_err(|error| opened.failure(&error))?;
-            }
-            Ok(())
-        };
-        self.scan(documents, &Span::all(), Order::Ascending, &mut |key, value| {
-            outcome = post(key, value);
-            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        outcome?;
-        opened.db.write_opt(batch, &writing).map_err(|error| opened.failure(&error))?;
-        progress(Rebanded { language, documents: done, of });
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -215,8 +120,8 @@ pub(super) mod tests {
     use crate::lsh::Banding;
     use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Position, Share, Verdict};
     use crate::store::{
-        Ahead, Budget, Change, Committed, Document, Judgement, Outlet, Posting, Postings, SimHashBands,
-        Store, verify,
+        Ahead, Budget, Change, Committed, Document, Judgement, Outlet, Posting, Postings, RocksOptions,
+        SimHashBands, Store, verify,
     };
     use crate::text::language::LANGUAGES;
 

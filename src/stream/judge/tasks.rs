@@ -21,7 +21,7 @@ pub(in crate::stream) enum Task {
     /// Its offset is asked for. First of all: what is committed after this is not our predecessor's.
     Claiming { not_before: Instant },
     /// Its state is brought to the end of its log.
-    Restoring { committed: Option<i64>, restoring: Box<Restoring> },
+    Restoring { committed: Option<i64>, restoring: Restoring },
     /// Only now can it be planned with and applied to.
     Running(Box<Running>),
     /// Somebody has to decide.
@@ -48,9 +48,7 @@ impl Judge {
                 return (Task::Claiming { not_before }, None);
             }
             Task::Claiming { .. } => self.claim(partition, source),
-            Task::Restoring { committed, restoring } => {
-                self.restore(partition, committed, *restoring, source)
-            }
+            Task::Restoring { committed, restoring } => self.restore(partition, committed, restoring, source),
             Task::Running(mut running) => {
                 let from = running.held.take_if(|(until, _)| *until <= Instant::now());
                 return (Task::Running(running), from.map(|(_, from)| from));
@@ -64,7 +62,7 @@ impl Judge {
         let committed = source.committed(partition)?;
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
         let restoring = self.restorer.begin(partition, wiped.entry(partition).or_default())?;
-        Ok((Task::Restoring { committed, restoring: Box::new(restoring) }, None))
+        Ok((Task::Restoring { committed, restoring }, None))
     }
 
     fn restore(
@@ -79,10 +77,8 @@ impl Judge {
             Step::Restored(store) => *store,
         };
         let progress = store.progress()?;
-        if let Some(refusal) =
-            self.intake.other_map(&progress).or_else(|| self.intake.other_fingerprints(&progress))
-        {
-            tracing::error!(partition, "{refusal}");
+        if let Some(refusal) = self.intake.misfit(&progress) {
+            tracing::error!(partition, "stopped: {refusal}");
             return Ok((Task::Stopped, None));
         }
         let position = progress.inputs.get(&self.intake.name(partition));

@@ -1,0 +1,108 @@
+//! A changelog read back into a store on disk: record by record as a store that has fallen behind does, and from
+//! nothing, where postings are made at the end.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use samestory::config::{Config, Settings};
+use samestory::detect::{Batch, Engine};
+use samestory::store::{Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store};
+use serde_json::{Value, json};
+
+use crate::contenders::{self, Contender, Outcome};
+use crate::feed::Feed;
+use crate::store::cpu;
+use crate::stream::Stream;
+
+/// Records that are applied together, as in the stage.
+const CHUNK: usize = 2000;
+const AHEAD: Ahead = Ahead::Changelog { partition: 0 };
+
+/// A record of the log.
+type Record = (Vec<u8>, Option<Vec<u8>>);
+
+/// Both ways, with so many articles.
+pub fn rows(articles: u64) -> Outcome<Vec<Value>> {
+    let log = log(articles)?;
+    let options = RocksOptions::new(config()?.postings, AHEAD, Budget::default());
+    let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
+    let mut rows = Vec::new();
+    for (name, from_nothing) in [("record by record", false), ("from nothing", true)] {
+        let (began, used) = (Instant::now(), cpu());
+        restore(&directory, &options, &log, from_nothing)?;
+        let (seconds, used) = (began.elapsed().as_secs_f64(), cpu() - used);
+        std::fs::remove_dir_all(&directory)?;
+        rows.push(json!({
+            "name": format!("restore {name}, {articles}"),
+            "articles": articles,
+            "records": log.len(),
+            "articles_per_s": (articles as f64 / seconds).round(),
+            "cpu_us": (used * 1e6 / articles as f64).round(),
+        }));
+    }
+    Ok(rows)
+}
+
+pub fn print(rows: &[Value]) {
+    println!("\n{:<40} {:>10} {:>10} {:>12}", "changelog → store", "records", "articles/s", "CPU µs each");
+    for row in rows {
+        println!(
+            "{:<40} {:>10} {:>10} {:>12}",
+            row["name"].as_str().unwrap_or_default(),
+            row["records"],
+            row["articles_per_s"],
+            row["cpu_us"]
+        );
+    }
+}
+
+fn config() -> Outcome<Config> {
+    Ok(Config::try_from(Settings::default())?)
+}
+
+/// What a stage would have written for these articles, compacted.
+fn log(articles: u64) -> Outcome<Vec<Record>> {
+    let config = config()?;
+    let (engine, mut store) =
+        (Engine::new(config.engine), Memory::new(config.postings.clone(), Ahead::Itself));
+    let (stream, prepare) = (Arc::new(Stream::new()), contenders::memory()?.prepare());
+    let mut feed = Feed::start(&stream, &prepare, 0, articles);
+    let mut newest: BTreeMap<Vec<u8>, (usize, Option<Vec<u8>>)> = BTreeMap::new();
+    let (mut held, mut at) = (0, 0);
+    while held < articles {
+        let items = feed.take(500);
+        held += items.len() as u64;
+        let (plan, laid) = engine.plan_laid(&store, Batch { items, ..Batch::default() })?;
+        for change in &plan.changes {
+            let (key, value) = change.encode();
+            at += 1;
+            newest.insert(key, (at, value));
+        }
+        store.apply_laid(laid, &Committed::rehearsal())?;
+    }
+    let mut log: Vec<(usize, Record)> =
+        newest.into_iter().map(|(key, (at, value))| (at, (key, value))).collect();
+    log.sort_unstable();
+    Ok(log.into_iter().map(|(_, record)| record).collect())
+}
+
+fn restore(directory: &Path, options: &RocksOptions, log: &[Record], from_nothing: bool) -> Outcome<()> {
+    let mut store = match from_nothing {
+        true => Rocks::refill(directory, options)?,
+        false => Rocks::open(directory, options)?,
+    };
+    for records in log.chunks(CHUNK) {
+        let changes: Result<Vec<Change>, _> =
+            records.iter().map(|(key, value)| Change::decode(key, value.as_deref())).collect();
+        store.apply(&changes?, &Committed::rehearsal())?;
+    }
+    if from_nothing {
+        drop(store);
+        store = Rocks::reband(directory, options, &mut |_| ControlFlow::Continue(()))?;
+    }
+    store.flush()?;
+    Ok(())
+}

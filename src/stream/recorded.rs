@@ -1,0 +1,118 @@
+//! What the changelog says that its state was made with, for a route stage that has no state: it is asked before
+//! anything is written that the match stage could not take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::config::Config;
+use crate::store::{Change, Progress};
+
+use super::clients::{self, PATIENCE, Quiet, Role, Worker};
+use super::intake::Intake;
+use super::{RunError, topics};
+
+/// Records before the end that are read first. A transaction ends with its progress, so these nearly always do.
+const NEAR_THE_END: i64 = 100;
+/// How long one partition may take to be read, before it is asked again.
+const READ: Duration = Duration::from_secs(30);
+
+/// Waits for the broker, and compares what every partition's state was made with to the settings.
+///
+/// # Errors
+/// They do not fit.
+pub(super) fn await_fitting(
+    config: &Config,
+    partitions: i32,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), RunError> {
+    let mut said = false;
+    while !stop.load(Ordering::Relaxed) {
+        match misfit(config, partitions) {
+            Ok(None) => return Ok(()),
+            Ok(Some(why)) => return Err(RunError::Misfit(why)),
+            Err(error) if topics::is_transient(&error) => {
+                if !std::mem::replace(&mut said, true) {
+                    tracing::warn!(%error, "the changelog cannot be read; it is tried again and again");
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            Err(error) => return Err(RunError::Client(error)),
+        }
+    }
+    Ok(())
+}
+
+fn misfit(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
+    let (bus, intake) = (&config.bus, Intake::routed(config, partitions));
+    let worker = Worker { role: Role::Route, number: 0 };
+    let surveyor: BaseConsumer<Quiet> =
+        clients::surveyor(bus, &format!("{}-survey", worker.id(bus))).create_with_context(Quiet)?;
+    let log: BaseConsumer<Quiet> = clients::restorer(bus, &worker).create_with_context(Quiet)?;
+    for partition in 0..partitions {
+        let ends = surveyor.fetch_watermarks(&bus.topics.changelog, partition, PATIENCE)?;
+        if let Some(progress) = last_progress(&log, &bus.topics.changelog, partition, ends)?
+            && let Some(why) = intake.misfit(&progress)
+        {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// The newest progress in a partition of the changelog; nothing where there is none, or none that we can read: the
+/// match stage will say what is the matter with that.
+fn last_progress(
+    log: &BaseConsumer<Quiet>,
+    topic: &str,
+    partition: i32,
+    (low, high): (i64, i64),
+) -> Result<Option<Progress>, KafkaError> {
+    let mut reach = NEAR_THE_END;
+    loop {
+        let from = low.max(high.saturating_sub(reach));
+        let found = newest(log, topic, partition, (from, high))?;
+        if found.is_some() || from == low {
+            return Ok(found);
+        }
+        reach = reach.saturating_mul(20);
+    }
+}
+
+fn newest(
+    log: &BaseConsumer<Quiet>,
+    topic: &str,
+    partition: i32,
+    (from, to): (i64, i64),
+) -> Result<Option<Progress>, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, partition, Offset::Offset(from))?;
+    log.assign(&list)?;
+    let (mut found, mut next, deadline) = (None, from, Instant::now() + READ);
+    while next < to {
+        match log.poll(Duration::from_millis(200)) {
+            Some(Ok(message)) => {
+                next = message.offset() + 1;
+                let change = Change::decode(message.key().unwrap_or_default(), message.payload());
+                if let Ok(Change::Progress(progress)) = change {
+                    found = Some(progress);
+                }
+            }
+            // What is left is undecided, aborted, or marks of transactions. The partition before may still have its say.
+            Some(Err(KafkaError::PartitionEOF(at))) if at == partition => break,
+            Some(Err(KafkaError::PartitionEOF(_))) => {}
+            // Among them that nobody may join a group that nobody joins.
+            Some(Err(error)) => tracing::debug!(%error, partition, "reading what state was made with"),
+            None => {}
+        }
+        if next < to && Instant::now() > deadline {
+            return Err(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut));
+        }
+    }
+    Ok(found)
+}
