@@ -144,7 +144,15 @@ impl ProducerContext for Deliveries {
             Ok(_) => {}
             Err((error, message)) => {
                 let (topic, partition) = (message.topic(), message.partition());
-                tracing::debug!(%error, topic, partition, "a record was not delivered");
+                // The first tells what is wrong; the others share its fate, as do those that are given up in an abort.
+                let given_up = matches!(
+                    error.rdkafka_error_code(),
+                    Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight)
+                );
+                match heard.failed.is_some() || given_up {
+                    true => tracing::debug!(%error, topic, partition, "a record was not delivered"),
+                    false => tracing::warn!(%error, topic, partition, "a record was not delivered"),
+                }
                 heard.failed.get_or_insert_with(|| error.clone());
             }
         }
@@ -276,7 +284,10 @@ impl Txn<'_> {
                     self.producer.producer.poll(Duration::from_millis(1));
                     outgoing = back;
                 }
-                Err((error, _)) => return Err(self.sorted(error, Step::Within)),
+                Err((error, _)) => {
+                    tracing::warn!(%error, topic = record.topic, "a record was not taken");
+                    return Err(self.sorted(error, Step::Within));
+                }
             }
         }
     }

@@ -93,4 +93,22 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     // The client library looks for the coordinator of a group that nobody joins, and says at debug that it may not.
     let aloud: Vec<&str> = said.lines().filter(|line| !line.contains("\"DEBUG\"")).collect();
     assert!(!aloud.iter().any(|line| line.contains("uthoriz")), "{aloud:?}");
+
+    // A right that is taken away is named, and when it is back the work goes on by itself.
+    let write = |verb: &str| {
+        let unique = bench.topic("unique");
+        let user = ["--allow-principal", "User:stage", "--operation", "Write", "--topic", &unique];
+        let force = if verb == "--remove" { &["--force"][..] } else { &[] };
+        broker.tool("org.apache.kafka.tools.AclCommand", &[&[verb], &user[..], force].concat());
+    };
+    let mut running = bench.run_with(&[], &environment[..1]);
+    running.wait_until_it_says("going on");
+    write("--remove");
+    bench.produce(&in_order(articles(60, 80)));
+    let said = running.wait_until_it_says("a record was not ");
+    let line = said.lines().find(|line| line.contains("a record was not ")).unwrap();
+    assert!(line.contains(&bench.topic("unique")) && line.contains("uthoriz"), "{line}");
+    write("--add");
+    each_once(&outputs(&bench, 80, &running), 80);
+    assert!(running.stop().success());
 }
