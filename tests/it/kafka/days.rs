@@ -7,7 +7,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use serde_json::json;
 
 use super::broker::{Broker, shared};
-use super::bus::{Record, Row};
+use super::bus::{Isolation, Record, Row};
 use super::stage::{Bench, Running};
 
 /// Articles `from..to`: every third is a copy of the one before.
@@ -120,6 +120,27 @@ fn a_broker_that_is_away_is_waited_for() {
     std::thread::sleep(Duration::from_secs(2));
     broker.restart();
     bench.produce(&in_order(articles(30, 60)));
+    each_once(&outputs(&bench, 60, &running), 60);
+    assert!(running.stop().success());
+}
+
+#[test]
+fn route_writes_nothing_for_a_map_of_languages_that_the_state_was_not_made_with() {
+    let mut bench = Bench::new(shared(), "map", "languages = [\"en\"]\n", "");
+    bench.produce(&in_order(articles(0, 30)));
+    let running = bench.run(&[]);
+    outputs(&bench, 30, &running);
+    assert!(running.stop().success());
+    bench.produce(&in_order(articles(30, 60)));
+    let before = bench.broker.ends(&bench.topic("routed"), Isolation::Uncommitted);
+    bench.write("languages = [\"hi\", \"en\"]\n", "");
+    let mut route = bench.run(&["--role", "route"]);
+    assert_eq!(route.wait().code(), Some(1));
+    assert!(route.said().contains("put stage.languages back"), "{}", route.said());
+    let after = bench.broker.ends(&bench.topic("routed"), Isolation::Uncommitted);
+    assert_eq!(after, before, "something was routed");
+    bench.write("languages = [\"en\"]\n", "");
+    let running = bench.run(&[]);
     each_once(&outputs(&bench, 60, &running), 60);
     assert!(running.stop().success());
 }
