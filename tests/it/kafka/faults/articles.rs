@@ -70,14 +70,19 @@ pub(crate) struct Articles {
     /// Event time of the first record, in milliseconds.
     began: i64,
     known: Vec<Known>,
+    /// Each language has its partition, and deletes are events: nobody routes.
+    by_language: bool,
 }
+
+/// The partitions that languages are spread over where nobody routes.
+pub(crate) const PARTITIONS: usize = 3;
 
 /// How many articles are remembered to be copied, changed and deleted: more than live within the retention.
 const KNOWN: usize = 900;
 
 impl Articles {
-    pub(crate) fn new(seed: u64, began: i64) -> Articles {
-        Articles { random: Random::new(seed), made: 0, began, known: Vec::new() }
+    pub(crate) fn new(seed: u64, began: i64, by_language: bool) -> Articles {
+        Articles { random: Random::new(seed), made: 0, began, known: Vec::new(), by_language }
     }
 
     pub(crate) fn next(&mut self) -> (Record, Fate) {
@@ -113,21 +118,19 @@ impl Articles {
                 let words = self.edited(words, language, 20);
                 self.again(at, id, language, words)
             }
-            740..790 => {
+            // Where nobody routes, nobody would tell the partition where it was.
+            740..790 if !self.by_language => {
                 // Another language: the partition where it was must forget it.
                 let language = (language + 1 + self.random.below(LANGUAGES.len() - 1)) % LANGUAGES.len();
                 let words = self.words(language, 80);
                 self.again(at, id, language, words)
             }
-            790..840 => self.again(at, id, language, words),
+            740..840 => self.again(at, id, language, words),
             840..890 => {
                 self.known.swap_remove(at);
-                (Record { key: Some(id.into_bytes()), ..Record::default() }, Fate::Delete)
+                self.delete(id, language)
             }
-            890..900 => {
-                let id = format!("never-{}", self.made);
-                (Record { key: Some(id.into_bytes()), ..Record::default() }, Fate::Delete)
-            }
+            890..900 => self.delete(format!("never-{}", self.made), language),
             900..960 => {
                 let mut boilerplate = Random::new(7);
                 let words = words_of(&mut boilerplate, 0, 70);
@@ -135,6 +138,21 @@ impl Articles {
             }
             _ => self.poison(),
         }
+    }
+
+    fn delete(&self, id: String, language: usize) -> (Record, Fate) {
+        let event = serde_json::json!({"id": id, "removed": true}).to_string();
+        let record = Record {
+            partition: self.home(language),
+            key: Some(id.into_bytes()),
+            value: self.by_language.then(|| event.into_bytes()),
+            ..Record::default()
+        };
+        (record, Fate::Delete)
+    }
+
+    fn home(&self, language: usize) -> Option<i32> {
+        self.by_language.then(|| i32::try_from(language % PARTITIONS).unwrap())
     }
 
     fn poison(&mut self) -> (Record, Fate) {
@@ -174,7 +192,8 @@ impl Articles {
     fn written(&self, at: usize) -> (Record, Fate) {
         let Known { id, language, words } = &self.known[at];
         let (code, space) = (LANGUAGES[*language].0, if LANGUAGES[*language].0 == "ja" { "" } else { " " });
-        (Record::new(id, &article(id, code, &words.join(space), self.time())), Fate::Tagged)
+        let record = Record::new(id, &article(id, code, &words.join(space), self.time()));
+        (Record { partition: self.home(*language), ..record }, Fate::Tagged)
     }
 
     /// Mostly one of the last, so that copies fall into one batch and into neighbours; sometimes any.

@@ -108,10 +108,21 @@ fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
 #[test]
 #[ignore = "takes as long as it is told to: make test-faults"]
 fn a_long_run_by_chance() {
+    by_chance(false);
+}
+
+/// The same where one stage does everything.
+#[test]
+#[ignore = "takes as long as it is told to: make test-faults"]
+fn a_long_run_by_chance_where_articles_come_by_language() {
+    by_chance(true);
+}
+
+fn by_chance(direct: bool) {
     let seed = number("SAMESTORY_FAULTS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let minutes = number("SAMESTORY_FAULTS_MINUTES").unwrap_or(5);
     eprintln!("seed {seed}, {minutes} minutes");
-    let mut scene = Scene::new(Settings::new(seed));
+    let mut scene = Scene::new(Settings { direct, ..Settings::new(seed) });
     let mut random = Random::new(seed ^ 0xFA17);
     scene.feed();
     scene.start(0);

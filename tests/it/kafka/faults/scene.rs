@@ -17,7 +17,7 @@ use crate::kafka::broker::Broker;
 use crate::kafka::bus::{self, Deliveries, Isolation, Offsets, Record, Row, Writer, block_on};
 use crate::kafka::proxy::Proxy;
 
-use super::articles::{Articles, Fate, LANGUAGES};
+use super::articles::{Articles, Fate, LANGUAGES, PARTITIONS};
 use super::coverage;
 use super::process::{Orders, Process};
 
@@ -27,11 +27,14 @@ pub(crate) const INSTANCES: usize = 3;
 pub(crate) const HEALED: Duration = Duration::from_secs(60);
 const ROUTE: &str = "faults.route";
 const MATCH: &str = "faults.match";
+const DIRECT: &str = "faults.direct";
 
 /// What differs between scenes.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) seed: u64,
+    /// Articles come by language, and there is one stage.
+    pub(crate) direct: bool,
     /// Records a minute.
     pub(crate) pace: u64,
     pub(crate) transaction_timeout: &'static str,
@@ -42,9 +45,11 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn new(seed: u64) -> Settings {
-        let orders =
-            Orders::default().with("SAMESTORY_FLUSH_MS", 1500).with("SAMESTORY_WRITE_BUFFER", 64 << 10);
-        Settings { seed, pace: 2400, transaction_timeout: "8s", max_poll: "60000", orders }
+        let orders = Orders::default()
+            .with("SAMESTORY_FLUSH_MS", 1500)
+            .with("SAMESTORY_WRITE_BUFFER", 64 << 10)
+            .with("SAMESTORY_MANY", 300);
+        Settings { seed, direct: false, pace: 2400, transaction_timeout: "8s", max_poll: "60000", orders }
     }
 }
 
@@ -91,7 +96,12 @@ impl Scene {
         for (at, proxy) in proxies.iter().enumerate() {
             proxy.connect(&broker.listener(&format!("I{at}")));
         }
-        let raw = broker.create_topic("raw", 4, &[("max.message.bytes", "8000000")]);
+        let partitions = if settings.direct { PARTITIONS } else { 4 };
+        let raw = broker.create_topic(
+            "raw",
+            i32::try_from(partitions).unwrap(),
+            &[("max.message.bytes", "8000000")],
+        );
         let changelog = broker.create_topic("changelog", 3, &changelog_settings("86400000"));
         for (at, proxy) in proxies.iter().enumerate() {
             let text = config_text(&settings, &dir, at, &proxy.bootstrap(), (&raw, &changelog));
@@ -146,7 +156,7 @@ impl Scene {
     pub(crate) fn feed(&mut self) {
         let (stop, fed) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.fed));
         let stopped = Arc::clone(&stop);
-        let mut articles = Articles::new(self.settings.seed, three_days_ago());
+        let mut articles = Articles::new(self.settings.seed, three_days_ago(), self.settings.direct);
         let topic = self.config.bus.topics.raw.clone();
         let writer: Writer = self
             .broker
@@ -265,6 +275,10 @@ impl Scene {
         let deadline = Instant::now() + patience;
         let (raw, routed) = (self.config.bus.topics.raw.clone(), self.config.bus.topics.routed.clone());
         let ends = self.broker.ends(&raw, Isolation::Uncommitted);
+        if self.settings.direct {
+            self.until(deadline, |scene| same("direct", &scene.broker.committed(DIRECT, &raw), &ends))?;
+            return self.until(deadline, Scene::is_settled);
+        }
         self.until(deadline, |scene| same("route", &scene.broker.committed(ROUTE, &raw), &ends))?;
         self.until(deadline, Scene::is_settled)?;
         let last = next_of(&self.broker.read(&routed, Isolation::Committed));
@@ -288,9 +302,13 @@ impl Scene {
 
     /// Waits until one process reads everything, or says why that is not so.
     pub(crate) fn await_alone(&mut self) {
-        let alone = |scene: &mut Scene| match [ROUTE, MATCH].map(|group| scene.broker.members(group)) {
-            [Some(1), Some(1)] => Ok(()),
-            other => Err(format!("void: members {other:?}, not one of each")),
+        let groups: &[&str] = if self.settings.direct { &[DIRECT] } else { &[ROUTE, MATCH] };
+        let alone = |scene: &mut Scene| {
+            let members: Vec<_> = groups.iter().map(|group| scene.broker.members(group)).collect();
+            match members.iter().all(|&members| members == Some(1)) {
+                true => Ok(()),
+                false => Err(format!("void: members {members:?}, not one of each")),
+            }
         };
         let alone = self.until(Instant::now() + HEALED, alone);
         self.wrong.extend(alone.err());
@@ -325,8 +343,10 @@ impl Scene {
 
     fn topics(&self) -> Vec<String> {
         let names = &self.config.bus.topics;
-        let inner = [&names.raw, &names.routed, &names.changelog, &names.dead_letter];
-        inner.into_iter().chain([&names.unique, &names.near_duplicate, &names.clusters]).cloned().collect()
+        let routed = (!self.settings.direct).then_some(&names.routed);
+        let inner = [&names.raw, &names.changelog, &names.dead_letter];
+        let outputs = [&names.unique, &names.near_duplicate, &names.clusters];
+        inner.into_iter().chain(routed).chain(outputs).cloned().collect()
     }
 
     /// Changes how long the changelog keeps tombstones.
@@ -395,14 +415,18 @@ fn config_text(
     let languages: Vec<&str> = LANGUAGES.iter().map(|(code, _)| *code).collect();
     let (state, timeout, max_poll) =
         (dir.join(format!("state-{at}")), settings.transaction_timeout, settings.max_poll);
+    let mode = if settings.direct { "direct" } else { "routed" };
     format!(
         r#"
 [http]
 listen = "127.0.0.1:0"
 [match]
 retention = "10m"
+[input.fields]
+deleted = "removed"
 [stage]
 app = "faults"
+mode = "{mode}"
 state = "{}"
 languages = {languages:?}
 transaction_timeout = "{timeout}"
