@@ -20,6 +20,8 @@ mod probe;
 mod produce;
 mod progress;
 #[cfg(feature = "kafka")]
+mod ready;
+#[cfg(feature = "kafka")]
 mod run;
 #[cfg(feature = "kafka")]
 mod schemas;
@@ -99,6 +101,9 @@ enum Command {
     /// Judge the articles on a Kafka bus
     #[cfg(feature = "kafka")]
     Run(run::Args),
+    /// Ask a running stage whether it is ready, and what it waits for
+    #[cfg(feature = "kafka")]
+    Ready(ready::Args),
     /// Answer questions about the articles in a state directory, over HTTP
     #[cfg(feature = "http")]
     Serve(serve::Args),
@@ -176,6 +181,9 @@ pub(crate) enum Failure {
     State(#[from] state::StateError),
     #[error("standard input is one text, and two are compared: name a file for the other")]
     OneInput,
+    #[cfg(feature = "kafka")]
+    #[error("standard input can be read only once: name files, or leave --repeat out")]
+    OnlyOnce,
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -215,6 +223,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Schemas(#[from] schemas::SchemasError),
     #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Ready(#[from] ready::ReadyError),
+    #[cfg(feature = "kafka")]
     #[error("Kafka: {0}")]
     Client(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
@@ -236,13 +247,16 @@ impl Failure {
             #[cfg(feature = "http")]
             Failure::Http(HttpError::Thread(_)) => 1,
             #[cfg(feature = "kafka")]
-            Failure::Property(_)
+            Failure::OnlyOnce
+            | Failure::Property(_)
             | Failure::Stage(samestory::stream::RunError::Values(_))
+            | Failure::Ready(ready::ReadyError::Off)
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
             Failure::Stage(_)
             | Failure::Topics(_)
             | Failure::Probe(_)
+            | Failure::Ready(_)
             | Failure::Schemas(_)
             | Failure::Client(_)
             | Failure::Metrics(_) => 1,
@@ -289,6 +303,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Run(args) => run::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Ready(args) => ready::run(&args, &config),
         #[cfg(feature = "http")]
         Command::Serve(args) => serve::run(&args, &config),
         #[cfg(feature = "kafka")]

@@ -55,6 +55,9 @@ mod oracle;
 mod parts;
 // Floors under the measured quality of verdicts.
 mod quality;
+// `samestory ready`: asking a stage from the command line.
+#[cfg(feature = "kafka")]
+mod ready;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;
