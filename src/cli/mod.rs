@@ -7,6 +7,8 @@ mod config;
 mod eval;
 mod file;
 mod fingerprint;
+#[cfg(feature = "http")]
+mod flood;
 #[cfg(feature = "kafka")]
 mod follow;
 mod input;
@@ -14,6 +16,7 @@ mod languages;
 #[cfg(feature = "http")]
 mod logs;
 mod paint;
+mod plan;
 #[cfg(feature = "kafka")]
 mod probe;
 #[cfg(feature = "kafka")]
@@ -55,6 +58,7 @@ Examples:
   samestory languages                            every language and how it is cut
   samestory state inspect state/                 what a state directory holds
   samestory config check                         are the settings right?
+  samestory plan --articles 500000               how much disk, memory and partitions that needs
 
 On a Kafka bus:
   samestory probe articles.raw                   what is on a topic, before anything is set up
@@ -134,6 +138,8 @@ enum Command {
     Tune(eval::TuneArgs),
     /// Check the settings, print them, or list what can be set
     Config(config::Args),
+    /// Work out disk, memory, partitions and replicas for so many articles a day
+    Plan(plan::Args),
     /// Look after a state directory: inspect, verify, compact, export, rebuild
     State(state::Args),
     /// List the languages and how their text is cut
@@ -179,6 +185,8 @@ pub(crate) enum Failure {
     Store(#[from] StoreError),
     #[error(transparent)]
     State(#[from] state::StateError),
+    #[error(transparent)]
+    Plan(#[from] plan::PlanError),
     #[error("standard input is one text, and two are compared: name a file for the other")]
     OneInput,
     #[cfg(feature = "kafka")]
@@ -239,7 +247,7 @@ impl Failure {
     /// As documented in the help.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
+            Failure::Config(_) | Failure::Plan(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "http")]
@@ -322,6 +330,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Bands(args) => bands::run(&args, &config),
         Command::Eval(args) => eval::run(&args, &config),
         Command::Tune(args) => eval::tune(&args, &config),
+        Command::Plan(args) => plan::run(&args, &config),
         Command::State(args) => state::run(&args, &config),
         Command::Languages(args) => languages::run(&args),
         Command::Completions { shell } => {

@@ -53,6 +53,8 @@ mod laws_store;
 mod oracle;
 // Parts and wholes of real articles are found.
 mod parts;
+// `samestory plan`: how much of everything a stage needs.
+mod plan;
 // Floors under the measured quality of verdicts.
 mod quality;
 // `samestory ready`: asking a stage from the command line.
