@@ -137,6 +137,7 @@ def run(program):
         "SAMESTORY__REGISTRY__URL": (work / "registry/url").read_text().strip(),
         "SAMESTORY__STAGE__STATE": str(work / "state"),
         "SAMESTORY__HTTP__LISTEN": f"127.0.0.1:{port}",
+        "SAMESTORY__HTTP__QUERY": f"127.0.0.1:{port + 1}",
     }
 
     def command(service, words):
