@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-faults test-mutants check deny bench bench-store bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-deploy test-image test-faults test-mutants check deny bench bench-store bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -26,12 +26,16 @@ test: tools-test check ## install what is missing and run all tests
 	cargo check $(CORE)
 	@$(MAKE) --no-print-directory test-deploy
 
-test-deploy: tools-deploy ## the Helm chart and what is watched, checked without a cluster
+test-deploy: tools-deploy ## the Helm chart, the image and what is watched, checked without a cluster
 	cargo build --release --features tlsh,faults --bin samestory
 	@echo "what is installed around the program:"
 	@dev/test-deploy $(CARGO_TARGET_DIR)/release/samestory
 	@echo "from the program to a person:"
 	cargo test --release --features tlsh,faults --test it -- --ignored watching::
+
+test-image: tools-test ## the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && dev/image "$$work" \
+	  && "$$(dev/venv checks dev/deploy/python.txt)" dev/deploy/compose.py run "$$work/root/usr/local/bin/samestory"
 
 test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chance from SEED
 	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \

@@ -1,21 +1,62 @@
-//! Logs on standard error: lines for people on a terminal, JSON for machines otherwise.
+//! Logs on standard error: lines for people on a terminal, JSON for machines otherwise; and not the same line for ever.
 
 use std::io::IsTerminal;
+use std::time::Instant;
 
+use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, registry};
+
+use super::flood::{Flood, PERIOD};
 
 /// Starts logging. `SAMESTORY_LOG` is a level: error, warn, info (default), debug, trace.
 pub(super) fn start() {
     let level = std::env::var("SAMESTORY_LOG").ok().and_then(|level| level.parse().ok());
-    let level: LevelFilter = level.unwrap_or(LevelFilter::INFO);
+    let flood = Flood::default();
+    let people = std::io::stderr().is_terminal();
+    let subscriber = subscriber(level.unwrap_or(LevelFilter::INFO), people, flood.clone(), std::io::stderr);
+    // Whoever started logging before us has a reason to.
+    if subscriber.try_init().is_err() {
+        return;
+    }
+    // A flood that has ended says nothing more by itself. Without this thread it is left out all the same, only uncounted.
+    let _spawned = std::thread::Builder::new().name("logs".into()).spawn(move || {
+        loop {
+            std::thread::sleep(PERIOD / 12);
+            say_what_was_left_out(&flood, Instant::now());
+        }
+    });
+}
+
+/// Once for each reason whose period is over.
+pub(super) fn say_what_was_left_out(flood: &Flood, now: Instant) {
+    for left_out in flood.over(now) {
+        tracing::warn!(
+            left_out = left_out.lines,
+            "said too often, so lines like this were left out: {}",
+            left_out.said
+        );
+    }
+}
+
+pub(super) fn subscriber<W>(
+    level: LevelFilter,
+    people: bool,
+    flood: Flood,
+    writer: W,
+) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     // A log that cannot be written (its disk is full, its reader is gone) must not end a worker: the library would say so
     // on the same standard error, and panic.
-    let builder = fmt().log_internal_errors(false);
-    let builder = builder.with_max_level(level).with_writer(std::io::stderr).with_target(false);
-    // Whoever started logging before us has a reason to.
-    let _started = match std::io::stderr().is_terminal() {
-        true => builder.try_init(),
-        false => builder.json().flatten_event(true).with_ansi(false).try_init(),
+    let lines = fmt::layer().log_internal_errors(false).with_writer(writer).with_target(false);
+    let lines = match people {
+        true => lines.boxed(),
+        false => lines.json().flatten_event(true).with_ansi(false).boxed(),
     };
+    registry().with(level).with(flood).with(lines)
 }

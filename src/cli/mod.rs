@@ -7,6 +7,8 @@ mod config;
 mod eval;
 mod file;
 mod fingerprint;
+#[cfg(feature = "http")]
+mod flood;
 #[cfg(feature = "kafka")]
 mod follow;
 mod input;
@@ -14,11 +16,14 @@ mod languages;
 #[cfg(feature = "http")]
 mod logs;
 mod paint;
+mod plan;
 #[cfg(feature = "kafka")]
 mod probe;
 #[cfg(feature = "kafka")]
 mod produce;
 mod progress;
+#[cfg(feature = "kafka")]
+mod ready;
 #[cfg(feature = "kafka")]
 mod run;
 #[cfg(feature = "kafka")]
@@ -53,6 +58,7 @@ Examples:
   samestory languages                            every language and how it is cut
   samestory state inspect state/                 what a state directory holds
   samestory config check                         are the settings right?
+  samestory plan --articles 500000               how much disk, memory and partitions that needs
 
 On a Kafka bus:
   samestory probe articles.raw                   what is on a topic, before anything is set up
@@ -99,6 +105,9 @@ enum Command {
     /// Judge the articles on a Kafka bus
     #[cfg(feature = "kafka")]
     Run(run::Args),
+    /// Ask a running stage whether it is ready, and what it waits for
+    #[cfg(feature = "kafka")]
+    Ready(ready::Args),
     /// Answer questions about the articles in a state directory, over HTTP
     #[cfg(feature = "http")]
     Serve(serve::Args),
@@ -129,6 +138,8 @@ enum Command {
     Tune(eval::TuneArgs),
     /// Check the settings, print them, or list what can be set
     Config(config::Args),
+    /// Work out disk, memory, partitions and replicas for so many articles a day
+    Plan(plan::Args),
     /// Look after a state directory: inspect, verify, compact, export, rebuild
     State(state::Args),
     /// List the languages and how their text is cut
@@ -174,8 +185,13 @@ pub(crate) enum Failure {
     Store(#[from] StoreError),
     #[error(transparent)]
     State(#[from] state::StateError),
+    #[error(transparent)]
+    Plan(#[from] plan::PlanError),
     #[error("standard input is one text, and two are compared: name a file for the other")]
     OneInput,
+    #[cfg(feature = "kafka")]
+    #[error("standard input can be read only once: name files, or leave --repeat out")]
+    OnlyOnce,
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -215,6 +231,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Schemas(#[from] schemas::SchemasError),
     #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Ready(#[from] ready::ReadyError),
+    #[cfg(feature = "kafka")]
     #[error("Kafka: {0}")]
     Client(#[from] samestory::stream::ClientError),
     #[cfg(not(feature = "rocksdb"))]
@@ -228,7 +247,7 @@ impl Failure {
     /// As documented in the help.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
+            Failure::Config(_) | Failure::Plan(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "http")]
@@ -236,13 +255,16 @@ impl Failure {
             #[cfg(feature = "http")]
             Failure::Http(HttpError::Thread(_)) => 1,
             #[cfg(feature = "kafka")]
-            Failure::Property(_)
+            Failure::OnlyOnce
+            | Failure::Property(_)
             | Failure::Stage(samestory::stream::RunError::Values(_))
+            | Failure::Ready(ready::ReadyError::Off)
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
             Failure::Stage(_)
             | Failure::Topics(_)
             | Failure::Probe(_)
+            | Failure::Ready(_)
             | Failure::Schemas(_)
             | Failure::Client(_)
             | Failure::Metrics(_) => 1,
@@ -289,6 +311,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Run(args) => run::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Ready(args) => ready::run(&args, &config),
         #[cfg(feature = "http")]
         Command::Serve(args) => serve::run(&args, &config),
         #[cfg(feature = "kafka")]
@@ -306,6 +330,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Bands(args) => bands::run(&args, &config),
         Command::Eval(args) => eval::run(&args, &config),
         Command::Tune(args) => eval::tune(&args, &config),
+        Command::Plan(args) => plan::run(&args, &config),
         Command::State(args) => state::run(&args, &config),
         Command::Languages(args) => languages::run(&args),
         Command::Completions { shell } => {

@@ -1,10 +1,12 @@
 //! `samestory produce`: articles from files onto a topic.
 
-use std::path::PathBuf;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use samestory::config::Config;
+use samestory::event::fields::Refusal;
 use samestory::event::{Event, json};
 use samestory::local::{self, Reading, Source};
 use samestory::stream::produce::Sender;
@@ -34,6 +36,9 @@ pub(super) struct Args {
     /// Records per second at most
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
+    /// Begin again at the end, until it is stopped; standard input can be read only once
+    #[arg(long)]
+    repeat: bool,
     /// No summary
     #[arg(long, short)]
     quiet: bool,
@@ -50,6 +55,9 @@ enum Key {
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    if args.repeat && args.files.iter().any(|file| file == Path::new("-")) {
+        return Err(Failure::OnlyOnce);
+    }
     let topic = args.topic.as_deref().unwrap_or(&config.bus.topics.raw);
     let sender = Sender::new(&config.bus, topic)?;
     let reading = Reading {
@@ -59,16 +67,17 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         name_by_line: false,
         limit: config.max_record(),
     };
-    let (began, mut sent, mut refused) = (Instant::now(), 0_u64, 0_u64);
+    let (began, mut refused) = (Instant::now(), 0_u64);
+    let (sent, failed) = (Cell::new(0_u64), RefCell::new(Ok(())));
     let pace = args.rate.map(|rate| Duration::from_secs_f64(1.0 / f64::from(rate.max(1))));
-    let mut failed = Ok(());
-    local::each_record(&reading, &mut |content| {
+    let mut send = |content: Result<Vec<u8>, Refusal>| {
         let Ok(bytes) = content else {
             refused += 1;
             return true;
         };
         if let Some(pace) = pace {
-            std::thread::sleep((began + pace * sent as u32).saturating_duration_since(Instant::now()));
+            let due = began + pace.mul_f64(sent.get() as f64);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
         let event = json::Record::parse(&bytes)
             .and_then(|record| json::decode(&record, &config.fields, || None))
@@ -78,11 +87,20 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             Some(Event::Delete(id)) => ((args.key == Key::Id).then(|| id.to_string()), None),
             None => (None, None),
         };
-        failed = sender.send(key.as_deref().map(str::as_bytes), Some(&bytes), time);
-        sent += 1;
-        failed.is_ok()
-    })?;
-    failed?;
+        drop(failed.replace(sender.send(key.as_deref().map(str::as_bytes), Some(&bytes), time)));
+        sent.set(sent.get() + 1);
+        failed.borrow().is_ok()
+    };
+    loop {
+        let before = sent.get();
+        local::each_record(&reading, &mut send)?;
+        failed.replace(Ok(()))?;
+        // Files without a record in them would be read over and over, for nothing.
+        if !args.repeat || sent.get() == before {
+            break;
+        }
+    }
+    let sent = sent.get();
     sender.finish()?;
     if !args.quiet {
         let seconds = began.elapsed().as_secs_f64();

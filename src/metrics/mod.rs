@@ -76,6 +76,7 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
     reasons.iter().for_each(|reason| dead_letters(reason, 0));
     causes.iter().for_each(|cause| set_aside(cause, 0));
     compared(0, 0);
+    blocks(0, 0);
     restores(0);
     restored(0);
 }
@@ -104,6 +105,12 @@ pub fn compared(candidates: u64, capped: u64) {
 /// Something happened to documents or clusters.
 pub fn events(event: &'static str, count: u64) {
     ::metrics::counter!(table::EVENTS.name, "event" => event).increment(count);
+}
+
+/// Blocks of state were in memory, or not.
+pub fn blocks(hits: u64, misses: u64) {
+    ::metrics::counter!(table::BLOCKS.name, "result" => "hit").increment(hits);
+    ::metrics::counter!(table::BLOCKS.name, "result" => "miss").increment(misses);
 }
 
 /// A transaction ended.

@@ -68,6 +68,7 @@ const STATE: Label = Label { name: "state", values: "taking-over, restoring, run
 const HOLDER: Label =
     Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
 const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
+const BLOCK: Label = Label { name: "result", values: "hit, miss" };
 const VERSION: Label = Label { name: "version", values: "the program's" };
 
 /// From a millisecond to what a transaction may take.
@@ -193,6 +194,13 @@ pub(super) const STATE_BYTES: Metric = gauge(
     &[HOLDER, FAMILY],
     "State on disk, looked at about once a minute. `shared` is what all languages have in common.",
 );
+pub(super) const BLOCKS: Metric = counter(
+    "samestory_state_blocks_total",
+    "blocks",
+    &[BLOCK],
+    "Blocks of state that were looked up: `hit` was in memory, `miss` had to be read. Counted about once a minute; what \
+     is kept ready to be compared needs no block.",
+);
 pub(super) const DISK_FREE: Metric = gauge(
     "samestory_disk_available_bytes",
     "bytes",
@@ -235,6 +243,7 @@ pub const METRICS: &[Metric] = &[
     STEPS,
     BATCHES,
     STATE_BYTES,
+    BLOCKS,
     DISK_FREE,
     DISK_SIZE,
     BUILD,

@@ -40,7 +40,9 @@ pub use record::{
     Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress, Retention,
 };
 #[cfg(feature = "rocksdb")]
-pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader, Watch};
+pub use rocks::{
+    Blocks, Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader, Watch,
+};
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};
 pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};
 pub use view::{Row, View};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, home};
 use crate::detect::{Batch, Incoming, Item};
 use crate::model::{Cut, Lang};
 use crate::registry::Registry;
@@ -231,12 +231,6 @@ fn fingerprints_name() -> InputName {
 
 fn map_name() -> InputName {
     InputName::new("stage.languages")
-}
-
-/// Where a language lives.
-pub(super) fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
-    let index = languages.iter().position(|&known| known == language).unwrap_or(0);
-    i32::try_from(index).unwrap_or(0) % partitions.max(1)
 }
 
 #[cfg(test)]

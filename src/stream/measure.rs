@@ -87,8 +87,10 @@ pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
     }
 }
 
-/// Bytes on disk, family by family.
+/// Bytes on disk, family by family. What the store has counted since is told on the way.
 pub(super) fn sizes(store: &Rocks) -> Arc<Sizes> {
+    let blocks = store.reader().blocks();
+    metrics::blocks(blocks.hits, blocks.misses);
     let sizes = store.reader().sizes().into_iter().map(|(family, bytes)| match family {
         Family::Documents(language) => (language.code(), "docs", bytes),
         Family::Bands(language) => (language.code(), "bands", bytes),

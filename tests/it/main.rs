@@ -53,8 +53,13 @@ mod laws_store;
 mod oracle;
 // Parts and wholes of real articles are found.
 mod parts;
+// `samestory plan`: how much of everything a stage needs.
+mod plan;
 // Floors under the measured quality of verdicts.
 mod quality;
+// `samestory ready`: asking a stage from the command line.
+#[cfg(feature = "kafka")]
+mod ready;
 // A file run killed at any moment and run again: as if it had not been.
 #[cfg(feature = "rocksdb")]
 mod resume;

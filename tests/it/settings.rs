@@ -130,6 +130,9 @@ fn no_secret_is_ever_shown() {
         &["config", "check"],
         &["--set", "match.threshold=9", "config", "check"],
         &["--set", "kafka.sasl.password=hunter2-set", "config", "check"],
+        &["--set", "registry.token=hunter2-token", "config", "check"],
+        &["--set", "registry.token=hunter2-token", "config", "print"],
+        &["--set", "registry.url=https://crawl:hunter2-url@registry.example", "config", "check"],
         &["topics", "--check"],
     ] {
         said += &text(&command().args(arguments).output().unwrap());

@@ -96,6 +96,11 @@ impl RocksReader {
         families.map(|family| (family, size(family).unwrap_or_default())).collect()
     }
 
+    /// Blocks that were asked for since this was called last.
+    pub fn blocks(&self) -> super::Blocks {
+        self.0.blocks.since()
+    }
+
     /// What is damaged, file by file: reading a family ends at the first damage, and there may be more.
     ///
     /// # Errors

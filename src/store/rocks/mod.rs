@@ -3,6 +3,7 @@
 //! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
 //! position is a row like any other. Opening never wipes.
 
+mod blocks;
 mod crowded;
 mod existing;
 mod filter;
@@ -33,6 +34,7 @@ use super::record::Document;
 use super::rows::{Order, Pages, Rows, Span, Visit};
 use super::{Committed, Store, StoreError, value};
 
+pub use blocks::Blocks;
 use crowded::Crowded;
 pub use open::{Budget, RocksOptions};
 pub use reband::{Rebanded, Watch};
@@ -63,6 +65,7 @@ struct Opened {
     standing: recent::Recent<Option<DocumentNumber>>,
     crowded: crowded::Crowded,
     version: AtomicU64,
+    blocks: blocks::Counted,
 }
 
 impl Rocks {

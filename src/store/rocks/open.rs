@@ -107,6 +107,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
     let exists = prepare(directory, &place)?;
     let mut settings = database_options(options);
     settings.create_if_missing(!exists);
+    let blocks = super::blocks::Counted::by(&mut settings);
     let mut families: BTreeSet<Family> = Family::COMMON.into();
     if exists {
         let names = DB::list_cf(&settings, directory).map_err(|error| failure(&place, &error))?;
@@ -134,6 +135,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         standing: super::recent::Recent::new(super::recent::CANONICALS),
         crowded: super::Crowded::default(),
         version: 0.into(),
+        blocks,
     })
 }
 

@@ -1,0 +1,100 @@
+//! `samestory plan`: what it prints is in `docs/operations.md` word for word, and what it cannot plan for it says.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn plan(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
+    command.env_remove("SAMESTORY_CONFIG").arg("plan").args(arguments).output().unwrap()
+}
+
+fn out(arguments: &[&str]) -> String {
+    let output = plan(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const EXAMPLE: [&str; 4] = ["--articles", "500000", "--languages", "en=60,hi=25,bn=15"];
+
+#[test]
+fn the_document_shows_what_is_printed() {
+    let printed = out(&EXAMPLE);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let begins = format!("```text\n$ samestory plan {}\n", EXAMPLE.join(" "));
+    let (before, rest) = document.split_once(&begins).expect("docs/operations.md has the example");
+    let (shown, after) = rest.split_once("```").unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, format!("{before}{begins}{printed}```{after}")).unwrap();
+    } else {
+        assert_eq!(shown, printed, "run UPDATE_GOLDEN=1 cargo test --release plan::");
+    }
+}
+
+#[test]
+fn programs_get_the_same_numbers() {
+    let told: Value = serde_json::from_str(&out(&[&EXAMPLE[..], &["--json"]].concat())).unwrap();
+    let number = |key: &str| told["sizes"][key].as_f64().unwrap();
+    assert_eq!(number("remembered_articles"), 3_500_000.0, "match.retention is seven days");
+    assert_eq!(number("state_bytes"), 3_500_000.0 * 2048.0);
+    assert_eq!((number("match_replicas"), number("partitions")), (3.0, 4.0));
+    assert_eq!(told["needs"]["languages"][0][0], "en");
+    assert!((number("busiest_partition") - 0.6).abs() < 1e-9);
+    // Two partitions for three languages: two replicas, and hi and bn do not live together with en.
+    let told: Value =
+        serde_json::from_str(&out(&[&EXAMPLE[..], &["--partitions", "2", "--json"]].concat())).unwrap();
+    assert_eq!(told["sizes"]["match_replicas"], 2);
+    assert!((told["sizes"]["busiest_partition"].as_f64().unwrap() - 0.75).abs() < 1e-9, "{told}");
+}
+
+#[test]
+fn days_come_from_the_settings_unless_they_are_given() {
+    let days = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
+        let output = command.env_remove("SAMESTORY_CONFIG").args(arguments).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let ask = ["plan", "--articles", "1000"];
+    assert!(
+        days(&[&["--set", "match.retention=12h"], &ask[..]].concat())
+            .contains("for 0.5 days: 500 remembered")
+    );
+    let forever = days(&[&["--set", "match.retention=forever"], &ask[..]].concat());
+    assert!(forever.contains("say with --days"), "{forever}");
+    let given = days(&[&["--set", "match.retention=forever"], &ask[..], &["--days", "30"]].concat());
+    assert!(given.contains("30,000 remembered"), "{given}");
+}
+
+#[test]
+fn what_cannot_be_planned_for_is_refused_by_name() {
+    for (arguments, part) in [
+        (&["--articles", "0"][..], "--articles 0: a day has"),
+        (&["--articles", "NaN"], "--articles NaN"),
+        (&["--articles", "many"], "invalid value 'many'"),
+        (&["--articles", "5", "--days", "-1"], "unexpected argument"),
+        (&["--articles", "5", "--days", "0"], "--days 0: plan for"),
+        (&["--articles", "5", "--duplicates", "20"], "--duplicates 20: a share"),
+        (&["--articles", "5", "--peak", "0.5"], "--peak 0.5: the busiest hour"),
+        (&["--articles", "5", "--bytes", "inf"], "--bytes inf"),
+        (&["--articles", "5", "--partitions", "0"], "--partitions"),
+        (&["--articles", "5", "--languages", "en"], "--languages en: write codes and shares"),
+        (&["--articles", "5", "--languages", "en=x"], "--languages en=x"),
+        (&["--articles", "5", "--languages", "en=-3,hi=4"], "--languages en=-3"),
+        (&["--articles", "5", "--languages", "en=1,en=2"], "en stands there twice"),
+        (&["--articles", "5", "--languages", "klingon=1"], "klingon is not a language"),
+        (&[], "--articles"),
+    ] {
+        let output = plan(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(part) && output.stdout.is_empty(), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn whoever_asks_too_much_of_one_worker_is_told() {
+    let busy = out(&["--articles", "100000000", "--languages", "en=9,hi=1"]);
+    assert!(busy.contains("A language cannot be divided"), "{busy}");
+    assert!(!out(&EXAMPLE).contains("cannot be divided"));
+}

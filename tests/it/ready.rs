@@ -1,0 +1,73 @@
+//! `samestory ready`: what a stage says becomes an exit code, for those who have nothing else to ask with.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Command, Output};
+use std::thread;
+
+/// Answers every request with this, and passes on what was asked for.
+fn stage(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 1024];
+            let length = stream.read(&mut asked).unwrap();
+            let path = String::from_utf8_lossy(&asked[..length]).split(' ').nth(1).unwrap().to_owned();
+            stream.write_all(answer.replace("PATH", &path).as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+fn ask(listen: &str, more: &[&str]) -> Output {
+    let listen = format!("http.listen={listen}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
+    command.env_remove("SAMESTORY_CONFIG").args(["--set", &listen, "ready"]).args(more).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn what_the_stage_says_becomes_an_exit_code() {
+    let ready = stage("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nPATH");
+    // Who listens everywhere is asked here.
+    for (listen, more, path) in [
+        (ready.to_string(), &[][..], "/readyz"),
+        (format!("0.0.0.0:{}", ready.port()), &["--alive"], "/healthz"),
+    ] {
+        let output = ask(&listen, more);
+        assert_eq!((output.status.code(), said(&output)), (Some(0), format!("{path}\n")));
+    }
+    let not = stage("HTTP/1.1 503 Service Unavailable\r\n\r\n{\"ready\":false,\"reasons\":[\"restoring\"]}");
+    let output = ask(&not.to_string(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("restoring") && said(&output).contains("not ready"), "{}", said(&output));
+}
+
+#[test]
+fn no_answer_is_not_ready_and_nobody_to_ask_is_a_wrong_setting() {
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let output = ask(&gone, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(&format!("{gone} does not answer")), "{}", said(&output));
+    let stranger = stage("220 mail.example ESMTP\r\n\r\n");
+    let output = ask(&stranger.to_string(), &[]);
+    assert!(output.status.code() == Some(1) && said(&output).contains("speaks no HTTP"), "{}", said(&output));
+    let output = ask("off", &[]);
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("http.listen = off"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn standard_input_is_not_produced_twice() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_samestory")).args(["produce", "-", "--repeat"]).output().unwrap();
+    assert!(output.status.code() == Some(2) && said(&output).contains("only once"), "{}", said(&output));
+}
