@@ -4,6 +4,7 @@
 
 mod bus;
 mod check;
+mod home;
 mod http;
 mod layers;
 pub mod reference;
@@ -28,7 +29,8 @@ use crate::text::{Options, language};
 use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
-pub use http::Http;
+pub use home::home;
+pub use http::{Http, Peer};
 pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
 pub use written::{

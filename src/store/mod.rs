@@ -40,7 +40,10 @@ pub use record::{
     Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress, Retention,
 };
 #[cfg(feature = "rocksdb")]
-pub use rocks::{Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader};
+pub use rocks::{
+    Budget, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions, RocksReader, Shelf, Shown,
+    Snapshot,
+};
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};
 pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};
 pub use view::{Row, View};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, home};
 use crate::detect::{Batch, Incoming, Item};
 use crate::model::{Cut, Lang};
 use crate::registry::Registry;
@@ -228,12 +228,6 @@ fn map_name() -> InputName {
     InputName::new("stage.languages")
 }
 
-/// Where a language lives.
-pub(super) fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
-    let index = languages.iter().position(|&known| known == language).unwrap_or(0);
-    i32::try_from(index).unwrap_or(0) % partitions.max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,12 +247,5 @@ mod tests {
         let said = intake("[\"hi\", \"en\"]", 3).other_map(&progress).unwrap();
         assert!(said.contains("stage.languages") && said.contains("und en hi"), "{said}");
         assert!(intake("[\"en\", \"hi\"]", 4).other_map(&progress).is_some());
-    }
-
-    #[test]
-    fn languages_are_spread_in_their_order() {
-        let languages = &intake("[\"en\", \"hi\"]", 2).languages;
-        let home_of = |code| home(languages, crate::text::language::find(code).unwrap().lang, 2);
-        assert_eq!((home(languages, Lang::UND, 2), home_of("en"), home_of("hi")), (0, 1, 0));
     }
 }

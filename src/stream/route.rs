@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
-use crate::config::Bus;
+use crate::config::{Bus, home};
 use crate::detect::Incoming;
 use crate::event::DeadLetter;
 use crate::health::Standing;
@@ -16,7 +16,6 @@ use crate::store::Committed;
 
 use super::clients::{PATIENCE, Quiet};
 use super::decode::Decoder;
-use super::intake::home;
 use super::outgoing::{Original, Writer};
 use super::payload::{Form, Placed};
 use super::predecessor::{OFTEN, Predecessor, admit};

@@ -9,7 +9,11 @@ mod filter;
 mod open;
 mod read;
 mod recent;
+mod shelf;
+#[cfg(test)]
+mod shelf_tests;
 mod sieve;
+mod snapshot;
 #[cfg(test)]
 mod stale_tests;
 mod upkeep;
@@ -34,6 +38,8 @@ use super::{Committed, Store, StoreError, value};
 
 use crowded::Crowded;
 pub use open::{Budget, RocksOptions};
+pub use shelf::{Loan, Shelf, Shown};
+pub use snapshot::Snapshot;
 pub use upkeep::{Inspection, LanguageInspection, Rebanded};
 
 /// State in a directory.
