@@ -4,14 +4,16 @@
 //! alike. Compare rows of one run with each other; seconds of different runs say little.
 
 //!
-//! `samestory-bench [full] [steps | store [CONTENDER…]]`: all rows, or the steps alone, or the stores alone; `full` grows
-//! the stores to a million articles.
+//! `samestory-bench [full] [steps | store [CONTENDER…] | query]`: all rows, or the steps alone, or the stores alone, or the
+//! questions alone; `full` grows the stores to a million articles.
 
 #[cfg(feature = "disk")]
 mod codecs;
 mod contenders;
 mod feed;
 mod harness;
+#[cfg(feature = "disk")]
+mod query;
 mod rows;
 mod store;
 mod stream;
@@ -31,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let part = words.first().map(String::as_str);
     let mut steps = Vec::new();
-    if part != Some("store") {
+    if !matches!(part, Some("store" | "query")) {
         for set in texts::sets()? {
             eprintln!(
                 "{}: {} articles, {} words each on average",
@@ -46,9 +48,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         harness::print(&steps);
     }
     let mut stores = Vec::new();
-    if part != Some("steps") {
+    if !matches!(part, Some("steps" | "query")) {
         stores = store::rows(full, words.get(1..).unwrap_or_default())?;
         store::print(&stores);
+    }
+    #[cfg(feature = "disk")]
+    if !matches!(part, Some("steps" | "store")) {
+        let questions = query::rows(full)?;
+        query::print(&questions);
+        stores.extend(questions);
     }
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&results)?;

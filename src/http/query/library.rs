@@ -89,19 +89,30 @@ impl Library {
         }
     }
 
-    /// Whether others may know more. Nothing of it is guessed: what is not known to be nowhere is asked for.
-    pub(super) fn is_open(&self, answer: &Answer) -> bool {
+    /// Whether others may know more. Nothing is guessed: what is not known to be nowhere is asked for.
+    pub(super) fn is_open(&self, question: &Question, answer: &Answer) -> bool {
         match &answer.result {
-            Ok(value) if value["verdict"] == "unique" && value.get("candidates").is_some() => {
-                !answer.held.covers(self.home(value, answer.held.of))
-            }
-            Ok(_) => false,
+            Ok(value) => !self.is_enough(question, value, &answer.held),
             Err(problem) => problem.is_unknown() && !answer.held.covers(None),
         }
     }
 
+    /// Whether an answer can stand, made from these partitions. An article and all that it resembles are in one; what is
+    /// not found must have been looked for.
+    pub(super) fn is_enough(&self, question: &Question, answer: &Value, held: &Held) -> bool {
+        match question {
+            Question::Check(_) if answer["verdict"] == "unique" => held.covers(self.home(answer, held.of)),
+            _ => true,
+        }
+    }
+
+    /// Whether an id is in one partition at most: route sees to that. Crawlers that choose partitions may not.
+    pub(super) fn is_in_one_place(&self) -> bool {
+        self.config.bus.mode == Mode::Routed
+    }
+
     /// The partition that knows all articles in the language of an answer, where that can be told.
-    pub(super) fn home(&self, answer: &Value, of: Option<i32>) -> Option<i32> {
+    fn home(&self, answer: &Value, of: Option<i32>) -> Option<i32> {
         let code = answer["language"].as_str()?;
         let language = if code == "und" { Lang::UND } else { language::find(code)?.lang };
         let bus = &self.config.bus;

@@ -35,7 +35,7 @@ use explain::Pair;
 use held::Held;
 use library::Answer;
 pub use library::Library;
-use peers::{FORWARDED, Gathered, Peers};
+use peers::{FORWARDED, Gathered, Peers, Reply};
 use question::Question;
 
 /// Questions that are worked on or wait for it at the same time.
@@ -49,6 +49,9 @@ const PEERS_PLACES: usize = 64;
 
 /// What the API answers: every path, parameter and field.
 const OPENAPI: &str = include_str!("openapi.json");
+
+/// One of the questions that may be worked on at once.
+type Place = OwnedSemaphorePermit;
 
 #[derive(Clone)]
 struct Api {
@@ -153,9 +156,9 @@ async fn explain(State(api): State<Api>, headers: HeaderMap, body: Body) -> Resp
     let limit = api.library.largest_body() * 2;
     let forwarded = headers.contains_key(FORWARDED);
     let explained = async {
-        let _place = api.place(forwarded)?;
+        let place = Arc::new(api.place(forwarded)?);
         let pair = Pair::parse(&arrived(body, limit).await?)?;
-        api.explain(pair, forwarded).await
+        api.explain(pair, forwarded, &place).await
     };
     match explained.await {
         Ok(value) => answered(StatusCode::OK, &value),
@@ -180,7 +183,7 @@ async fn arrived(body: Body, limit: usize) -> Result<Bytes, Problem> {
 }
 
 impl Api {
-    fn place(&self, forwarded: bool) -> Result<OwnedSemaphorePermit, Problem> {
+    fn place(&self, forwarded: bool) -> Result<Place, Problem> {
         let places = if forwarded { &self.peers_places } else { &self.places };
         Arc::clone(places).try_acquire_owned().map_err(|_| {
             let detail = "too many questions at once; ask again in a moment";
@@ -203,8 +206,7 @@ impl Api {
             Ok(asked) => asked,
             Err(problem) => return Problem::into_response(problem),
         };
-        let Answer { result, held } = self.settle(question, forwarded).await;
-        drop(place);
+        let Answer { result, held } = self.settle(question, forwarded, &Arc::new(place)).await;
         let mut response = match result {
             Ok(value) => answered(StatusCode::OK, &value),
             Err(problem) => problem.into_response(),
@@ -216,21 +218,21 @@ impl Api {
     }
 
     /// What is known here, and where that may not be all, what the peers know.
-    async fn settle(&self, question: Question, forwarded: bool) -> Answer {
+    async fn settle(&self, question: Question, forwarded: bool, place: &Arc<Place>) -> Answer {
         let (library, own) = (Arc::clone(&self.library), question.clone());
-        let here = self.work(move || library.answer(&own)).await;
+        let here = self.work(place, move || library.answer(&own)).await;
         let mut here = here.unwrap_or_else(|problem| Answer { result: Err(problem), held: Held::default() });
-        if forwarded || !self.library.is_open(&here) {
+        if forwarded || !self.library.is_open(&question, &here) {
             return here;
         }
         let mut held = here.held.clone();
-        let Gathered { replies, unanswered } = self
-            .peers
-            .ask(&question, |reply| {
-                held.add(&reply.held);
-                held.covers(None)
-            })
-            .await;
+        let enough = |reply: &Reply| {
+            held.add(&reply.held);
+            let known = reply.answer.as_ref().or(here.result.as_ref().ok());
+            let found = known.is_some_and(|answer| self.library.is_enough(&question, answer, &held));
+            held.covers(None) || found && self.library.is_in_one_place()
+        };
+        let Gathered { replies, unanswered } = self.peers.ask(&question, enough).await;
         let answers = here.result.clone().ok().into_iter();
         let answers = answers.chain(replies.into_iter().filter_map(|reply| reply.answer)).collect();
         here.held = held;
@@ -238,34 +240,45 @@ impl Api {
             answer["unanswered"] = json!(unanswered);
             here.result = Ok(answer);
         }
-        if self.library.is_open(&here) {
+        if self.library.is_open(&question, &here) {
             here.result = Err(incomplete(&here.held, &unanswered));
         }
         here
     }
 
     /// Compares two, wherever what is known of them is.
-    async fn explain(&self, pair: Pair, forwarded: bool) -> Result<Value, Problem> {
+    async fn explain(&self, pair: Pair, forwarded: bool, place: &Arc<Place>) -> Result<Value, Problem> {
         let mut known = [None, None];
         let mut unanswered = BTreeSet::new();
         for (side, known) in [&pair.a, &pair.b].into_iter().zip(&mut known) {
             if let Some(id) = side.id() {
-                let found = self.settle(Question::Fingerprint(id.to_owned()), forwarded).await.result?;
+                let question = Question::Fingerprint(id.to_owned());
+                let found = self.settle(question, forwarded, place).await.result?;
                 let silent = found["unanswered"].as_array().into_iter().flatten();
                 unanswered.extend(silent.filter_map(Value::as_str).map(str::to_owned));
                 *known = Some(found);
             }
         }
         let library = Arc::clone(&self.library);
-        let explained = self.work(move || library.explain(pair, known.each_ref().map(Option::as_ref)));
+        let explained = self.work(place, move || library.explain(pair, known.each_ref().map(Option::as_ref)));
         let mut explained = explained.await??;
         explained["unanswered"] = json!(unanswered);
         Ok(explained)
     }
 
-    /// Works away from the connections, for a bounded time.
-    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-        match tokio::time::timeout(TIME, tokio::task::spawn_blocking(work)).await {
+    /// Works away from the connections. Who asked waits a bounded time; the place is taken until the work is done.
+    async fn work<T: Send + 'static>(
+        &self,
+        place: &Arc<Place>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = Arc::clone(place);
+        let worked = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(place);
+            done
+        });
+        match tokio::time::timeout(TIME, worked).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(_)) => Err(Problem::internal()),
             Err(_) => {
