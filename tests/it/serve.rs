@@ -1,7 +1,7 @@
 //! The query API over a state of files: every answer is as its document says, and every bad question has one, too.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -308,6 +308,21 @@ fn bad_questions_are_bounded_and_others_are_answered() {
     let served =
         Served::new("rude", &[article("a", &story(1))], &[("SAMESTORY__HTTP__TOKEN", "open sesame")]);
     ask_rudely(&served.address);
+    ask_slowly(&served.address);
+}
+
+/// A body that comes at one byte a second: it is not waited for longer than ten.
+pub(crate) fn ask_slowly(address: &str) {
+    let mut slow = TcpStream::connect(address).unwrap();
+    let head = "POST /api/v1/check HTTP/1.1\r\nhost: s\r\nauthorization: Bearer open sesame\r\ncontent-length: 1000\r\n\r\n";
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let (began, mut answer) = (Instant::now(), [0; 12]);
+    while slow.read(&mut answer).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it still waits for more");
+        slow.write_all(b" ").unwrap();
+    }
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 408");
 }
 
 /// Everything that a client can do wrong, of an API that has an article `a` and the token `open sesame`.

@@ -12,7 +12,7 @@ use super::broker::shared;
 use super::bus::Record;
 use super::days::{articles, both, each_once, outputs};
 use super::stage::{Bench, PATIENCE, Running};
-use crate::serve::{ask_rudely, fits};
+use crate::serve::{ask_rudely, ask_slowly, fits};
 use crate::web::ask;
 
 /// In the order of `stage.languages`: with three partitions each has one of its own.
@@ -295,6 +295,7 @@ fn bad_questions_to_a_stage_are_bounded_and_verdicts_go_on() {
             }
             rounds
         });
+        scope.spawn(|| ask_slowly(&address));
         // Twenty batches one after the other, each from raw article to verdict.
         let mut slowest = Duration::ZERO;
         for batch in 0..20 {
