@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-image test-faults test-mutants check deny bench bench-store bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-deploy test-image test-faults test-mutants check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -57,6 +57,9 @@ bench: tools-test ## tables from one run, beside peers and limits; FULL=1 fills 
 
 bench-store: tools-test ## the same with a million articles, of the stores alone
 	cargo run --release -p samestory-bench -- full store
+
+bench-query: tools-test ## questions over HTTP while the store is filled; FULL=1 with a million articles
+	cargo run --release -p samestory-bench -- $(if $(FULL),full) query
 
 bench-kafka: tools-test ## the stage on a real broker, beside a bare exactly-once pipe (ARTICLES=60000)
 	cargo build --release --bin samestory

@@ -67,6 +67,12 @@ impl<S> Ours<S> {
     fn new(config: Config, store: S, directory: Option<PathBuf>) -> Ours<S> {
         Ours { engine: Engine::new(config.engine), preparer: Preparer::new(config.text), store, directory }
     }
+
+    /// Its store.
+    #[cfg(feature = "disk")]
+    pub fn store(&self) -> &S {
+        &self.store
+    }
 }
 
 pub fn memory() -> Outcome<Ours<Memory>> {

@@ -4,14 +4,16 @@
 //! alike. Compare rows of one run with each other; seconds of different runs say little.
 
 //!
-//! `samestory-bench [full] [steps | store [CONTENDER…] | restore]`: all rows, or the steps alone, or the stores alone, or
-//! changelogs read back into stores; `full` grows the stores to a million articles.
+//! `samestory-bench [full] [steps | store [CONTENDER…] | restore | query]`: all rows, or the steps alone, or the stores
+//! alone, or changelogs read back into stores, or the questions alone; `full` grows the stores to a million articles.
 
 #[cfg(feature = "disk")]
 mod codecs;
 mod contenders;
 mod feed;
 mod harness;
+#[cfg(feature = "disk")]
+mod query;
 #[cfg(feature = "disk")]
 mod restore;
 mod rows;
@@ -57,6 +59,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let restored = restore::rows(if full { 500_000 } else { 100_000 })?;
         restore::print(&restored);
         stores.extend(restored);
+    }
+    #[cfg(feature = "disk")]
+    if part.is_none_or(|part| part == "query") {
+        let questions = query::rows(full)?;
+        query::print(&questions);
+        stores.extend(questions);
     }
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&results)?;

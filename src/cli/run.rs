@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use samestory::config::Config;
 use samestory::health::Board;
-use samestory::http;
+use samestory::http::{self, Library};
 use samestory::metrics::{self, Scrape};
+use samestory::store::Shelf;
 use samestory::stream::{self, Accept, Role};
 
 use super::{Failure, logs};
@@ -22,7 +23,8 @@ Examples:
   SAMESTORY_INSTANCE=pod-1 samestory run             a second process needs its own name
 
 The topics must exist: `samestory topics --create` makes them. A stop (SIGTERM, Ctrl-C) finishes what is open.
-Health, readiness and metrics are served at http.listen (127.0.0.1:9464): /healthz, /readyz, /metrics.")]
+Health, readiness and metrics are served at http.listen (127.0.0.1:9464): /healthz, /readyz, /metrics. Questions about
+articles are answered at http.query (127.0.0.1:9465): /api/v1/openapi.json; http.peers names the other processes.")]
 pub(super) struct Args {
     /// Run one stage of mode "routed" alone
     #[arg(long, value_enum)]
@@ -77,14 +79,20 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     });
     let accept = Accept { offsets: args.accept_offsets, gap: args.accept_gap };
     let board = Arc::new(Board::new(Arc::clone(&stop)));
+    let shelf = Arc::new(Shelf::default());
+    let keeps_state = !matches!(role, Some(Role::Route));
     if let Some(listen) = config.http.listen {
-        let keeps_state = !matches!(role, Some(Role::Route));
         let state = keeps_state.then(|| config.bus.state.clone());
         let scrape = Scrape::new(metrics::start()?, Arc::clone(&board), state);
         let address = http::serve_ops(listen, Arc::clone(&board), scrape)?;
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
     }
-    Ok(stream::run(&config, role, accept, &stop, &board)?)
+    if let Some(listen) = config.http.query.filter(|_| keeps_state) {
+        let library = Library::new(config.clone(), Arc::clone(&shelf));
+        let address = http::serve_queries(listen, library)?;
+        tracing::info!(%address, "serving the query API");
+    }
+    Ok(stream::run(&config, role, accept, &stop, &board, &shelf)?)
 }
 
 /// A client that hangs while it leaves must not keep the process: what is committed is right already.

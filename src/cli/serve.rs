@@ -1,11 +1,12 @@
 //! `samestory serve`: the query API over states that nobody works on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Parser;
 use samestory::config::Config;
 use samestory::http::{self, Library};
-use samestory::store::{Budget, RocksReader};
+use samestory::store::{Budget, RocksReader, Shelf};
 
 use super::{Failure, logs};
 
@@ -32,8 +33,11 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         stores.push(RocksReader::existing(&directory, &budget)?);
         tracing::info!(state = %directory.display(), "opened");
     }
-    let library = Library::new(config.clone(), stores);
-    let address = http::serve_queries(listen, library, config.http.token.clone())?;
+    let mut config = config.clone();
+    // What is opened here is all there is.
+    config.http.peers.clear();
+    let library = Library::new(config, Arc::new(Shelf::of(stores)));
+    let address = http::serve_queries(listen, library)?;
     tracing::info!(%address, "serving the query API");
     loop {
         std::thread::park();

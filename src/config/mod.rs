@@ -30,7 +30,7 @@ use check::{duration, language_settings};
 
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
 pub use home::home;
-pub use http::Http;
+pub use http::{Http, Peer};
 pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
 pub use written::{

@@ -290,6 +290,10 @@ pub struct HttpSettings {
     pub query: Option<String>,
     /// Who asks must have it.
     pub token: Option<Property>,
+    /// The other processes, which hold what this one does not.
+    pub peers: Option<Paths>,
+    /// How long a peer may take to answer.
+    pub peer_timeout: Option<String>,
 }
 
 /// A property of the client library: the value, or where it is kept.

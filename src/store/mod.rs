@@ -41,7 +41,8 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{
-    Blocks, Budget, Inspection, LanguageInspection, Rebanded, Rocks, RocksOptions, RocksReader, Watch,
+    Blocks, Budget, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions, RocksReader, Shelf,
+    Shown, Snapshot, Watch,
 };
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};
 pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};

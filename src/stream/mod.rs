@@ -47,7 +47,7 @@ use crate::config::{Config, Mode};
 use crate::detect::Engine;
 use crate::health::Board;
 use crate::registry::Registry;
-use crate::store::{Ahead, Budget, RocksOptions};
+use crate::store::{Ahead, Budget, RocksOptions, Shelf};
 
 use clients::{Quiet, Worker};
 use decode::Decoder;
@@ -159,7 +159,7 @@ impl Progress {
     }
 }
 
-/// Runs the stage until `stop` is set, and tells the board how it is going.
+/// Runs the stage until `stop` is set, tells the board how it is going, and shows its stores on the shelf.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -169,6 +169,7 @@ pub fn run(
     accept: Accept,
     stop: &Arc<AtomicBool>,
     board: &Arc<Board>,
+    shelf: &Arc<Shelf>,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let roles: &[Role] = match (bus.mode, role) {
@@ -192,9 +193,15 @@ pub fn run(
     let Some(wire) = wire else { return Ok(()) };
     let values = Values { registry, wire };
     measure::begin(roles);
+    shelf.holds_some_of(counts.states);
     board.started();
     let progress = Arc::new(Progress::default());
-    let reins = Reins { stop: Arc::clone(stop), progress: Arc::clone(&progress), board: Arc::clone(board) };
+    let reins = Reins {
+        stop: Arc::clone(stop),
+        progress: Arc::clone(&progress),
+        board: Arc::clone(board),
+        shelf: Arc::clone(shelf),
+    };
     let budget = Budget::default();
     let outcome = std::thread::scope(|scope| {
         let mut workers = Vec::new();
@@ -330,6 +337,7 @@ fn judge(
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),
+            shelf: Arc::clone(&reins.shelf),
         })
     })
 }

@@ -111,6 +111,8 @@ fn list(problems: &[TopicProblem]) -> String {
 pub struct Counts {
     /// Partitions of the routed topic; 0 where there is none.
     pub routed: i32,
+    /// Partitions of the changelog: so many states there are.
+    pub states: i32,
     /// How long the changelog keeps tombstones.
     pub tombstones: Duration,
 }
@@ -210,8 +212,12 @@ pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
         let (topic, like) = (bus.topics.changelog.clone(), input.clone());
         problems.push(TopicProblem::Partitions { topic, found, like, expected });
     }
-    let mut counts =
-        Counts { routed: existing.get(&bus.topics.routed).copied().unwrap_or(0), tombstones: TOMBSTONES };
+    let count = |topic: &str| existing.get(topic).copied().unwrap_or(0);
+    let mut counts = Counts {
+        routed: count(&bus.topics.routed),
+        states: count(&bus.topics.changelog),
+        tombstones: TOMBSTONES,
+    };
     if problems.is_empty() {
         settings(bus, &wanted, &mut problems, &mut counts)?;
     }

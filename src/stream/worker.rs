@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::config::Bus;
 use crate::health::{Board, Joining};
 use crate::metrics;
+use crate::store::Shelf;
 
 use super::clients::{self, Role, Worker};
 use super::measure::{self, Lap};
@@ -29,6 +30,7 @@ pub(super) struct Reins {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) progress: Arc<Progress>,
     pub(super) board: Arc<Board>,
+    pub(super) shelf: Arc<Shelf>,
 }
 
 impl Reins {

@@ -29,6 +29,8 @@ const THE_CHARTS_OWN: &[(&str, &str)] = &[
     ("http", "listen"),
     ("http", "query"),
     ("http", "token"),
+    ("http", "peers"),
+    ("http", "peer_timeout"),
     ("stage", "state"),
     ("stage", "instance"),
     ("stage", "workers"),

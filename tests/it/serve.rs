@@ -1,7 +1,7 @@
 //! The query API over a state of files: every answer is as its document says, and every bad question has one, too.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::shared_data;
 use crate::web::{ask, get, post};
 
 /// A running `samestory serve` with its directory, both gone with the test.
@@ -132,7 +133,7 @@ fn misfits(schema: &Value, document: &Value, value: &Value, place: &str) -> Vec<
 }
 
 /// The answer is one that the document has for this path, method and status.
-fn fits(document: &Value, path: &str, method: &str, (status, answer): &(u16, Value)) {
+pub(crate) fn fits(document: &Value, path: &str, method: &str, (status, answer): &(u16, Value)) {
     let response = &document["paths"][path][method]["responses"][status.to_string()];
     let content =
         response["content"].as_object().unwrap_or_else(|| panic!("{method} {path}: no {status}: {answer}"));
@@ -171,6 +172,8 @@ fn every_answer_is_as_the_document_says() {
             resembling.1["similar"].as_array().unwrap().iter().map(|one| one["similarity_score"].as_f64());
         assert!(scores.is_sorted_by(|a, b| a >= b), "{resembling:?}");
         similar += resembling.1["similar"].as_array().unwrap().len();
+        let fingerprint = served.get(&format!("/api/v1/articles/{encoded}/fingerprint"));
+        fits(&document, "/api/v1/articles/{id}/fingerprint", "get", &fingerprint);
         let cluster: String =
             answer.1["cluster_id"].as_str().unwrap().bytes().map(|byte| format!("%{byte:02X}")).collect();
         let cluster = served.get(&format!("/api/v1/clusters/{cluster}"));
@@ -254,11 +257,76 @@ fn a_copy_with_a_fifth_of_its_words_changed_is_among_the_ten() {
     assert!(found >= 90, "{found} of 100");
 }
 
+/// Real articles, and each again with a fifth of its words in place of which others stand.
+#[test]
+fn a_real_article_with_a_fifth_of_its_words_changed_is_among_the_ten() {
+    for (file, language) in [("wikinews_en_2020.ndjson", "en"), ("bbc_hi.ndjson", "hi")] {
+        let Some(path) = shared_data(file) else { return };
+        let body = |line: &str| {
+            let article: Value = serde_json::from_str(line).unwrap();
+            article["body"].as_str().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let texts: Vec<Vec<String>> =
+            fs::read_to_string(path).unwrap().lines().map(body).filter(|words| words.len() >= 100).collect();
+        let vocabulary: Vec<&String> = texts.iter().flatten().collect();
+        let (mut articles, mut seed) = (Vec::new(), 7_u64);
+        let mut chance = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        for (number, words) in texts.iter().enumerate() {
+            let mut changed = words.clone();
+            for word in &mut changed {
+                if chance(5) == 0 {
+                    word.clone_from(vocabulary[chance(vocabulary.len())]);
+                }
+            }
+            for (name, words) in [("story", words), ("changed", &changed)] {
+                let mut one = article(&format!("{name}-{number}"), words);
+                one["language"] = language.into();
+                articles.push(one);
+            }
+        }
+        let served = Served::new(&format!("real-{language}"), &articles, &[]);
+        let (mut unique, mut found) = (0, 0);
+        for tagged in served.tagged().iter().filter(|one| one["verdict"] == "unique") {
+            let Some(number) = tagged["id"].as_str().unwrap().strip_prefix("changed-") else { continue };
+            let (_, answer) = served.get(&format!("/api/v1/articles/changed-{number}/similar"));
+            let original = Value::from(format!("story-{number}"));
+            unique += 1;
+            found +=
+                usize::from(answer["similar"].as_array().unwrap().iter().any(|one| one["id"] == original));
+        }
+        println!("{language}: of {} articles {unique} changed ones are unique, {found} found", texts.len());
+        assert!(unique >= 50, "{language}: only {unique} of {} are unique", texts.len());
+        assert!(found * 10 >= unique * 9, "{language}: {found} of {unique}");
+    }
+}
+
 #[test]
 fn bad_questions_are_bounded_and_others_are_answered() {
     let served =
         Served::new("rude", &[article("a", &story(1))], &[("SAMESTORY__HTTP__TOKEN", "open sesame")]);
-    let address = &served.address;
+    ask_rudely(&served.address);
+    ask_slowly(&served.address);
+}
+
+/// A body that comes at one byte a second: it is not waited for longer than ten.
+pub(crate) fn ask_slowly(address: &str) {
+    let mut slow = TcpStream::connect(address).unwrap();
+    let head = "POST /api/v1/check HTTP/1.1\r\nhost: s\r\nauthorization: Bearer open sesame\r\ncontent-length: 1000\r\n\r\n";
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let (began, mut answer) = (Instant::now(), [0; 12]);
+    while slow.read(&mut answer).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it still waits for more");
+        slow.write_all(b" ").unwrap();
+    }
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 408");
+}
+
+/// Everything that a client can do wrong, of an API that has an article `a` and the token `open sesame`.
+pub(crate) fn ask_rudely(address: &str) {
     let with = |token: &str, rest: &str| {
         ask(
             address,

@@ -109,7 +109,7 @@ fn no_secret_is_ever_shown() {
     fs::write(place.0.join("secret"), format!("{SECRET}-file\n")).unwrap();
     // A port that nobody listens on: the client says all it has to say about that.
     let settings = format!(
-        "[http]\nlisten = \"127.0.0.1:0\"\ntoken = \"{SECRET}-http\"\n[registry]\nurl = \"http://127.0.0.1:9\"\nusername = \
+        "[http]\nlisten = \"127.0.0.1:0\"\nquery = \"127.0.0.1:0\"\ntoken = \"{SECRET}-http\"\n[registry]\nurl = \"http://127.0.0.1:9\"\nusername = \
          \"crawl\"\npassword = \"{SECRET}-registry\"\n[kafka]\n\"bootstrap.servers\" = \"127.0.0.1:9\"\n\"security.protocol\" = \
          \"sasl_plaintext\"\n\"sasl.mechanism\" = \"PLAIN\"\n\"sasl.username\" = \"{SECRET}-user\"\n\"sasl.password\" = \
          {{ env = \"OURS\" }}\n\"ssl.key.password\" = {{ file = \"{}\" }}\n\"ssl.keystore.password\" = \

@@ -91,7 +91,7 @@ fn a_stage_that_is_not_ready_is_told_to_a_person() {
     // The program, with a broker that is not there: it lives, and is not ready.
     let settings = file(
         "samestory.toml",
-        "[http]\nlisten = \"127.0.0.1:0\"\n[kafka]\n\"bootstrap.servers\" = \"127.0.0.1:9\"\n",
+        "[http]\nlisten = \"127.0.0.1:0\"\nquery = \"off\"\n[kafka]\n\"bootstrap.servers\" = \"127.0.0.1:9\"\n",
     );
     let log = dir.join("samestory.log");
     let program = Path::new(env!("CARGO_BIN_EXE_samestory"));

@@ -167,6 +167,7 @@ impl Bench {
         let text = format!(
             r#"[http]
 listen = "127.0.0.1:0"
+query = "127.0.0.1:0"
 [stage]
 mode = "{mode}"
 app = "{mode}"

@@ -41,6 +41,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* The pods that keep state, and so can be asked about it. */}}
+{{- define "samestory.state.selector" -}}
+{{ include "samestory.selector" . }}
+app.kubernetes.io/component: {{ ternary "single" "match" (eq .Values.layout "single") }}
+{{- end -}}
+
 {{/* A value as TOML. Numbers in values are floating, and a setting that counts must not be written with a point. */}}
 {{- define "samestory.toml.value" -}}
 {{- if kindIs "string" . -}}{{ toJson . }}
@@ -80,7 +86,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* The operator's settings, and what the chart itself decides. */}}
 {{- define "samestory.config" -}}
 {{- $config := deepCopy .Values.config -}}
-{{- $_ := set $config "http" (dict "listen" (printf "0.0.0.0:%d" (int .Values.http.port))) -}}
+{{- $http := dict "listen" (printf "0.0.0.0:%d" (int .Values.http.port)) -}}
+{{- if .Values.query.enabled -}}
+{{- $_ := set $http "query" (printf "0.0.0.0:%d" (int .Values.query.port)) -}}
+{{- $_ := set $http "peers" (list (printf "dns://%s-peers:%d" (include "samestory.fullname" .) (int .Values.query.port))) -}}
+{{- $_ := set $http "peer_timeout" .Values.query.peerTimeout -}}
+{{- end -}}
+{{- $_ := set $config "http" $http -}}
 {{- $_ := set $config "stage" (merge (dict "state" "/var/lib/samestory") (get $config "stage" | default dict)) -}}
 {{- $kafka := get $config "kafka" | default dict -}}
 {{- with .Values.tls -}}
@@ -117,6 +129,10 @@ env:
   {{- range $property, $from := .Values.kafkaSecrets }}
   - name: SAMESTORY__KAFKA__{{ $property | upper | replace "." "_" }}
     valueFrom: { secretKeyRef: { name: {{ $from.secret | quote }}, key: {{ $from.key | quote }} } }
+  {{- end }}
+  {{- if .Values.query.token.existingSecret }}
+  - name: SAMESTORY__HTTP__TOKEN
+    valueFrom: { secretKeyRef: { name: {{ .Values.query.token.existingSecret | quote }}, key: {{ .Values.query.token.key | quote }} } }
   {{- end }}
   {{- with .Values.extraEnv }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end -}}

@@ -7,30 +7,50 @@ use super::library::Library;
 use crate::detect::compare::Relation;
 use crate::fingerprint::{Fingerprint, LANES, of_text};
 use crate::http::problem::Problem;
-use crate::model::{Lang, Position};
+use crate::model::Lang;
 use crate::store::{Posting, PostingKind};
 use crate::text;
 use crate::text::language;
 use crate::text::markup::ContentType;
 use crate::text::passages::common_passages;
 
+/// Two to be compared.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Question {
+pub(super) struct Pair {
     /// The older.
-    a: Side,
+    pub(super) a: Side,
     /// The newer.
-    b: Side,
+    pub(super) b: Side,
 }
 
 /// An article that is remembered, or a text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Side {
+pub(super) struct Side {
     id: Option<String>,
     text: Option<String>,
     language: Option<String>,
     content_type: Option<String>,
+}
+
+impl Pair {
+    pub(super) fn parse(body: &[u8]) -> Result<Pair, Problem> {
+        let pair: Pair = serde_json::from_slice(body).map_err(|error| {
+            Problem::bad_request(format!("{error}; write {{\"a\":{{\"id\":…}},\"b\":{{\"text\":…}}}}"))
+        })?;
+        if [&pair.a, &pair.b].iter().any(|side| side.id.is_some() == side.text.is_some()) {
+            return Err(Problem::bad_request("each of a and b is {\"id\":…} or {\"text\":…}, not both"));
+        }
+        Ok(pair)
+    }
+}
+
+impl Side {
+    /// The article it stands for, if it is one.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
 }
 
 /// One side, ready to be compared.
@@ -42,11 +62,9 @@ struct Ready {
 }
 
 impl Library {
-    pub(super) fn explain(&self, body: &[u8]) -> Result<Value, Problem> {
-        let question: Question = serde_json::from_slice(body).map_err(|error| {
-            Problem::bad_request(format!("{error}; write {{\"a\":{{\"id\":…}},\"b\":{{\"text\":…}}}}"))
-        })?;
-        let (a, b) = (self.ready(question.a)?, self.ready(question.b)?);
+    /// Compares two. `known` are the answers to the question for the fingerprints of those that are articles.
+    pub(super) fn explain(&self, pair: Pair, known: [Option<&Value>; 2]) -> Result<Value, Problem> {
+        let (a, b) = (self.ready(pair.a, known[0])?, self.ready(pair.b, known[1])?);
         let language = b.language;
         let settings = self.engine.of(language);
         let mut pair = settings.compare(&a.fingerprint, &b.fingerprint);
@@ -101,38 +119,49 @@ impl Library {
         }))
     }
 
-    fn ready(&self, side: Side) -> Result<Ready, Problem> {
-        match side {
-            Side { id: Some(id), text: None, .. } => {
-                let document = self.find(&id)?.document;
-                let place = match &document.position {
-                    Position::Topic { topic, partition, offset } => {
-                        format!("{topic}, partition {partition}, offset {offset}")
-                    }
-                    Position::File { file, line } => format!("{file}, line {line}"),
-                };
-                Ok(Ready {
-                    language: document.language,
-                    fingerprint: document.fingerprint,
-                    plain: Err(format!("the text of {id:?} is not kept; it was read at {place}")),
-                })
-            }
-            Side { id: None, text: Some(body), language, content_type } => {
-                let content_type = content_type.as_deref().and_then(ContentType::parse);
-                let too_large = |error: text::TooLarge| Problem::bad_request(error.to_string());
-                let options = &self.config.text;
-                let text =
-                    text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
-                let plain = text::plain(&body, content_type, options).map_err(too_large)?;
-                Ok(Ready {
-                    language: text.language.lang,
-                    fingerprint: of_text(&text, self.preparer.config()),
-                    plain: Ok(plain.into_owned()),
-                })
-            }
-            _ => Err(Problem::bad_request("each of a and b is {\"id\":…} or {\"text\":…}, not both")),
+    fn ready(&self, side: Side, known: Option<&Value>) -> Result<Ready, Problem> {
+        if let Some(known) = known {
+            return remembered(known).ok_or_else(Problem::internal);
         }
+        let Side { text, language, content_type, .. } = side;
+        let body = text.unwrap_or_default();
+        let content_type = content_type.as_deref().and_then(ContentType::parse);
+        let too_large = |error: text::TooLarge| Problem::bad_request(error.to_string());
+        let options = &self.config.text;
+        let text = text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
+        let plain = text::plain(&body, content_type, options).map_err(too_large)?;
+        Ok(Ready {
+            language: text.language.lang,
+            fingerprint: of_text(&text, self.preparer.config()),
+            plain: Ok(plain.into_owned()),
+        })
     }
+}
+
+/// An article as the question for its fingerprint is answered, here or by a peer.
+fn remembered(known: &Value) -> Option<Ready> {
+    let code = known["language"].as_str()?;
+    let language = if code == "und" { Lang::UND } else { language::find(code)?.lang };
+    let input = &known["input"];
+    let place = match input["topic"].as_str() {
+        Some(topic) => format!("{topic}, partition {}, offset {}", input["partition"], input["offset"]),
+        None => format!("{}, line {}", input["file"].as_str()?, input["line"]),
+    };
+    Some(Ready {
+        language,
+        fingerprint: Fingerprint::decode(&bytes(known["fingerprint"].as_str()?)?).ok()?,
+        plain: Err(format!("the text of {} is not kept; it was read at {place}", known["id"])),
+    })
+}
+
+/// Two hexadecimal digits are a byte.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 fn round(share: f64) -> f64 {

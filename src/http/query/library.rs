@@ -1,10 +1,15 @@
-//! Questions to the state. Each is a plain function that reads; expired articles are not there.
+//! Questions to the state. Each is a plain function that reads the stores as they are at one moment; expired articles are
+//! not there.
+
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Wanted;
-use crate::config::Config;
+use super::held::Held;
+use super::question::Question;
+use crate::config::{Config, Mode, home};
 use crate::detect::compare::Relation;
 use crate::detect::{Candidate, Engine, Judged, Prepared, Preparer};
 use crate::event::{Event, Flag, json as articles};
@@ -12,31 +17,48 @@ use crate::http::problem::Problem;
 use crate::model::{
     ArticleId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, Position, Share, Verdict,
 };
-use crate::store::{Ahead, Document, Memory, Order, RocksReader, Rows, StoreError, View};
+use crate::store::{Ahead, Document, Memory, Order, Rows, Shelf, Snapshot, StoreError, View};
 use crate::text::language;
 
 /// Members of a cluster that are listed.
 const MEMBERS: usize = 100;
+
+/// A question is begun anew so often when a store is taken away under it.
+const TURNS: usize = 3;
 
 /// The state of one or several partitions, and how it is read.
 pub struct Library {
     pub(super) config: Config,
     pub(super) engine: Engine,
     pub(super) preparer: Preparer,
-    stores: Vec<RocksReader>,
+    shelf: Arc<Shelf>,
+}
+
+/// What is known here.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) result: Result<Value, Problem>,
+    /// What it was made from.
+    pub(super) held: Held,
+}
+
+/// The stores at one moment.
+struct Reading<'s> {
+    library: &'s Library,
+    stores: &'s [Snapshot<'s>],
 }
 
 /// A document and the store that holds it.
-pub(super) struct Found {
-    pub(super) store: RocksReader,
-    pub(super) document: Document,
+struct Found<'s> {
+    store: &'s Snapshot<'s>,
+    document: Document,
 }
 
 impl Library {
     /// These stores, read with these settings.
-    pub fn new(config: Config, stores: Vec<RocksReader>) -> Library {
+    pub fn new(config: Config, shelf: Arc<Shelf>) -> Library {
         let (engine, preparer) = (Engine::new(config.engine.clone()), Preparer::new(config.text));
-        Library { config, engine, preparer, stores }
+        Library { config, engine, preparer, shelf }
     }
 
     /// The largest request that can hold an article.
@@ -44,32 +66,113 @@ impl Library {
         self.config.max_record()
     }
 
+    /// Answers from what is held here.
+    pub(super) fn answer(&self, question: &Question) -> Answer {
+        let mut turn = 0;
+        loop {
+            turn += 1;
+            let loan = self.shelf.borrow();
+            let stores = loan.snapshots();
+            let result = Reading { library: self, stores: &stores }.answer(question);
+            drop(stores);
+            if let Err(problem) = &result
+                && let Some(hidden) = problem.hidden()
+            {
+                // The partition goes to somebody else, who will know; nothing is wrong.
+                if loan.is_withdrawn() && turn < TURNS {
+                    continue;
+                }
+                tracing::error!("a question could not be answered: {hidden}");
+            }
+            let held = Held { partitions: loan.partitions().into_iter().collect(), of: loan.of() };
+            return Answer { result, held };
+        }
+    }
+
+    /// Whether others may know more. Nothing is guessed: what is not known to be nowhere is asked for.
+    pub(super) fn is_open(&self, question: &Question, answer: &Answer) -> bool {
+        match &answer.result {
+            Ok(value) => !self.is_enough(question, value, &answer.held),
+            Err(problem) => problem.is_unknown() && !answer.held.covers(None),
+        }
+    }
+
+    /// Whether an answer can stand, made from these partitions. An article and all that it resembles are in one; what is
+    /// not found must have been looked for.
+    pub(super) fn is_enough(&self, question: &Question, answer: &Value, held: &Held) -> bool {
+        match question {
+            Question::Check(_) if answer["verdict"] == "unique" => held.covers(self.home(answer, held.of)),
+            _ => true,
+        }
+    }
+
+    /// Whether an id is in one partition at most: route sees to that. Crawlers that choose partitions may not.
+    pub(super) fn is_in_one_place(&self) -> bool {
+        self.config.bus.mode == Mode::Routed
+    }
+
+    /// The partition that knows all articles in the language of an answer, where that can be told.
+    fn home(&self, answer: &Value, of: Option<i32>) -> Option<i32> {
+        let code = answer["language"].as_str()?;
+        let language = if code == "und" { Lang::UND } else { language::find(code)?.lang };
+        let bus = &self.config.bus;
+        // Where crawlers choose the partition, it is theirs to know. A file's state is all there is.
+        of.filter(|&of| bus.mode == Mode::Routed && of > 1).map(|of| home(&bus.languages, language, of))
+    }
+}
+
+impl Reading<'_> {
+    fn answer(&self, question: &Question) -> Result<Value, Problem> {
+        let mut answer = match question {
+            Question::Article(id) => self.article(id),
+            Question::Fingerprint(id) => self.fingerprint(id),
+            Question::Similar(id, wanted) => self.similar(id, *wanted),
+            Question::Cluster(id) => self.cluster(id),
+            Question::Check(body) => self.check(body),
+        }?;
+        answer["unanswered"] = json!([]);
+        Ok(answer)
+    }
+
     /// What was last seen at this time or before is expired.
-    fn horizon(&self, store: &RocksReader, language: Lang) -> Result<Option<EventTime>, StoreError> {
+    fn horizon(&self, store: &Snapshot<'_>, language: Lang) -> Result<Option<EventTime>, StoreError> {
         let progress = store.progress()?;
         let time = progress.languages.get(&language).and_then(|counters| counters.stream_time);
-        Ok(time.and_then(|time| self.engine.of(language).retention.horizon(time)))
+        Ok(time.and_then(|time| self.library.engine.of(language).retention.horizon(time)))
     }
 
     /// The article of this id that is remembered; of several languages the one seen last.
-    pub(super) fn find(&self, id: &str) -> Result<Found, Problem> {
+    fn find(&self, id: &str) -> Result<Found<'_>, Problem> {
         let id = ArticleId::new(id).map_err(|error| Problem::bad_request(error.to_string()))?;
-        let mut found: Option<Found> = None;
-        for store in &self.stores {
+        let mut found: Option<Found<'_>> = None;
+        for store in self.stores {
             for language in store.languages_of(&id)? {
                 let Some(number) = store.number_of(language, &id)? else { continue };
                 let Some(document) = store.document(language, number)? else { continue };
                 let live = self.horizon(store, language)?.is_none_or(|horizon| document.last_seen > horizon);
                 let newer = found.as_ref().is_none_or(|found| found.document.last_seen < document.last_seen);
                 if live && newer {
-                    found = Some(Found { store: store.clone(), document });
+                    found = Some(Found { store, document });
                 }
             }
         }
         found.ok_or_else(|| Problem::unknown("no article of this id is remembered"))
     }
 
-    pub(super) fn article(&self, id: &str) -> Result<Value, Problem> {
+    /// All that is kept of a text, and where it was read.
+    fn fingerprint(&self, id: &str) -> Result<Value, Problem> {
+        let document = self.find(id)?.document;
+        let bytes = document.fingerprint.encode();
+        Ok(json!({
+            "id": document.id,
+            "language": document.language,
+            "fingerprint": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            "last_seen": document.last_seen,
+            "input": document.position,
+        }))
+    }
+
+    fn article(&self, id: &str) -> Result<Value, Problem> {
         let Found { store, document } = self.find(id)?;
         let judgement = &document.judgement;
         let name = |number: DocumentNumber| {
@@ -87,7 +190,7 @@ impl Library {
             "duplicate_of": duplicate_of,
             "similarity": judgement.similarity,
             "confidence": judgement.confidence,
-            "cluster_id": cluster_id(&store, &document)?,
+            "cluster_id": cluster_id(store, &document)?,
             "canonical_id": canonical.unwrap_or_else(|| document.id.clone()),
             "revision": document.revision,
             "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
@@ -100,12 +203,13 @@ impl Library {
         }))
     }
 
-    pub(super) fn similar(&self, id: &str, wanted: Wanted) -> Result<Value, Problem> {
+    fn similar(&self, id: &str, wanted: Wanted) -> Result<Value, Problem> {
         let Found { store, document } = self.find(id)?;
-        let horizon = self.horizon(&store, document.language)?;
+        let horizon = self.horizon(store, document.language)?;
         let own = document.number;
-        let settings = self.engine.of(document.language);
-        let candidates = self.engine.candidates(&store, &prepared(document), horizon)?;
+        let engine = &self.library.engine;
+        let settings = engine.of(document.language);
+        let candidates = engine.candidates(store, &prepared(document), horizon)?;
         let score = |candidate: &Candidate| Share::new(settings.similarity(&candidate.comparison));
         let mut ranked: Vec<(Share, Candidate)> = candidates
             .all
@@ -133,14 +237,14 @@ impl Library {
         Ok(json!({ "similar": similar.collect::<Vec<_>>() }))
     }
 
-    pub(super) fn cluster(&self, id: &str) -> Result<Value, Problem> {
+    fn cluster(&self, id: &str) -> Result<Value, Problem> {
         let unknown = || Problem::unknown("no cluster of this id is remembered");
         let malformed = || Problem::bad_request("a cluster's id is <language>:<article id>:<number>");
         let (code, rest) = id.split_once(':').ok_or_else(malformed)?;
         let (founder, number) = rest.rsplit_once(':').ok_or_else(malformed)?;
         let number = number.parse().map(DocumentNumber).map_err(|_| malformed())?;
         let language = if code == "und" { Lang::UND } else { language::find(code).ok_or_else(unknown)?.lang };
-        for store in &self.stores {
+        for store in self.stores {
             let names = |numbers: &[DocumentNumber]| -> Result<Vec<ArticleId>, StoreError> {
                 let documents = store.documents(language, numbers)?;
                 Ok(documents.into_iter().flatten().map(|document| document.id).collect())
@@ -183,11 +287,12 @@ impl Library {
         Err(unknown())
     }
 
-    pub(super) fn check(&self, body: &[u8]) -> Result<Value, Problem> {
+    fn check(&self, body: &[u8]) -> Result<Value, Problem> {
+        let Library { config, engine, preparer, .. } = self.library;
         let unreadable = |why: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-article", why);
         let record =
             articles::Record::parse(body).map_err(|refusal| Problem::bad_request(refusal.message))?;
-        let event = articles::decode(&record, &self.config.fields, || Some("the text in question".into()));
+        let event = articles::decode(&record, &config.fields, || Some("the text in question".into()));
         let article = match event {
             Ok(Event::Article(article)) => article,
             Ok(Event::Delete(_)) => {
@@ -196,11 +301,10 @@ impl Library {
             Err(refusal) => return Err(unreadable(refusal.message)),
         };
         let position = Position::File { file: Cut::new("request"), line: 1 };
-        let prepared =
-            self.preparer.prepare(&article, &position).map_err(|letter| unreadable(letter.message))?;
+        let prepared = preparer.prepare(&article, &position).map_err(|letter| unreadable(letter.message))?;
         let mut best: Option<(Judged, Option<String>)> = None;
         for store in self.stores.iter().filter(|store| store.languages().contains(&prepared.language)) {
-            let judged = self.engine.judge(store, &prepared, self.horizon(store, prepared.language)?)?;
+            let judged = engine.judge(store, &prepared, self.horizon(store, prepared.language)?)?;
             let rank = |judged: &Judged| (judged.verdict != Verdict::Unique, judged.similarity);
             if best.as_ref().is_none_or(|(other, _)| rank(&judged) > rank(other)) {
                 let cluster = match &judged.best {
@@ -214,8 +318,8 @@ impl Library {
             Some(best) => best,
             // Nothing of this language has been seen.
             None => {
-                let nothing = Memory::new(self.config.postings.clone(), Ahead::Itself);
-                (self.engine.judge(&nothing, &prepared, None)?, None)
+                let nothing = Memory::new(config.postings.clone(), Ahead::Itself);
+                (engine.judge(&nothing, &prepared, None)?, None)
             }
         };
         Ok(json!({
@@ -256,7 +360,7 @@ fn prepared(document: Document) -> Prepared {
 }
 
 /// The cluster of a document; an article alone has one without a row of its own.
-fn cluster_id(store: &RocksReader, document: &Document) -> Result<Option<String>, StoreError> {
+fn cluster_id(store: &Snapshot<'_>, document: &Document) -> Result<Option<String>, StoreError> {
     let alone = || {
         (document.cluster == document.number)
             .then(|| format!("{}:{}:{}", document.language, document.id, document.number))

@@ -1,11 +1,17 @@
 //! The query API: which articles resemble this one, what is known of it, what would this text be.
 //!
 //! Everything a client controls is bounded: the time and bytes of a request, how many are worked on at once. What is
-//! asked is read from state, which goes on being worked on; nothing is ever changed.
+//! asked is read from state, which goes on being worked on; nothing is ever changed. What this process does not hold its
+//! peers are asked for.
 
 mod explain;
+mod held;
 mod library;
+mod peers;
+mod question;
+mod resolve;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +20,23 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde_json::Value;
-use tokio::sync::Semaphore;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
-use super::{HttpError, json, serve};
+use super::{HttpError, json as answered, serve};
 use crate::config::Secret;
 
+use explain::Pair;
+use held::Held;
+use library::Answer;
 pub use library::Library;
+use peers::{FORWARDED, Gathered, Peers, Reply};
+use question::Question;
 
 /// Questions that are worked on or wait for it at the same time.
 const PLACES: usize = 64;
@@ -33,33 +44,40 @@ const PLACES: usize = 64;
 const TIME: Duration = Duration::from_secs(5);
 /// How long a body may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(10);
+/// Questions of peers are counted by themselves: else those who wait for each other would find no place.
+const PEERS_PLACES: usize = 64;
 
 /// What the API answers: every path, parameter and field.
 const OPENAPI: &str = include_str!("openapi.json");
 
+/// One of the questions that may be worked on at once.
+type Place = OwnedSemaphorePermit;
+
 #[derive(Clone)]
 struct Api {
     library: Arc<Library>,
+    peers: Arc<Peers>,
     token: Option<Arc<Secret>>,
     places: Arc<Semaphore>,
+    peers_places: Arc<Semaphore>,
 }
 
 /// Serves the API until the process ends; says where. Where there is a token, only who has it is answered.
 ///
 /// # Errors
 /// The port cannot be had.
-pub fn serve_queries(
-    listen: SocketAddr,
-    library: Library,
-    token: Option<Secret>,
-) -> Result<SocketAddr, HttpError> {
+pub fn serve_queries(listen: SocketAddr, library: Library) -> Result<SocketAddr, HttpError> {
+    let http = &library.config.http;
     let api = Api {
-        library: Arc::new(library),
-        token: token.map(Arc::new),
+        peers: Arc::new(Peers::new(http)),
+        token: http.token.clone().map(Arc::new),
         places: Arc::new(Semaphore::new(PLACES)),
+        peers_places: Arc::new(Semaphore::new(PEERS_PLACES)),
+        library: Arc::new(library),
     };
     let router = Router::new()
         .route("/api/v1/articles/{id}", get(article))
+        .route("/api/v1/articles/{id}/fingerprint", get(fingerprint))
         .route("/api/v1/articles/{id}/similar", get(similar))
         .route("/api/v1/clusters/{id}", get(cluster))
         .route("/api/v1/check", post(check))
@@ -107,29 +125,45 @@ fn id(path: Id) -> Result<String, Problem> {
     path.map(|Path(id)| id).map_err(|error| Problem::bad_request(error.body_text()))
 }
 
-async fn article(State(api): State<Api>, path: Id) -> Response {
-    api.answer(async { id(path) }, |library, id| library.article(&id)).await
+async fn article(State(api): State<Api>, headers: HeaderMap, path: Id) -> Response {
+    api.answer(&headers, async { Ok(Question::Article(id(path)?)) }).await
 }
 
-async fn similar(State(api): State<Api>, path: Id, RawQuery(query): RawQuery) -> Response {
-    api.answer(async { Ok((id(path)?, Wanted::parse(query.as_deref())?)) }, |library, (id, wanted)| {
-        library.similar(&id, wanted)
-    })
-    .await
+async fn fingerprint(State(api): State<Api>, headers: HeaderMap, path: Id) -> Response {
+    api.answer(&headers, async { Ok(Question::Fingerprint(id(path)?)) }).await
 }
 
-async fn cluster(State(api): State<Api>, path: Id) -> Response {
-    api.answer(async { id(path) }, |library, id| library.cluster(&id)).await
+async fn similar(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    path: Id,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let question = async { Ok(Question::Similar(id(path)?, Wanted::parse(query.as_deref())?)) };
+    api.answer(&headers, question).await
 }
 
-async fn check(State(api): State<Api>, body: Body) -> Response {
+async fn cluster(State(api): State<Api>, headers: HeaderMap, path: Id) -> Response {
+    api.answer(&headers, async { Ok(Question::Cluster(id(path)?)) }).await
+}
+
+async fn check(State(api): State<Api>, headers: HeaderMap, body: Body) -> Response {
     let limit = api.library.largest_body();
-    api.answer(arrived(body, limit), |library, body| library.check(&body)).await
+    api.answer(&headers, async { Ok(Question::Check(arrived(body, limit).await?)) }).await
 }
 
-async fn explain(State(api): State<Api>, body: Body) -> Response {
+async fn explain(State(api): State<Api>, headers: HeaderMap, body: Body) -> Response {
     let limit = api.library.largest_body() * 2;
-    api.answer(arrived(body, limit), |library, body| library.explain(&body)).await
+    let forwarded = headers.contains_key(FORWARDED);
+    let explained = async {
+        let place = Arc::new(api.place(forwarded)?);
+        let pair = Pair::parse(&arrived(body, limit).await?)?;
+        api.explain(pair, forwarded, &place).await
+    };
+    match explained.await {
+        Ok(value) => answered(StatusCode::OK, &value),
+        Err(problem) => problem.into_response(),
+    }
 }
 
 async fn openapi() -> Response {
@@ -149,36 +183,125 @@ async fn arrived(body: Body, limit: usize) -> Result<Bytes, Problem> {
 }
 
 impl Api {
-    /// Works on a question away from the connections, if there is a place.
-    async fn answer<Q: Send + 'static>(
-        &self,
-        question: impl Future<Output = Result<Q, Problem>>,
-        work: impl FnOnce(&Library, Q) -> Result<Value, Problem> + Send + 'static,
-    ) -> Response {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+    fn place(&self, forwarded: bool) -> Result<Place, Problem> {
+        let places = if forwarded { &self.peers_places } else { &self.places };
+        Arc::clone(places).try_acquire_owned().map_err(|_| {
             let detail = "too many questions at once; ask again in a moment";
-            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).into_response();
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
+        })
+    }
+
+    /// Answers a question, if there is a place.
+    async fn answer(
+        &self,
+        headers: &HeaderMap,
+        question: impl Future<Output = Result<Question, Problem>>,
+    ) -> Response {
+        let forwarded = headers.contains_key(FORWARDED);
+        let asked = async {
+            let place = self.place(forwarded)?;
+            Ok((question.await?, place))
         };
-        let question = match question.await {
-            Ok(question) => question,
-            Err(problem) => return problem.into_response(),
+        let (question, place) = match asked.await {
+            Ok(asked) => asked,
+            Err(problem) => return Problem::into_response(problem),
         };
+        let Answer { result, held } = self.settle(question, forwarded, &Arc::new(place)).await;
+        let mut response = match result {
+            Ok(value) => answered(StatusCode::OK, &value),
+            Err(problem) => problem.into_response(),
+        };
+        if forwarded {
+            held.write(response.headers_mut());
+        }
+        response
+    }
+
+    /// What is known here, and where that may not be all, what the peers know.
+    async fn settle(&self, question: Question, forwarded: bool, place: &Arc<Place>) -> Answer {
+        let (library, own) = (Arc::clone(&self.library), question.clone());
+        let here = self.work(place, move || library.answer(&own)).await;
+        let mut here = here.unwrap_or_else(|problem| Answer { result: Err(problem), held: Held::default() });
+        if forwarded || !self.library.is_open(&question, &here) {
+            return here;
+        }
+        let mut held = here.held.clone();
+        let enough = |reply: &Reply| {
+            held.add(&reply.held);
+            let known = reply.answer.as_ref().or(here.result.as_ref().ok());
+            let found = known.is_some_and(|answer| self.library.is_enough(&question, answer, &held));
+            held.covers(None) || found && self.library.is_in_one_place()
+        };
+        let Gathered { replies, unanswered } = self.peers.ask(&question, enough).await;
+        let answers = here.result.clone().ok().into_iter();
+        let answers = answers.chain(replies.into_iter().filter_map(|reply| reply.answer)).collect();
+        here.held = held;
+        if let Some(mut answer) = question.merge(answers) {
+            answer["unanswered"] = json!(unanswered);
+            here.result = Ok(answer);
+        }
+        if self.library.is_open(&question, &here) {
+            here.result = Err(incomplete(&here.held, &unanswered));
+        }
+        here
+    }
+
+    /// Compares two, wherever what is known of them is.
+    async fn explain(&self, pair: Pair, forwarded: bool, place: &Arc<Place>) -> Result<Value, Problem> {
+        let mut known = [None, None];
+        let mut unanswered = BTreeSet::new();
+        for (side, known) in [&pair.a, &pair.b].into_iter().zip(&mut known) {
+            if let Some(id) = side.id() {
+                let question = Question::Fingerprint(id.to_owned());
+                let found = self.settle(question, forwarded, place).await.result?;
+                let silent = found["unanswered"].as_array().into_iter().flatten();
+                unanswered.extend(silent.filter_map(Value::as_str).map(str::to_owned));
+                *known = Some(found);
+            }
+        }
         let library = Arc::clone(&self.library);
+        let explained = self.work(place, move || library.explain(pair, known.each_ref().map(Option::as_ref)));
+        let mut explained = explained.await??;
+        explained["unanswered"] = json!(unanswered);
+        Ok(explained)
+    }
+
+    /// Works away from the connections. Who asked waits a bounded time; the place is taken until the work is done.
+    async fn work<T: Send + 'static>(
+        &self,
+        place: &Arc<Place>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = Arc::clone(place);
         let worked = tokio::task::spawn_blocking(move || {
-            let answer = work(&library, question);
+            let done = work();
             drop(place);
-            answer
+            done
         });
         match tokio::time::timeout(TIME, worked).await {
-            Ok(Ok(Ok(value))) => json(StatusCode::OK, &value),
-            Ok(Ok(Err(problem))) => problem.into_response(),
-            Ok(Err(_)) => Problem::internal().into_response(),
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_)) => Err(Problem::internal()),
             Err(_) => {
                 let detail = format!("no answer within {} seconds", TIME.as_secs());
-                Problem::new(StatusCode::GATEWAY_TIMEOUT, "late", detail).into_response()
+                Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "late", detail))
             }
         }
     }
+}
+
+/// Nobody who was asked knows it, and not everybody could be asked.
+fn incomplete(held: &Held, unanswered: &BTreeSet<String>) -> Problem {
+    let absent = held.absent();
+    let detail = match &absent {
+        None => "it is not known yet how many partitions there are; ask again".to_owned(),
+        Some(absent) => format!(
+            "it may be in partitions {absent:?}, which nobody who answered holds: their processes are away, take them over \
+             at the moment, or are not named in http.peers; ask again"
+        ),
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "incomplete", detail)
+        .with("unanswered", json!(unanswered))
+        .with("absent_partitions", json!(absent.unwrap_or_default()))
 }
 
 /// How many similar articles are wanted, and how similar.

@@ -11,7 +11,11 @@ mod open;
 mod read;
 mod reband;
 mod recent;
+mod shelf;
+#[cfg(test)]
+mod shelf_tests;
 mod sieve;
+mod snapshot;
 #[cfg(test)]
 mod stale_tests;
 mod upkeep;
@@ -38,6 +42,8 @@ pub use blocks::Blocks;
 use crowded::Crowded;
 pub use open::{Budget, RocksOptions};
 pub use reband::{Rebanded, Watch};
+pub use shelf::{Loan, Shelf, Shown};
+pub use snapshot::Snapshot;
 pub use upkeep::{Inspection, LanguageInspection};
 
 /// State in a directory.

@@ -330,7 +330,7 @@ impl RocksReader {
     }
 }
 
-fn in_one_bucket(family: Family, span: &Span) -> bool {
+pub(super) fn in_one_bucket(family: Family, span: &Span) -> bool {
     let bucket = matches!(family, Family::Bands(_)).then(|| span.from.get(..BUCKET)).flatten();
     bucket.is_some_and(|bucket| Span::prefix(bucket).to == span.to)
 }

@@ -10,7 +10,7 @@ use crate::config::Bus;
 use crate::detect::{Decided, Engine, Plan};
 use crate::health::Standing;
 use crate::model::Lang;
-use crate::store::{Change, Committed, Laid, Rows, Store, StoreError, View};
+use crate::store::{Change, Committed, Laid, Rows, Shelf, Store, StoreError, View};
 
 use super::intake::{Intake, Places, Unreadable};
 use super::outgoing::{Original, Writer};
@@ -45,6 +45,8 @@ pub(super) struct Judge {
     pub(super) flush: Duration,
     /// Where purging may go up to, by partition.
     pub(super) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
+    /// Where the stores are shown to those who ask.
+    pub(super) shelf: Arc<Shelf>,
 }
 
 /// A decision about all partitions of a batch.

@@ -7,7 +7,7 @@ use rdkafka::consumer::Consumer;
 
 use crate::config::StartAt;
 use crate::health::Sizes;
-use crate::store::{Rocks, StoreError, View};
+use crate::store::{Rocks, Shown, StoreError, View};
 use crate::stream::clients::PATIENCE;
 use crate::stream::measure;
 use crate::stream::restore::{Cause, RestoreError, Restoring, Step};
@@ -30,6 +30,8 @@ pub(in crate::stream) enum Task {
 
 /// A partition that is worked on.
 pub(in crate::stream) struct Running {
+    // Dropped first: nobody reads a store that is closed.
+    pub(super) _shown: Shown,
     pub(super) store: Rocks,
     /// A position that the log does not know yet.
     pub(super) unsaid: Option<i64>,
@@ -85,8 +87,10 @@ impl Judge {
         let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
         let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         let sizes = measure::sizes(&store);
+        let shelf = &self.shelf;
         let running = |unsaid| {
-            Task::Running(Box::new(Running { store, unsaid, flushed: Instant::now(), held: None, sizes }))
+            let (_shown, flushed) = (shelf.show(partition, &store), Instant::now());
+            Task::Running(Box::new(Running { _shown, store, unsaid, flushed, held: None, sizes }))
         };
         Ok(match decide(Known { committed, position, low, high }, self.accept) {
             Takeover::Resume(next) => {
@@ -134,6 +138,11 @@ impl Judge {
                 }
                 StoreError::Corrupt { .. } => {
                     tracing::error!(partition, "{error}");
+                    if self.shelf.is_read(partition) {
+                        // A store that is still open writes to its path when it is closed at last: nothing else may
+                        // be there by then.
+                        return again(1000);
+                    }
                     let directory = self.restorer.directory(partition);
                     let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
                     let wiped = wiped.entry(partition).or_default();

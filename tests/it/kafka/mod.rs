@@ -1,5 +1,7 @@
 //! What must hold on a real broker. It is always there: `dev/kafka` starts one, and a test that cannot have it fails.
 
+// Questions to a stage that works: of one process, and of several as one.
+mod asking;
 // A crawler's own schema in, ours out, with a real registry and one that is in trouble.
 mod avro;
 // A broker of the tests' own, gone with them however they end.

@@ -55,7 +55,7 @@ impl<'b> Bench<'b> {
         // Where the broker assigns partitions, it says how long a member may be silent.
         let session = if stage.contains("\"consumer\"") { "" } else { "\"session.timeout.ms\" = 6000\n" };
         self.settings = format!(
-            "[http]\nlisten = \"127.0.0.1:0\"\n[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
+            "[http]\nlisten = \"127.0.0.1:0\"\nquery = \"127.0.0.1:0\"\n[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
              \"{}\"\n{session}",
             match rest.split_once("[topics]\n") {
                 Some((before, after)) => format!("{before}[topics]\n{topics}{after}"),
@@ -194,6 +194,14 @@ impl Running {
     pub(crate) fn address(&mut self) -> String {
         let said = self.wait_until_it_says("serving /healthz");
         let line = said.lines().find(|line| line.contains("serving /healthz")).unwrap();
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["address"].as_str().unwrap().to_owned()
+    }
+
+    /// Where it answers questions.
+    pub(crate) fn query(&mut self) -> String {
+        let said = self.wait_until_it_says("serving the query API");
+        let line = said.lines().find(|line| line.contains("serving the query API")).unwrap();
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         line["address"].as_str().unwrap().to_owned()
     }

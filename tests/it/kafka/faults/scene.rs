@@ -420,6 +420,7 @@ fn config_text(
         r#"
 [http]
 listen = "127.0.0.1:0"
+query = "127.0.0.1:0"
 [match]
 retention = "10m"
 [input.fields]
