@@ -1,7 +1,7 @@
 //! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::config::{Config, InputFormat};
 use crate::detect::{Incoming, Preparer};
@@ -15,6 +15,14 @@ use super::record::Record;
 
 /// Beside its value a record that goes out has headers, names, and a verdict or a fingerprint.
 const BESIDE: usize = 64 << 10;
+
+/// Records that are worth a thread: some milliseconds of work.
+const SHARE: usize = 50;
+/// Threads that read a batch, at most.
+const THREADS: usize = 4;
+
+/// What a record is, and what goes out for the article instead of its own bytes, if anything.
+pub(super) type Decoded = (Incoming, Payload);
 
 /// Reads raw records.
 #[derive(Clone, Debug)]
@@ -75,8 +83,41 @@ impl Decoder {
         self.preparer.config()
     }
 
-    /// Reads one, and says what goes out for the article instead of its own bytes, if anything.
-    pub(super) fn decode(&self, record: &Record, position: &Position) -> (Incoming, Payload) {
+    /// Reads several, on several threads where there are many, and gives them in their order. Nothing that is read
+    /// depends on what was read before.
+    pub(super) fn decode_all(
+        &self,
+        records: &[Record],
+        position: impl Fn(&Record) -> Position + Sync,
+    ) -> Vec<Decoded> {
+        let decode = |records: &[Record]| -> Vec<Decoded> {
+            records.iter().map(|record| self.decode(record, &position(record))).collect()
+        };
+        let threads = (records.len() / SHARE).min(cores()).max(1);
+        let mut shares = records.chunks(records.len().div_ceil(threads).max(1));
+        let own = shares.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|share| {
+                    (share, std::thread::Builder::new().spawn_scoped(scope, move || decode(share)).ok())
+                })
+                .collect();
+            let mut decoded = decode(own);
+            decoded.reserve(records.len() - own.len());
+            for (share, thread) in others {
+                match thread.map(|thread| thread.join()) {
+                    Some(Ok(others)) => decoded.extend(others),
+                    Some(Err(panic)) => std::panic::resume_unwind(panic),
+                    // Without a thread there is still this one.
+                    None => decoded.extend(decode(share)),
+                }
+            }
+            decoded
+        })
+    }
+
+    /// Reads one.
+    pub(super) fn decode(&self, record: &Record, position: &Position) -> Decoded {
         match self.event(record) {
             Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
             Ok((Event::Article(article), payload)) => match self.preparer.prepare(&article, position) {
@@ -159,6 +200,12 @@ impl Decoder {
     }
 }
 
+/// Threads that are worth having: as many as may run at once.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(THREADS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +243,26 @@ mod tests {
         let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
         assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
         assert_eq!(reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)), Reason::NoId);
+    }
+
+    #[test]
+    fn many_are_read_as_one_by_one_and_in_their_order() {
+        let config = Config::try_from(Settings::default()).unwrap();
+        let decoder = Decoder::new(&config, true, None);
+        let body = |n: usize| format!(r#"{{"body":"the river {n} rises"}}"#);
+        let records: Vec<Record> = (0..3 * SHARE + 7)
+            .map(|n| Record {
+                offset: n as i64,
+                ..record(Some(&format!("k{n}")), (n % 5 > 0).then(|| body(n)).as_deref())
+            })
+            .collect();
+        let position = |record: &Record| record.position("raw", 3);
+        let decoded = decoder.decode_all(&records, position);
+        assert_eq!(decoded.len(), records.len());
+        for (record, (incoming, _)) in records.iter().zip(&decoded) {
+            assert_eq!(format!("{incoming:?}"), format!("{:?}", decoder.decode(record, &position(record)).0));
+        }
+        assert!(decoder.decode_all(&[], position).is_empty());
     }
 
     #[test]

@@ -98,12 +98,12 @@ impl Intake {
     ) -> Result<(Batch, Places), Unreadable> {
         let mut batch = Batch::default();
         let mut places = Places::with_capacity(records.len());
-        for (at, record) in records.iter_mut().enumerate() {
-            match &self.kind {
-                Kind::Raw(decoder) => {
-                    let position = record.position(&self.topic, partition);
-                    let (incoming, payload) = decoder.decode(record, &position);
-                    batch.items.push(Item { position, time: record.time, incoming });
+        match &self.kind {
+            Kind::Raw(decoder) => {
+                let place = |record: &Record| record.position(&self.topic, partition);
+                let decoded = decoder.decode_all(records, place);
+                for ((at, record), (incoming, payload)) in records.iter_mut().enumerate().zip(decoded) {
+                    batch.items.push(Item { position: place(record), time: record.time, incoming });
                     let mut placed = Placed::WHOLE;
                     if let Some((form, bytes)) = payload {
                         placed.form = form;
@@ -111,7 +111,9 @@ impl Intake {
                     }
                     places.push((at, placed));
                 }
-                Kind::Routed { partitions, fingerprints } => {
+            }
+            Kind::Routed { partitions, fingerprints } => {
+                for (at, record) in records.iter().enumerate() {
                     let item =
                         |from, time, incoming, place| (Item { position: from, time, incoming }, (at, place));
                     let mut add = |(item, place)| {

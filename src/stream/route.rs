@@ -15,7 +15,7 @@ use crate::model::{ArticleId, EventTime};
 use crate::store::Committed;
 
 use super::clients::{PATIENCE, Quiet};
-use super::decode::Decoder;
+use super::decode::{Decoded, Decoder};
 use super::homes::{At, Homes, Stay};
 use super::outgoing::{Original, Writer};
 use super::payload::{Form, Placed};
@@ -94,11 +94,17 @@ impl Route {
     }
 
     /// The routed record of one raw record, and where else its id must be forgotten.
-    fn route(&self, partition: i32, record: Record, out: &mut Vec<Send>, homes: &mut Homes) {
+    fn route(
+        &self,
+        partition: i32,
+        record: Record,
+        (incoming, payload): Decoded,
+        out: &mut Vec<Send>,
+        homes: &mut Homes,
+    ) {
         let topic = &self.bus.topics.raw;
         let place = Place { topic, partition, offset: record.offset };
         let at = At { partition, offset: record.offset };
-        let (incoming, payload) = self.decoder.decode(&record, &place.position());
         match incoming {
             Incoming::Article(prepared) => {
                 let home = home(&self.bus.languages, prepared.language, self.partitions);
@@ -252,10 +258,13 @@ impl Stage for Route {
                 (_, None) => {}
             }
             let mut sends = Vec::new();
-            for record in records {
+            let topic = &self.bus.topics.raw;
+            let place = |record: &Record| Place { topic, partition, offset: record.offset }.position();
+            let decoded = self.decoder.decode_all(&records, place);
+            for (record, decoded) in records.into_iter().zip(decoded) {
                 next.insert(partition, record.offset + 1);
                 time = time.max(record.time);
-                self.route(partition, record, &mut sends, &mut homes[usize::from(silent)]);
+                self.route(partition, record, decoded, &mut sends, &mut homes[usize::from(silent)]);
             }
             out.extend(
                 sends.into_iter().filter_map(|send| if silent { send.silenced() } else { Some(send) }),
