@@ -13,14 +13,14 @@ pub(super) struct Problem {
     code: &'static str,
     detail: String,
     /// What else there is to say to programs.
-    more: Map<String, Value>,
+    more: Option<Box<Map<String, Value>>>,
     /// For the log alone: where the state lies is nobody's business but the operator's.
     hidden: Option<String>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
-        Problem { status, code, detail: detail.into(), more: Map::new(), hidden: None }
+        Problem { status, code, detail: detail.into(), more: None, hidden: None }
     }
 
     pub(super) fn bad_request(detail: impl Into<String>) -> Problem {
@@ -37,7 +37,7 @@ impl Problem {
 
     /// The same, with something for programs.
     pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Problem {
-        self.more.insert(key.to_owned(), value.into());
+        self.more.get_or_insert_default().insert(key.to_owned(), value.into());
         self
     }
 
@@ -71,7 +71,7 @@ impl IntoResponse for Problem {
             "detail": self.detail,
         });
         if let Value::Object(members) = &mut body {
-            members.extend(self.more);
+            members.extend(self.more.into_iter().flat_map(|more| *more));
         }
         let mut response = super::json(self.status, &body);
         let headers = response.headers_mut();
