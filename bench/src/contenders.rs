@@ -41,6 +41,10 @@ pub trait Contender {
     fn take(&mut self, batch: Vec<Self::Ready>) -> Outcome<Taken>;
     /// Checks only, and says how many matched.
     fn look_up(&self, article: &Self::Ready) -> Outcome<u64>;
+    /// How many articles it holds to begin with.
+    fn held(&self) -> Outcome<u64> {
+        Ok(0)
+    }
     /// Puts everything where it stays.
     fn settle(&mut self) -> Outcome<()> {
         Ok(())
@@ -131,6 +135,11 @@ impl<S: Store> Contender for Ours<S> {
     fn look_up(&self, article: &Item) -> Outcome<u64> {
         let Incoming::Article(article) = &article.incoming else { return Ok(0) };
         Ok(self.engine.judge(&self.store, article as &Prepared, None)?.candidates)
+    }
+
+    fn held(&self) -> Outcome<u64> {
+        // Every article of the stream has a number of its own, and all are of one language.
+        Ok(self.store.progress()?.languages.values().map(|counters| counters.next_number).sum())
     }
 
     fn settle(&mut self) -> Outcome<()> {

@@ -6,6 +6,9 @@
 //!
 //! `samestory-bench [full] [steps | store [CONTENDER…] | restore | query]`: all rows, or the steps alone, or the stores
 //! alone, or changelogs read back into stores, or the questions alone; `full` grows the stores to a million articles.
+//!
+//! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]`: one contender in this process, a line of JSON for each
+//! size. A store in a directory that is named is kept, and grows from what it holds.
 
 #[cfg(feature = "disk")]
 mod codecs;
@@ -27,7 +30,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "contender") {
         let name = words.get(1).ok_or("which contender?")?;
-        return store::contend(name, words.get(2).is_some_and(|word| word == "full"));
+        let mut rest = words[2..].iter().map(String::as_str).peekable();
+        let full = rest.next_if_eq(&"full").is_some();
+        let kept = rest.next_if_eq(&"in").and_then(|_| rest.next()).map(Path::new);
+        let sizes = rest.map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+        let usual = if full { store::FULL } else { store::QUICK };
+        return store::contend(name, if sizes.is_empty() { usual } else { &sizes }, kept);
     }
     let full = words.first().is_some_and(|word| word == "full");
     if full {

@@ -19,8 +19,8 @@ use crate::stream::Stream;
 const BATCH: usize = 500;
 /// Look-ups that are timed one by one.
 const LOOK_UPS: u64 = 4000;
-const QUICK: &[u64] = &[10_000, 100_000];
-const FULL: &[u64] = &[10_000, 100_000, 1_000_000];
+pub const QUICK: &[u64] = &[10_000, 100_000];
+pub const FULL: &[u64] = &[10_000, 100_000, 1_000_000];
 
 const CONTENDERS: &[(&str, &str)] = &[
     ("memory", "samestory in memory"),
@@ -49,16 +49,19 @@ pub fn rows(full: bool, only: &[String]) -> Outcome<Vec<Value>> {
     Ok(rows)
 }
 
-/// In the contender's own process: one line of JSON for each size.
-pub fn contend(name: &str, full: bool) -> Outcome<()> {
+/// In the contender's own process: one line of JSON for each size. A directory that is named is kept, and what it
+/// holds already is not made again.
+pub fn contend(name: &str, sizes: &[u64], kept: Option<&Path>) -> Outcome<()> {
     let title = CONTENDERS.iter().find(|(other, _)| *other == name).map_or(name, |(_, title)| title);
-    let sizes = if full { FULL } else { QUICK };
     #[cfg(feature = "disk")]
     if let Some(ahead) = match name {
         "rocks" => Some(samestory::store::Ahead::Changelog { partition: 0 }),
         "rocks-log" => Some(samestory::store::Ahead::Itself),
         _ => None,
     } {
+        if let Some(kept) = kept {
+            return grow(title, contenders::rocks(kept, ahead)?, sizes);
+        }
         let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
         let outcome =
             contenders::rocks(&directory, ahead).and_then(|contender| grow(title, contender, sizes));
@@ -77,10 +80,10 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
     let stream = Arc::new(Stream::new());
     let prepare = contender.prepare();
     let start = Instant::now();
-    let mut held = 0;
+    let mut held = contender.held()?;
     for &size in sizes {
         // The last fifth of a small store and the last twentieth of a large one.
-        let timed = (size / 5).min(50_000);
+        let timed = (size / 5).min(50_000).min(size - held.min(size));
         let mut said = Instant::now();
         let mut feed = Feed::start(&stream, &prepare, held, size);
         let (mut taken, mut since, mut verdicts) = (Taken::default(), None, Duration::ZERO);

@@ -30,7 +30,7 @@ const LOOKED_UP: usize = 32;
 /// work stays small.
 const RARE: usize = 8;
 /// Of a common one, so many must be shared.
-const COMMON: u32 = 2;
+const COMMON: u16 = 2;
 /// A text is compared with at most so many times what a bucket may hold.
 const EXAMINED_BUCKETS: usize = 4;
 /// A bucket is paged through at most so often for documents that are not expired.
@@ -61,8 +61,9 @@ pub struct Candidates {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Reason {
     content: bool,
-    bands: u32,
-    samples: u32,
+    // Small, for many are sorted: a text has at most 136 bands and 64 samples.
+    bands: u16,
+    samples: u16,
     rare: bool,
 }
 
@@ -167,7 +168,8 @@ pub(super) fn probable<'p>(
     pages: impl Iterator<Item = Option<&'p Page>>,
     cap: usize,
 ) -> impl Iterator<Item = DocumentNumber> {
-    let mut seen = Vec::new();
+    let pages: Vec<Option<&Page>> = pages.collect();
+    let mut seen = Vec::with_capacity(pages.iter().flatten().map(|page| page.numbers.len().min(cap)).sum());
     for (&key, page) in keys.iter().zip(pages) {
         let numbers = page.map(|page| &page.numbers[..page.numbers.len().min(cap)]).unwrap_or_default();
         see(Posting::kind(key), numbers, &mut seen);
@@ -200,7 +202,8 @@ impl<V: View> Search<'_, V> {
         fingerprint: &Fingerprint,
         settings: &LanguageSettings,
     ) -> Result<Candidates, StoreError> {
-        let mut seen: Vec<(DocumentNumber, Reason)> = Vec::new();
+        let room = pages.iter().map(|page| page.numbers.len().min(self.cap)).sum();
+        let mut seen: Vec<(DocumentNumber, Reason)> = Vec::with_capacity(room);
         let (mut capped_buckets, mut overfull) = (0, false);
         for (&key, page) in keys.iter().zip(pages) {
             let kind = Posting::kind(key);

@@ -95,6 +95,16 @@ impl Filter {
         self.segments.iter().rev().any(|segment| segment.contains(hash))
     }
 
+    /// The same of many. Most of what is asked for lies in memory that was not touched lately: nothing here waits for
+    /// one answer before it asks for the next.
+    pub(super) fn contains_each(&self, hashes: &[u64]) -> Vec<bool> {
+        let mut found = vec![false; hashes.len()];
+        for segment in &self.segments {
+            found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found |= segment.contains(hash));
+        }
+        found
+    }
+
     /// How many keys were put in, those that have gone since among them.
     pub(super) fn keys(&self) -> usize {
         self.keys
@@ -127,6 +137,9 @@ mod tests {
         filter.join(other);
         assert_eq!(filter.keys() as u64, count + 1);
         assert!((0..=count).all(|n| filter.contains(key(n))));
+        let some: Vec<u64> = (0..3 * count).step_by(count as usize / 1000).map(key).collect();
+        let one_by_one: Vec<bool> = some.iter().map(|&hash| filter.contains(hash)).collect();
+        assert_eq!(filter.contains_each(&some), one_by_one);
         let wrong = (2 * count..3 * count).filter(|&n| filter.contains(key(n))).count();
         assert!(wrong as u64 * 100 < count, "{wrong} of {count}");
     }

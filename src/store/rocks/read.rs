@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use rocksdb::{DBRawIterator, ReadOptions};
 
 use super::crowded::Crowded;
-use super::sieve::Perhaps;
 use super::{RocksReader, recent};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
@@ -21,6 +20,15 @@ use crate::store::rows::{Order, Page, Pages, Rows, Span, Visit, canonical, decod
 
 /// Of the buckets that hold one document at most, every so-manieth is read first. A copy shares forty with its original.
 const PROBED: usize = 12;
+
+/// A bucket that may exist.
+#[derive(Clone, Copy)]
+struct Perhaps {
+    /// The place of its key among those asked for.
+    at: usize,
+    /// Whether at most one document is in it.
+    single: bool,
+}
 
 /// Buckets that hold one document at most, and the place of each. Never walked through unsorted.
 type SingleBuckets = HashMap<BandKey, usize, BuildHasherDefault<Spread>>;
@@ -147,7 +155,9 @@ impl Rows for RocksReader {
         if self.0.family(Family::Bands(language)).is_none() {
             return Ok(pages);
         }
-        let mut order = self.0.sieve.perhaps(language, keys);
+        let singles = both_halves(keys, FILTERED, |keys| Ok(self.0.sieve.singles(language, keys)))?;
+        let perhaps = |(at, single): (usize, Option<bool>)| single.map(|single| Perhaps { at, single });
+        let mut order: Vec<Perhaps> = singles.into_iter().enumerate().filter_map(perhaps).collect();
         if order.is_empty() {
             return Ok(pages);
         }
@@ -185,21 +195,25 @@ impl Rows for RocksReader {
         // More than are kept would drive each other out.
         numbers.truncate(recent::DOCUMENTS);
         let version = self.0.recent.missing(language, &mut numbers);
-        let read = both_halves(&numbers, |numbers| self.read_documents(language, numbers))?;
+        let read = both_halves(&numbers, READ, |numbers| self.read_documents(language, numbers))?;
         let read = read.into_iter().flatten();
         self.0.recent.keep(language, read.map(|document| (document.number, document)), version);
         Ok(())
     }
 }
 
-/// Work on ordered keys, the halves at the same time where there are many: reading is mostly unpacking.
+/// So many keys are looked for in the filter before another thread has begun.
+const FILTERED: usize = 2048;
+/// So many are read before that: reading is mostly unpacking.
+const READ: usize = 64;
+
+/// Work on keys in their order, the halves at the same time where there are many.
 fn both_halves<K: Sync, R: Send>(
     keys: &[K],
+    many: usize,
     work: impl Fn(&[K]) -> Result<Vec<R>, StoreError> + Sync,
 ) -> Result<Vec<R>, StoreError> {
-    /// Fewer are read before a thread has begun.
-    const MANY: usize = 64;
-    if keys.len() < MANY {
+    if keys.len() < many {
         return work(keys);
     }
     let (left, right) = keys.split_at(keys.len() / 2);
@@ -252,7 +266,7 @@ impl RocksReader {
         let mut open: SingleBuckets = left_out.into_iter().map(|at| (keys[unknown[at].at], at)).collect();
         let read = |pages: &mut Vec<Option<Page>>, places: Vec<usize>| {
             let keys: Vec<BandKey> = places.iter().map(|&at| keys[unknown[at].at]).collect();
-            let read = both_halves(&keys, |keys| self.read_pages(language, keys, cap))?;
+            let read = both_halves(&keys, READ, |keys| self.read_pages(language, keys, cap))?;
             places.iter().zip(read).for_each(|(&at, page)| pages[at] = Some(page));
             Ok::<_, StoreError>(places)
         };

@@ -97,3 +97,82 @@ impl<V: Clone> Recent<V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 3;
+
+    fn number(n: u64) -> DocumentNumber {
+        DocumentNumber(n)
+    }
+
+    fn get(recent: &Recent<u32>, n: u64) -> Option<u32> {
+        recent.get(Lang::UND, &[number(n)]).0[0]
+    }
+
+    fn keep(recent: &Recent<u32>, n: u64, value: u32) {
+        let (_, version) = recent.get(Lang::UND, &[]);
+        recent.keep(Lang::UND, [(number(n), value)].into_iter(), version);
+    }
+
+    fn write(recent: &Recent<u32>, n: u64, value: Option<u32>) {
+        recent.written([((Lang::UND, number(n)), value)].into_iter());
+    }
+
+    /// What was asked for before the others lies in the older generation.
+    fn age(recent: &Recent<u32>) {
+        (100..100 + ROOM as u64).for_each(|n| keep(recent, n, 0));
+    }
+
+    #[test]
+    fn what_is_written_takes_the_place_of_what_was_there() {
+        for aged in [false, true] {
+            let recent = Recent::new(ROOM);
+            keep(&recent, 1, 10);
+            if aged {
+                age(&recent);
+            }
+            write(&recent, 1, Some(11));
+            assert_eq!(get(&recent, 1), Some(11));
+            age(&recent);
+            assert_eq!(get(&recent, 1), Some(11));
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_not_found_in_either_generation() {
+        for aged in [false, true] {
+            let recent = Recent::new(ROOM);
+            keep(&recent, 1, 10);
+            if aged {
+                age(&recent);
+            }
+            write(&recent, 1, None);
+            assert_eq!(get(&recent, 1), None, "aged: {aged}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_write_is_not_kept_after_it() {
+        let recent = Recent::new(ROOM);
+        let (_, read_at) = recent.get(Lang::UND, &[number(1)]);
+        let missing_at = recent.missing(Lang::UND, &mut vec![number(1)]);
+        write(&recent, 1, None);
+        for version in [read_at, missing_at] {
+            recent.keep(Lang::UND, [(number(1), 10)].into_iter(), version);
+            assert_eq!(get(&recent, 1), None);
+        }
+        keep(&recent, 1, 11);
+        assert_eq!(get(&recent, 1), Some(11));
+    }
+
+    #[test]
+    fn it_holds_two_generations_and_no_more() {
+        let recent = Recent::new(ROOM);
+        (0..50).for_each(|n| keep(&recent, n, 0));
+        let held = (0..50).filter(|&n| get(&recent, n).is_some()).count();
+        assert!((1..2 * ROOM).contains(&held), "{held}");
+    }
+}

@@ -72,28 +72,16 @@ impl Filters {
     }
 }
 
-/// A bucket that may exist.
-#[derive(Clone, Copy)]
-pub(super) struct Perhaps {
-    /// The place of its key among those asked for.
-    pub(super) at: usize,
-    /// Whether at most one document is in it.
-    pub(super) single: bool,
-}
-
 impl Sieve {
-    /// Those buckets that may exist; all, while that is not known.
-    pub(super) fn perhaps(&self, language: Lang, keys: &[BandKey]) -> Vec<Perhaps> {
+    /// Of each bucket, whether at most one document is in it; nothing where there is none. Any may hold several while
+    /// that is not known.
+    pub(super) fn singles(&self, language: Lang, keys: &[BandKey]) -> Vec<Option<bool>> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let perhaps = |(at, &key): (usize, &BandKey)| match &state.complete {
-            None => Some(Perhaps { at, single: false }),
-            Some(filters) => {
-                let hash = of_bucket(language, key);
-                let there = filters.there.contains(hash);
-                there.then(|| Perhaps { at, single: !filters.several.contains(hash) })
-            }
-        };
-        keys.iter().enumerate().filter_map(perhaps).collect()
+        let Some(filters) = &state.complete else { return vec![Some(false); keys.len()] };
+        let hashes: Vec<u64> = keys.iter().map(|&key| of_bucket(language, key)).collect();
+        let there = filters.there.contains_each(&hashes);
+        let single = |(there, &hash): (bool, &u64)| there.then(|| !filters.several.contains(hash));
+        there.into_iter().zip(&hashes).map(single).collect()
     }
 
     /// Whether an id may be known.
@@ -276,7 +264,7 @@ mod tests {
     }
 
     fn is_single(sieve: &Sieve) -> Option<bool> {
-        sieve.perhaps(Lang::UND, &[KEY]).first().map(|perhaps| perhaps.single)
+        sieve.singles(Lang::UND, &[KEY])[0]
     }
 
     #[test]
