@@ -139,14 +139,15 @@ impl Rows for Snapshot<'_> {
         self.readable()?;
         let mut pages = Pages::empty(keys.len());
         let Some(family) = self.reader.0.family(Family::Bands(language)) else { return Ok(pages) };
-        let mut order = self.reader.0.sieve.perhaps(language, keys);
-        order.sort_unstable_by_key(|perhaps| (keys[perhaps.at], perhaps.at));
+        let there = self.reader.0.sieve.singles(language, keys);
+        let mut order: Vec<usize> = (0..keys.len()).filter(|&at| there[at].is_some()).collect();
+        order.sort_unstable_by_key(|&at| (keys[at], at));
         let mut options = self.options();
         options.set_prefix_same_as_start(true);
         let mut rows = self.reader.0.db.raw_iterator_cf_opt(&family, options);
         let mut last: Option<(BandKey, u32)> = None;
-        for perhaps in order {
-            let key = keys[perhaps.at];
+        for at in order {
+            let key = keys[at];
             let place = match last {
                 Some((same, place)) if same == key => place,
                 _ => {
@@ -169,7 +170,7 @@ impl Rows for Snapshot<'_> {
                 }
             };
             last = Some((key, place));
-            pages.set(perhaps.at, place);
+            pages.set(at, place);
         }
         Ok(pages)
     }
