@@ -391,26 +391,3 @@ fn a_kept_state_of_version_one_still_opens_and_reads_the_same() {
     assert_eq!(printed(&store), fs::read_to_string(kept.join("v1.dump")).unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
 }
-
-/// What an upgrade does: the new program opens the old state and works on it.
-#[test]
-fn a_kept_state_goes_on_as_if_this_version_had_made_it() {
-    let (old, new) = (Dir::new("kept-old"), Dir::new("kept-new"));
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1"), &old.0);
-    let (before, all) = (long_history(60), long_history(180));
-    let (first, rest) = all.split_at(before.len());
-    assert!(first == before && rest.len() > 50, "the kept state is the beginning of this history");
-    let mut upgraded = Rocks::open(&old.0, &kept_options()).unwrap();
-    let mut made = Rocks::open(&new.0, &kept_options()).unwrap();
-    apply(&mut made, first);
-    for batch in rest.chunks(7) {
-        apply(&mut upgraded, batch);
-        apply(&mut made, batch);
-        assert_eq!(printed(&upgraded), printed(&made));
-    }
-    upgraded.flush().unwrap();
-    drop(upgraded);
-    let again = Rocks::open(&old.0, &kept_options()).unwrap();
-    assert_eq!(printed(&again), printed(&made));
-    assert_eq!(verify(&again).unwrap().findings, Vec::<String>::new());
-}
