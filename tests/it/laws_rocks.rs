@@ -3,8 +3,10 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
+use samestory::model::DocumentNumber;
 use samestory::store::{
     Ahead, Budget, Change, Committed, Order, Posting, Postings, Rocks, RocksOptions, Rows, Store, StoreError,
     View, verify,
@@ -268,6 +270,44 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     always.apply(&changes, &Committed::rehearsal()).unwrap();
     assert_eq!(store.dump().unwrap(), always.dump().unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+}
+
+/// All that a store holds, as changes.
+fn contents(store: &Rocks) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for language in store.languages() {
+        let mut keep = |document| {
+            changes.push(Change::Document(Arc::new(document)));
+            ControlFlow::Continue(())
+        };
+        store.each_document(language, &mut keep).unwrap();
+        let clusters =
+            (0..500).filter_map(|founder| store.cluster(language, DocumentNumber(founder)).unwrap());
+        changes.extend(clusters.map(|cluster| Change::Cluster(Box::new(cluster))));
+    }
+    changes.push(Change::Progress(store.progress().unwrap()));
+    changes
+}
+
+/// What an upgrade does: this program opens the old state and goes on with it, as with one that it has made itself.
+#[test]
+fn a_kept_state_goes_on_as_one_of_this_version() {
+    let (old, new) = (Dir::new("kept-old"), Dir::new("kept-new"));
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1"), &old.0);
+    let mut upgraded = Rocks::open(&old.0, &kept_options()).unwrap();
+    let mut made = Rocks::open(&new.0, &kept_options()).unwrap();
+    apply(&mut made, &contents(&upgraded));
+    assert_eq!(printed(&upgraded), printed(&made));
+    for batch in long_history(180).chunks(7) {
+        apply(&mut upgraded, batch);
+        apply(&mut made, batch);
+        assert_eq!(printed(&upgraded), printed(&made));
+    }
+    upgraded.flush().unwrap();
+    drop(upgraded);
+    let again = Rocks::open(&old.0, &kept_options()).unwrap();
+    assert_eq!(printed(&again), printed(&made));
+    assert_eq!(verify(&again).unwrap().findings, Vec::<String>::new());
 }
 
 #[test]
