@@ -130,7 +130,7 @@ fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
                 format!("GET {path} HTTP/1.1\r\nhost: b\r\nconnection: close\r\n\r\n")
             } else {
                 let mut text = String::new();
-                // Of articles that have not come yet, a fifth are copies of some that have.
+                // Articles that have not come yet; some are copies of one that has.
                 stream.write(size * 3 + chance(size), &mut text);
                 let body = json!({"language": "en", "body": text}).to_string();
                 let length = body.len();
