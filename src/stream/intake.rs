@@ -248,4 +248,11 @@ mod tests {
         assert!(said.contains("stage.languages") && said.contains("und en hi"), "{said}");
         assert!(intake("[\"en\", \"hi\"]", 4).other_map(&progress).is_some());
     }
+
+    #[test]
+    fn languages_are_spread_in_their_order() {
+        let languages = &intake("[\"en\", \"hi\"]", 2).languages;
+        let home_of = |code| home(languages, crate::text::language::find(code).unwrap().lang, 2);
+        assert_eq!((home(languages, Lang::UND, 2), home_of("en"), home_of("hi")), (0, 1, 0));
+    }
 }
