@@ -218,7 +218,7 @@ impl Bus {
         };
         let batch = &settings.batch;
         let batch = BatchLimits {
-            articles: at_least_one("batch.max_articles", batch.max_articles, 500)? as usize,
+            articles: at_least_one("batch.max_articles", batch.max_articles, 2000)? as usize,
             bytes: at_least_one("batch.max_bytes", batch.max_bytes, 8 << 20)?,
             linger: Duration::from_millis(batch.linger_ms.unwrap_or(20)),
         };
