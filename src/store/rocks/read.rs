@@ -5,7 +5,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rocksdb::{DBRawIterator, ReadOptions};
+use rocksdb::{BoundColumnFamily, DBRawIterator, ReadOptions};
 
 use super::crowded::Crowded;
 use super::{RocksReader, recent};
@@ -66,49 +66,14 @@ impl Rows for RocksReader {
         order: Order,
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
-        let Some(handle) = self.0.family(family) else { return Ok(()) };
-        let mut options = ReadOptions::default();
-        // Inside one bucket the filters help; anywhere else they would hide rows.
-        if in_one_bucket(family, span) && order == Order::Ascending {
-            options.set_prefix_same_as_start(true);
-        } else {
-            options.set_total_order_seek(true);
-        }
-        options.set_iterate_lower_bound(span.from.clone());
-        if let Some(to) = &span.to {
-            options.set_iterate_upper_bound(to.clone());
-        }
-        let mut rows = self.0.db.raw_iterator_cf_opt(&handle, options);
-        match order {
-            Order::Ascending => rows.seek(&span.from),
-            Order::Descending => rows.seek_to_last(),
-        }
-        while let Some((key, value)) = rows.item() {
-            if visit(key, value).is_break() {
-                return Ok(());
-            }
-            match order {
-                Order::Ascending => rows.next(),
-                Order::Descending => rows.prev(),
-            }
-        }
-        // An iterator that ends may have failed: then what was seen is not all.
-        rows.status().map_err(|error| self.0.failure(&error))
+        self.scan_by(ReadOptions::default(), family, span, order, visit)
     }
 
     fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         let (Some(handle), [_, _, ..]) = (self.0.family(family), keys) else {
             return keys.iter().map(|key| self.get(family, key)).collect();
         };
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by_key(|&at| &keys[at]);
-        let sorted = order.iter().map(|&at| &keys[at]);
-        let found = self.0.db.batched_multi_get_cf(&handle, sorted, true);
-        let mut values = vec![None; keys.len()];
-        for (at, value) in order.into_iter().zip(found) {
-            values[at] = value.map_err(|error| self.0.failure(&error))?.map(|value| value.to_vec());
-        }
-        Ok(values)
+        self.get_many_by(&ReadOptions::default(), &handle, keys)
     }
 
     fn may_know(&self, id: &ArticleId) -> bool {
@@ -317,8 +282,64 @@ impl RocksReader {
         Ok(documents)
     }
 
+    /// Visits the rows of a span as the options see them.
+    pub(super) fn scan_by(
+        &self,
+        mut options: ReadOptions,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(handle) = self.0.family(family) else { return Ok(()) };
+        // Inside one bucket the filters help; anywhere else they would hide rows.
+        if in_one_bucket(family, span) && order == Order::Ascending {
+            options.set_prefix_same_as_start(true);
+        } else {
+            options.set_total_order_seek(true);
+        }
+        options.set_iterate_lower_bound(span.from.clone());
+        if let Some(to) = &span.to {
+            options.set_iterate_upper_bound(to.clone());
+        }
+        let mut rows = self.0.db.raw_iterator_cf_opt(&handle, options);
+        match order {
+            Order::Ascending => rows.seek(&span.from),
+            Order::Descending => rows.seek_to_last(),
+        }
+        while let Some((key, value)) = rows.item() {
+            if visit(key, value).is_break() {
+                return Ok(());
+            }
+            match order {
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.prev(),
+            }
+        }
+        // An iterator that ends may have failed: then what was seen is not all.
+        rows.status().map_err(|error| self.0.failure(&error))
+    }
+
+    /// The values of several keys as the options see them.
+    pub(super) fn get_many_by(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<BoundColumnFamily<'_>>,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|&at| &keys[at]);
+        let sorted = order.iter().map(|&at| &keys[at]);
+        let found = self.0.db.batched_multi_get_cf_opt(family, sorted, true, options);
+        let mut values = vec![None; keys.len()];
+        for (at, value) in order.into_iter().zip(found) {
+            values[at] = value.map_err(|error| self.0.failure(&error))?.map(|value| value.to_vec());
+        }
+        Ok(values)
+    }
+
     /// Reads one bucket.
-    fn page(
+    pub(super) fn page(
         &self,
         language: Lang,
         key: BandKey,
@@ -344,7 +365,7 @@ impl RocksReader {
     }
 }
 
-pub(super) fn in_one_bucket(family: Family, span: &Span) -> bool {
+fn in_one_bucket(family: Family, span: &Span) -> bool {
     let bucket = matches!(family, Family::Bands(_)).then(|| span.from.get(..BUCKET)).flatten();
     bucket.is_some_and(|bucket| Span::prefix(bucket).to == span.to)
 }
