@@ -27,7 +27,7 @@ test: tools-test check ## install what is missing and run all tests
 	@$(MAKE) --no-print-directory test-deploy
 
 test-deploy: tools-deploy ## the Helm chart, the image and what is watched, checked without a cluster
-	cargo build --release --features tlsh,faults --bin samestory
+	cargo test --release --features tlsh,faults --test it --no-run
 	@echo "what is installed around the program:"
 	@dev/test-deploy $(CARGO_TARGET_DIR)/release/samestory
 	@echo "from the program to a person:"
