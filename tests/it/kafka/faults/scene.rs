@@ -38,7 +38,6 @@ pub(crate) struct Settings {
     /// Records a minute.
     pub(crate) pace: u64,
     pub(crate) transaction_timeout: &'static str,
-    pub(crate) max_poll: &'static str,
     /// What every process is ordered.
     pub(crate) orders: Orders,
 }
@@ -49,7 +48,7 @@ impl Settings {
             .with("SAMESTORY_FLUSH_MS", 1500)
             .with("SAMESTORY_WRITE_BUFFER", 64 << 10)
             .with("SAMESTORY_MANY", 300);
-        Settings { seed, direct: false, pace: 2400, transaction_timeout: "8s", max_poll: "60000", orders }
+        Settings { seed, direct: false, pace: 2400, transaction_timeout: "8s", orders }
     }
 }
 
@@ -413,8 +412,7 @@ fn config_text(
     (raw, changelog): (&str, &str),
 ) -> String {
     let languages: Vec<&str> = LANGUAGES.iter().map(|(code, _)| *code).collect();
-    let (state, timeout, max_poll) =
-        (dir.join(format!("state-{at}")), settings.transaction_timeout, settings.max_poll);
+    let (state, timeout) = (dir.join(format!("state-{at}")), settings.transaction_timeout);
     let mode = if settings.direct { "direct" } else { "routed" };
     format!(
         r#"
@@ -445,7 +443,7 @@ linger_ms = 30
 "broker.address.family" = "v4"
 "session.timeout.ms" = "6000"
 "heartbeat.interval.ms" = "500"
-"max.poll.interval.ms" = "{max_poll}"
+"max.poll.interval.ms" = "60000"
 "#,
         state.display()
     )
