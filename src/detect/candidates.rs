@@ -7,10 +7,12 @@
 //! - The old one is the whole. A shingle among its least that the part has is among the part's least too, so nothing
 //!   beyond those few need be looked for. A quarter of a text has each of 16 with probability ¼: at least one of
 //!   them in 99 of 100 cases, two in 94; bands find half of the rest.
-//! - The new one is the whole. Of its least 32 shingles every n-th is the part's if it is n times as long, and
-//!   among the part's posted ones while n is small. Of a third it has two or more but once in 40,000, of an eighth
-//!   one or more in 98 of 100 cases. Looking for all 64 that are kept finds parts of a sixteenth, and costs a third more
-//!   of the whole planning (measured on 10,000 agency reports).
+//! - The new one is the whole. Of its least 24 shingles every n-th is the part's if it is n times as long, and
+//!   among the part's posted ones while n is small. Of a third it has two or more but once in 1,300, of an eighth
+//!   one or more in 96 of 100 cases. Every shingle more is a bucket more to read.
+//!
+//! They find whole texts too: two texts of one length and similarity ½ share ten of the sixteen, and of those that
+//! bands miss hardly any is missed. Which of the documents that buckets name are looked at: [`super::promise`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,17 +22,13 @@ use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, EventTime, Lang};
 use crate::store::{Document, Page, Posting, PostingKind, Postings, StoreError, View};
 
-use super::compare::Comparison;
+use super::compare::{Comparison, Relation};
+use super::promise::Seen;
 use super::settings::LanguageSettings;
 use super::{Engine, Prepared};
 
 /// Sampled shingles that are looked for, the least first; why so many, see above.
-const LOOKED_UP: usize = 32;
-/// One shared sampled shingle is enough where at most so many documents posted it: it is no common phrase, and the
-/// work stays small.
-const RARE: usize = 8;
-/// Of a common one, so many must be shared.
-const COMMON: u16 = 2;
+const LOOKED_UP: usize = 24;
 /// A text is compared with at most so many times what a bucket may hold.
 const EXAMINED_BUCKETS: usize = 4;
 /// A bucket is paged through at most so often for documents that are not expired.
@@ -45,6 +43,13 @@ pub struct Candidate {
     pub comparison: Comparison,
 }
 
+impl Candidate {
+    /// Whether the texts have to do with each other at all.
+    fn is_alike(&self) -> bool {
+        self.comparison.relation != Relation::Different
+    }
+}
+
 /// What a text is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidates {
@@ -55,31 +60,6 @@ pub struct Candidates {
     /// How many buckets held more than is examined; those of sampled shingles are not counted, where a common phrase
     /// is enough.
     pub capped_buckets: u64,
-}
-
-/// What speaks for looking at a document. The order is that of promise.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Reason {
-    content: bool,
-    // Small, for many are sorted: a text has at most 136 bands and 64 samples.
-    bands: u16,
-    samples: u16,
-    rare: bool,
-}
-
-impl Reason {
-    fn and(self, other: &Reason) -> Reason {
-        Reason {
-            content: self.content || other.content,
-            bands: self.bands + other.bands,
-            samples: self.samples + other.samples,
-            rare: self.rare || other.rare,
-        }
-    }
-
-    fn is_enough(self) -> bool {
-        self.content || self.bands > 0 || self.samples >= COMMON || self.rare
-    }
 }
 
 impl Engine {
@@ -142,26 +122,6 @@ fn keys(posting: &Posting, fingerprint: &Fingerprint, settings: &LanguageSetting
     }
 }
 
-/// Notes what a bucket says of the documents in it.
-fn see(kind: PostingKind, numbers: &[DocumentNumber], seen: &mut Vec<(DocumentNumber, Reason)>) {
-    let mut reason = Reason::default();
-    match kind {
-        PostingKind::Content => reason.content = true,
-        PostingKind::MinHash | PostingKind::SimHash => reason.bands = 1,
-        PostingKind::Sample => (reason.samples, reason.rare) = (1, numbers.len() <= RARE),
-    }
-    seen.extend(numbers.iter().map(|&number| (number, reason)));
-}
-
-/// The documents for which enough speaks, by number.
-fn choose(mut seen: Vec<(DocumentNumber, Reason)>) -> Vec<(Reason, DocumentNumber)> {
-    seen.sort_unstable_by_key(|&(number, _)| number);
-    seen.chunk_by(|(a, _), (b, _)| a == b)
-        .map(|same| (same.iter().fold(Reason::default(), |all, (_, reason)| all.and(reason)), same[0].0))
-        .filter(|(reason, _)| reason.is_enough())
-        .collect()
-}
-
 /// The documents that a text will probably be compared with: those it would be, did nothing else change.
 pub(super) fn probable<'p>(
     keys: &[BandKey],
@@ -169,12 +129,12 @@ pub(super) fn probable<'p>(
     cap: usize,
 ) -> impl Iterator<Item = DocumentNumber> {
     let pages: Vec<Option<&Page>> = pages.collect();
-    let mut seen = Vec::with_capacity(pages.iter().flatten().map(|page| page.numbers.len().min(cap)).sum());
+    let mut seen = Seen::with_room(pages.iter().flatten().map(|page| page.numbers.len().min(cap)).sum());
     for (&key, page) in keys.iter().zip(pages) {
         let numbers = page.map(|page| &page.numbers[..page.numbers.len().min(cap)]).unwrap_or_default();
-        see(Posting::kind(key), numbers, &mut seen);
+        seen.see(Posting::kind(key), numbers);
     }
-    choose(seen).into_iter().map(|(_, number)| number)
+    seen.choose().into_iter()
 }
 
 /// Each once, the least first.
@@ -203,45 +163,63 @@ impl<V: View> Search<'_, V> {
         settings: &LanguageSettings,
     ) -> Result<Candidates, StoreError> {
         let room = pages.iter().map(|page| page.numbers.len().min(self.cap)).sum();
-        let mut seen: Vec<(DocumentNumber, Reason)> = Vec::with_capacity(room);
-        let (mut capped_buckets, mut overfull) = (0, false);
+        let mut seen = Seen::with_room(room);
+        // Phrases that many have, and buckets of texts alike as a whole.
+        let (mut common, mut crowded, mut capped_buckets) = (false, false, 0);
         for (&key, page) in keys.iter().zip(pages) {
             let kind = Posting::kind(key);
             let live;
             let numbers = if page.numbers.len() <= self.cap {
                 &page.numbers
             } else if kind == PostingKind::Sample {
-                overfull = true;
+                common = true;
                 &page.numbers[..self.cap]
             } else {
-                overfull = true;
+                crowded = true;
                 let capped;
                 (live, capped) = self.newest_live(key, page.into_owned())?;
                 capped_buckets += u64::from(capped);
                 &live
             };
-            see(kind, numbers, &mut seen);
+            seen.see(kind, numbers);
         }
-        let mut chosen = choose(seen);
-        chosen.sort_unstable_by(|a, b| b.cmp(a));
+        let mut chosen = seen.choose();
         let most = self.cap * EXAMINED_BUCKETS;
         let capped = capped_buckets > 0 || chosen.len() > most;
+        crowded |= chosen.len() > most;
         chosen.truncate(most);
-        let mut numbers = ascending(chosen.into_iter().map(|(_, number)| number));
-        self.load(&numbers)?;
-        if overfull || capped {
-            let canonicals = self.canonicals(&numbers)?;
-            self.load(&canonicals)?;
-            numbers = ascending(numbers.into_iter().chain(canonicals));
-        }
+        let numbers = ascending(chosen.into_iter());
         let mut found = Candidates { all: Vec::with_capacity(numbers.len()), capped, capped_buckets };
-        for number in numbers {
-            if let Some(document) = self.take(number) {
-                let comparison = settings.compare(&document.fingerprint, fingerprint);
-                found.all.push(Candidate { document, comparison });
-            }
+        self.examine(&numbers, fingerprint, settings, &mut found.all)?;
+        if common || crowded {
+            // Who stands for a cluster may lie beyond the newest. Of those that a common phrase led to, most have nothing
+            // else to do with the text, and neither has their cluster.
+            let alike = found.all.iter().filter(|candidate| crowded || candidate.is_alike());
+            let founders = ascending(alike.map(|candidate| candidate.document.cluster));
+            let canonicals = self.state.canonicals(self.language, &founders)?.into_iter().flatten();
+            let others = canonicals.filter(|number| numbers.binary_search(number).is_err());
+            self.examine(&ascending(others), fingerprint, settings, &mut found.all)?;
+            found.all.sort_unstable_by_key(|candidate| candidate.document.number);
         }
         Ok(found)
+    }
+
+    /// Compares with documents, by number, unless they are expired.
+    fn examine(
+        &mut self,
+        numbers: &[DocumentNumber],
+        fingerprint: &Fingerprint,
+        settings: &LanguageSettings,
+        into: &mut Vec<Candidate>,
+    ) -> Result<(), StoreError> {
+        self.load(numbers)?;
+        for &number in numbers {
+            if let Some(document) = self.take(number) {
+                let comparison = settings.compare(&document.fingerprint, fingerprint);
+                into.push(Candidate { document, comparison });
+            }
+        }
+        Ok(())
     }
 
     /// The newest documents of an overfull bucket that are not expired, and whether there are more.
@@ -261,14 +239,6 @@ impl<V: View> Search<'_, V> {
             page = self.state.bucket(self.language, key, Some(last), self.cap + 1)?;
         }
         Ok((live, false))
-    }
-
-    /// Who stands for the clusters of these documents.
-    fn canonicals(&self, numbers: &[DocumentNumber]) -> Result<Vec<DocumentNumber>, StoreError> {
-        let live = numbers.iter().filter_map(|&number| self.live(number));
-        let founders = ascending(live.map(|document| document.cluster));
-        let canonicals = self.state.canonicals(self.language, &founders)?;
-        Ok(ascending(canonicals.into_iter().flatten()))
     }
 
     fn place(&self, number: DocumentNumber) -> Result<usize, usize> {

@@ -14,6 +14,7 @@ mod judge;
 mod plan;
 mod planner;
 pub mod prepare;
+mod promise;
 mod read_ahead;
 mod removal;
 mod settings;
