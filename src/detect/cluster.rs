@@ -28,6 +28,8 @@ pub(super) struct Touched {
     stood: ArticleId,
     /// As it is now; nothing once its last member is gone.
     pub(super) now: Option<Cluster>,
+    /// Who has joined it.
+    joined: Option<Arc<Document>>,
     /// Whether there is something new to tell.
     changed: bool,
 }
@@ -56,8 +58,8 @@ impl<V: View> Planner<'_, V> {
                 });
             };
             let now = Some(before.clone());
-            self.touched
-                .insert(key, Touched { before, stored, stood: canonical.id.clone(), now, changed: false });
+            let stood = canonical.id.clone();
+            self.touched.insert(key, Touched { before, stored, stood, now, joined: None, changed: false });
         }
         match self.touched.get(&key) {
             Some(touched) => Ok(&touched.before),
@@ -99,6 +101,7 @@ impl<V: View> Planner<'_, V> {
         let stands = if prefers { &*document } else { &canonical };
         let Some(touched) = self.now(language, founder) else { unreachable!("choosing touches it") };
         touched.changed = true;
+        touched.joined = Some(Arc::clone(&document));
         let Some(cluster) = &mut touched.now else { unreachable!("its canonical is a member") };
         cluster.size += 1;
         cluster.first_seen = cluster.first_seen.min(document.event_time);
@@ -199,7 +202,7 @@ impl<V: View> Planner<'_, V> {
     /// Lays the changes of all clusters that the item touched, and tells their readers.
     pub(super) fn settle_clusters(&mut self, outputs: &mut Vec<Output>) -> Result<(), StoreError> {
         for ((language, founder), touched) in std::mem::take(&mut self.touched) {
-            let Touched { before, stored, stood, now, changed } = touched;
+            let Touched { before, stored, stood, now, joined, changed } = touched;
             if !changed {
                 continue;
             }
@@ -209,7 +212,17 @@ impl<V: View> Planner<'_, V> {
                     None
                 }
                 None => None,
-                Some(cluster) => self.settle_cluster(cluster, &before, stood)?,
+                Some(cluster) => {
+                    let members = match (stored, joined) {
+                        // Without a row there was the founder alone.
+                        (false, Some(joined)) => {
+                            let founder = self.state.shared_document(language, founder)?;
+                            [joined].into_iter().chain(founder).collect()
+                        }
+                        _ => self.members(language, founder, Order::Descending, SHOWN)?,
+                    };
+                    self.settle_cluster(cluster, &before, stood, &members)?
+                }
             };
             if self.publishes_clusters(language) {
                 match record {
@@ -227,9 +240,9 @@ impl<V: View> Planner<'_, V> {
         mut cluster: Cluster,
         before: &Cluster,
         stood: ArticleId,
+        shown: &[Arc<Document>],
     ) -> Result<Option<ClusterRecord>, StoreError> {
-        let (language, founder) = (cluster.id.language, cluster.id.number);
-        let shown = self.members(language, founder, Order::Descending, SHOWN)?;
+        let language = cluster.id.language;
         let stands = match shown.iter().find(|member| member.number == cluster.canonical) {
             Some(member) => Some(member.id.clone()),
             None => {
