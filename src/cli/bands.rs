@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use samestory::config::{Config, ConfigError};
+use samestory::detect::Engine;
 use samestory::fingerprint::LANES;
 use samestory::lsh::Banding;
 use samestory::model::Lang;
@@ -15,8 +16,8 @@ pub(super) struct Args {
     /// Similarity (Jaccard) from which on pairs must be found; by default the one in the settings
     #[arg(long, short)]
     threshold: Option<f64>,
-    /// Share of those pairs that must be found
-    #[arg(long, short, default_value_t = 0.99)]
+    /// Share of those pairs that bands must find; sampled shingles find most of the others
+    #[arg(long, short, default_value_t = 0.9)]
     recall: f64,
     /// Lanes of a signature
     #[arg(long, default_value_t = LANES as u16, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -51,7 +52,12 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         "  candidates that are not copies, in a store of a million: {} an article",
         count(banding.load())
     )?;
-    writeln!(out, "  keys to look up and to write: {} an article", banding.bands())?;
+    writeln!(
+        out,
+        "  keys to look up and to write: {} an article; and {} sampled shingles, which find most of what bands miss",
+        banding.bands(),
+        Engine::SAMPLES
+    )?;
     Ok(())
 }
 

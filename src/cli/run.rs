@@ -9,6 +9,7 @@ use samestory::config::Config;
 use samestory::health::Board;
 use samestory::http::{self, Library};
 use samestory::metrics::{self, Scrape};
+use samestory::model::Lang;
 use samestory::store::Shelf;
 use samestory::stream::{self, Accept, Role};
 
@@ -63,6 +64,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     watch_shutdown(Arc::clone(&stop), config.bus.shutdown);
     let (bands, rows) = (config.banding.bands(), config.banding.rows());
+    let threshold = config.rules(Lang::UND).threshold;
+    let bands_find = (config.banding.collision(threshold) * 1000.0).round() / 1000.0;
     let (mode, workers) = (format!("{:?}", config.bus.mode).to_lowercase(), config.bus.workers);
     tracing::info!(
         mode,
@@ -71,6 +74,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         instance = config.bus.instance,
         bands,
         rows,
+        threshold,
+        bands_find,
         "starting"
     );
     let role = args.role.map(|role| match role {

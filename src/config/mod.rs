@@ -173,8 +173,9 @@ fn banding(written: &LshSettings, language: &LanguageSettings) -> Result<Banding
     }
 }
 
-/// Share of pairs at the threshold that must be found.
-const RECALL: f64 = 0.99;
+/// Share of pairs at the threshold that the bands must find. Sampled shingles find all but a few of the others, and
+/// every band is a row to look for, to write and to keep (docs/quality.md has what is found in the end).
+const RECALL: f64 = 0.9;
 
 fn posting(language: &LanguageSettings, banding: Banding) -> Posting {
     let (minhash, simhash) = match language.algorithm {
@@ -291,7 +292,7 @@ mod tests {
     fn nothing_written_is_the_defaults() {
         let config = config("").unwrap();
         assert_eq!(*config.rules(Lang::UND), Rules::default());
-        assert!(config.banding.collision(Rules::default().threshold) >= 0.99);
+        assert!(config.banding.collision(Rules::default().threshold) >= RECALL);
     }
 
     #[test]
@@ -337,7 +338,7 @@ mod tests {
     fn a_language_with_a_lower_threshold_gets_bands_that_find_it() {
         let config = config("[languages.hi]\nthreshold = 0.3").unwrap();
         let hindi = config.postings.of(language::find("hi").unwrap().lang).minhash.unwrap();
-        assert!(hindi.collision(0.3) >= 0.99 && config.banding.collision(0.3) < 0.99);
+        assert!(hindi.collision(0.3) >= RECALL && config.banding.collision(0.3) < RECALL);
     }
 
     #[test]

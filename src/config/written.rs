@@ -134,7 +134,7 @@ pub struct MatchSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LshSettings {
-    /// Share of pairs at the threshold that must be found.
+    /// Share of pairs at the threshold that bands must find.
     pub recall: Option<f64>,
     /// Bands, if chosen by hand.
     pub bands: Option<u16>,
