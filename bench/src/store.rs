@@ -1,7 +1,7 @@
 //! Check-and-insert from raw text, at several sizes of the store.
 //!
 //! Each contender runs in a process of its own, one after the other, so that its memory is its own. There the store is
-//! filled as the program would: fingerprints on all cores, verdicts in order on one thread, 500 articles a batch.
+//! filled as the program would: fingerprints on all cores, verdicts in order on one thread, 2,000 articles a batch.
 //! Just before each size a stretch of the stream is timed.
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::feed::Feed;
 use crate::stream::Stream;
 
 /// Articles of a batch: what the stage on the bus takes together.
-const BATCH: usize = 500;
+const BATCH: usize = 2000;
 /// Look-ups that are timed one by one.
 const LOOK_UPS: u64 = 4000;
 pub const QUICK: &[u64] = &[10_000, 100_000];
