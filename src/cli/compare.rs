@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 fn verdict(relation: Relation) -> (&'static str, Option<&'static str>) {
     match relation {
         Relation::Exact => ("exact-duplicate", Some("exact")),
-        Relation::Near => ("near-duplicate", Some("near")),
+        Relation::Near | Relation::Rewritten => ("near-duplicate", Some("near")),
         Relation::Partial => ("near-duplicate", Some("partial")),
         Relation::Extends | Relation::SameTemplate | Relation::Different => ("unique", None),
     }
@@ -151,6 +151,11 @@ fn sentence(answer: &Answer<'_>) -> String {
     match answer.pair.relation {
         Relation::Exact => format!("{b} is the same text as {a}."),
         Relation::Near => format!("{b} is a near-duplicate of {a}."),
+        Relation::Rewritten => {
+            format!(
+                "{b} says what {a} says in other phrases: a near-duplicate, unless others have those they share."
+            )
+        }
         Relation::Partial => format!("{b} is a near-duplicate of {a}: one lies mostly inside the other."),
         Relation::Extends => {
             format!("{b} contains {a} and adds more than it repeats: it is a text of its own.")

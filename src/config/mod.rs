@@ -24,6 +24,7 @@ use crate::fingerprint::LANES;
 use crate::lsh::{Banding, BandingError};
 use crate::model::{Lang, Share};
 use crate::store::{Posting, Postings, SimHashBands};
+use crate::text::language::{LANGUAGES, Segment};
 use crate::text::{Options, language};
 
 use check::{duration, language_settings};
@@ -109,11 +110,18 @@ impl TryFrom<Settings> for Config {
         let mut warnings = Vec::new();
         let default = language_settings("match", &settings.matching, None, &mut warnings)?;
         let mut engine = EngineSettings { default, ..EngineSettings::default() };
+        if settings.matching.rewritten.is_none() {
+            let unspaced = LANGUAGES.iter().filter(|row| row.segment == Segment::Characters);
+            let mut own = default;
+            own.rules.rewritten *= UNSPACED;
+            engine.languages.extend(unspaced.map(|row| (row.lang, own)));
+        }
         for (code, own) in &settings.languages {
             let table = format!("languages.{code}");
             let known = language::find(code)
                 .ok_or_else(|| invalid(&table, code, "take a code that `samestory languages` lists"))?;
-            let own = language_settings(&table, own, Some(&default), &mut warnings)?;
+            let base = engine.languages.get(&known.lang).unwrap_or(&default);
+            let own = language_settings(&table, own, Some(base), &mut warnings)?;
             engine.languages.insert(known.lang, own);
         }
         engine.canonical = match settings.clusters.canonical.as_deref() {
@@ -176,6 +184,9 @@ fn banding(written: &LshSettings, language: &LanguageSettings) -> Result<Banding
 /// Share of pairs at the threshold that the bands must find. Sampled shingles find all but a few of the others, and
 /// every band is a row to look for, to write and to keep (docs/quality.md has what is found in the end).
 const RECALL: f64 = 0.9;
+
+/// How much more alike rewrites must be where shingles are a few characters: two reports of one event share more of those.
+const UNSPACED: f64 = 2.0;
 
 fn posting(language: &LanguageSettings, banding: Banding) -> Posting {
     let (minhash, simhash) = match language.algorithm {
@@ -313,6 +324,18 @@ mod tests {
             (defaults.text, defaults.fields, defaults.banding)
         );
         assert_eq!(sample.postings, defaults.postings);
+    }
+
+    #[test]
+    fn rewrites_are_more_alike_where_words_are_not_spaced_unless_it_is_said() {
+        let rewritten = |text: &str, code: &str| {
+            config(text).unwrap().rules(language::find(code).unwrap().lang).rewritten
+        };
+        let default = Rules::default().rewritten;
+        assert_eq!(["en", "ja"].map(|code| rewritten("", code)), [default, UNSPACED * default]);
+        let own = "[languages.ja]\nretention = \"1d\"";
+        assert_eq!(rewritten(own, "ja"), UNSPACED * default);
+        assert_eq!(["en", "ja"].map(|code| rewritten("[match]\nrewritten = 0.2", code)), [0.2; 2]);
     }
 
     #[test]

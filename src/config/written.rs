@@ -108,7 +108,8 @@ pub struct MatchSettings {
     pub threshold: Option<f64>,
     /// Share of a text that must be in another to be a part of it.
     pub coverage: Option<f64>,
-    /// Similarity from which on texts with the same words and numbers are near-duplicates too.
+    /// Similarity from which on texts with the same words and numbers are near-duplicates too, if nobody else has the phrases
+    /// that they share.
     pub rewritten: Option<f64>,
     /// Shingles that a page may add to an article and still be that article.
     pub furniture: Option<u32>,

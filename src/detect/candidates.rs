@@ -24,6 +24,7 @@ use crate::store::{Document, Page, Posting, PostingKind, Postings, StoreError, V
 
 use super::compare::{Comparison, Relation};
 use super::promise::Seen;
+use super::rewrite;
 use super::settings::LanguageSettings;
 use super::{Engine, Prepared};
 
@@ -164,12 +165,13 @@ impl<V: View> Search<'_, V> {
     ) -> Result<Candidates, StoreError> {
         let room = pages.iter().map(|page| page.numbers.len().min(self.cap)).sum();
         let mut seen = Seen::with_room(room);
+        let mut phrases: Vec<&[DocumentNumber]> = Vec::new();
         // Phrases that many have, and buckets of texts alike as a whole.
         let (mut common, mut crowded, mut capped_buckets) = (false, false, 0);
-        for (&key, page) in keys.iter().zip(pages) {
+        for (&key, page) in keys.iter().zip(&pages) {
             let kind = Posting::kind(key);
             let live;
-            let numbers = if page.numbers.len() <= self.cap {
+            let numbers: &[DocumentNumber] = if page.numbers.len() <= self.cap {
                 &page.numbers
             } else if kind == PostingKind::Sample {
                 common = true;
@@ -177,11 +179,14 @@ impl<V: View> Search<'_, V> {
             } else {
                 crowded = true;
                 let capped;
-                (live, capped) = self.newest_live(key, page.into_owned())?;
+                (live, capped) = self.newest_live(key, page.as_ref().clone())?;
                 capped_buckets += u64::from(capped);
                 &live
             };
             seen.see(kind, numbers);
+            if kind == PostingKind::Sample {
+                phrases.push(&page.numbers[..page.numbers.len().min(self.cap)]);
+            }
         }
         let mut chosen = seen.choose();
         let most = self.cap * EXAMINED_BUCKETS;
@@ -201,6 +206,12 @@ impl<V: View> Search<'_, V> {
             self.examine(&ascending(others), fingerprint, settings, &mut found.all)?;
             found.all.sort_unstable_by_key(|candidate| candidate.document.number);
         }
+        for candidate in found.all.iter_mut().filter(|found| found.comparison.relation == Relation::Rewritten)
+        {
+            if !self.theirs_alone(&candidate.document, &phrases)? {
+                candidate.comparison.relation = Relation::Different;
+            }
+        }
         Ok(found)
     }
 
@@ -214,12 +225,24 @@ impl<V: View> Search<'_, V> {
     ) -> Result<(), StoreError> {
         self.load(numbers)?;
         for &number in numbers {
-            if let Some(document) = self.take(number) {
+            if let Some(document) = self.live(number).cloned() {
                 let comparison = settings.compare(&document.fingerprint, fingerprint);
                 into.push(Candidate { document, comparison });
             }
         }
         Ok(())
+    }
+
+    /// Whether nobody else has the phrases that a text shares with a document.
+    fn theirs_alone(
+        &mut self,
+        document: &Document,
+        phrases: &[&[DocumentNumber]],
+    ) -> Result<bool, StoreError> {
+        let asked = phrases.iter().filter_map(|phrase| rewrite::asked(phrase, document.number));
+        self.load(&ascending(asked.flatten().copied()))?;
+        let cluster_of = |number| self.live(number).map(|document| document.cluster);
+        Ok(rewrite::theirs_alone(document, phrases, cluster_of))
     }
 
     /// The newest documents of an overfull bucket that are not expired, and whether there are more.
@@ -248,10 +271,6 @@ impl<V: View> Search<'_, V> {
     /// A document that was read and is not expired.
     fn live(&self, number: DocumentNumber) -> Option<&Arc<Document>> {
         self.place(number).ok().and_then(|at| self.read[at].1.as_ref())
-    }
-
-    fn take(&mut self, number: DocumentNumber) -> Option<Arc<Document>> {
-        self.place(number).ok().and_then(|at| self.read[at].1.take())
     }
 
     /// Reads those that have not been read. The numbers are ascending.

@@ -5,13 +5,15 @@
 
 use crate::fingerprint::{Fingerprint, Sample, simhash};
 
+use super::rewrite;
+
 /// When two texts count as the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Estimated Jaccard similarity from which on texts are near-duplicates.
     pub threshold: f64,
-    /// Similarity from which on texts are near-duplicates too if a second opinion agrees: the same words, the same
-    /// numbers, other phrases. Below the threshold.
+    /// Similarity from which on texts are near-duplicates too if they have the same words and numbers, and nobody else has
+    /// the phrases that they share. Below the threshold.
     pub rewritten: f64,
     /// Share of one text's shingles that must be in the other for it to count as a part of it.
     pub coverage: f64,
@@ -45,7 +47,7 @@ impl Default for Rules {
         // Measured; docs/quality.md says on what, and what other values cost.
         Rules {
             threshold: 0.5,
-            rewritten: 0.4,
+            rewritten: 0.13,
             coverage: 0.8,
             furniture: 120,
             min_tokens: 50,
@@ -64,6 +66,9 @@ pub enum Relation {
     Exact,
     /// Mostly the same shingles.
     Near,
+    /// The same words and numbers in other phrases, were the two all there is: a copy if the phrases that they share are
+    /// theirs alone.
+    Rewritten,
     /// The newer lies mostly inside the older, or contains it and adds no more than it repeats; and it is not nearly
     /// as long.
     Partial,
@@ -81,6 +86,7 @@ impl Relation {
         match self {
             Relation::Exact => "exact",
             Relation::Near => "near",
+            Relation::Rewritten => "rewritten",
             Relation::Partial => "partial",
             Relation::Extends => "extends",
             Relation::SameTemplate => "same-template",
@@ -90,7 +96,7 @@ impl Relation {
 
     /// Whether the newer text is a copy of the older.
     pub const fn is_duplicate(self) -> bool {
-        matches!(self, Relation::Exact | Relation::Near | Relation::Partial)
+        matches!(self, Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial)
     }
 }
 
@@ -115,14 +121,16 @@ pub struct Comparison {
 
 /// Compares a newer text with an older one, by MinHash alone.
 pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
-    compare_by(old, new, rules, |pair| pair.similarity >= rules.threshold)
+    compare_by(old, new, rules, false, |pair| pair.similarity >= rules.threshold)
 }
 
-/// Compares a newer text with an older one, where `near` says which pairs are similar as a whole.
+/// Compares a newer text with an older one, where `near` says which pairs are similar as a whole, and below that the words
+/// are asked for a second opinion, or not.
 pub fn compare_by(
     old: &Fingerprint,
     new: &Fingerprint,
     rules: &Rules,
+    second_opinion: bool,
     near: impl FnOnce(&Comparison) -> bool,
 ) -> Comparison {
     let similarity = old.similarity(new);
@@ -138,6 +146,13 @@ pub fn compare_by(
         distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
     };
     comparison.relation = relation(old, new, &comparison, numerals, rules, near);
+    if comparison.relation == Relation::Different
+        && second_opinion
+        && old.tokens.min(new.tokens) >= rules.shortest().max(1)
+        && rewrite::may_be(old, new, &comparison, numerals, rules)
+    {
+        comparison.relation = Relation::Rewritten;
+    }
     comparison
 }
 
@@ -156,13 +171,15 @@ fn relation(
         return Relation::Exact;
     }
     let tokens = old.tokens.min(new.tokens);
-    let short = tokens < rules.min_tokens;
-    if tokens < rules.shortest() || short && !is_whole(old, new, pair) {
+    let (short, near) = (tokens < rules.min_tokens, near(pair));
+    // Where facts do not count, neither does how few words there are around them.
+    let comparable = !short || is_whole(old, new, pair) || near && rules.numerals == Rules::UNGUARDED;
+    if tokens < rules.shortest() || !comparable {
         return Relation::Different;
     }
     let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
     let adds = all - repeats;
-    let alike = if near(pair) {
+    let alike = if near {
         if is_part(old, new, pair, rules) { Relation::Partial } else { Relation::Near }
     } else if pair.new_in_old >= rules.coverage || short && new.shingles <= old.shingles {
         Relation::Partial

@@ -8,7 +8,7 @@ use crate::model::{EventTime, MatchType, Share, Verdict};
 use crate::store::{Outlet, StoreError, View};
 
 use super::candidates::{Candidate, Candidates};
-use super::compare::Relation;
+use super::compare::{Comparison, Relation};
 use super::confidence;
 use super::settings::LanguageSettings;
 use super::{Engine, Prepared};
@@ -78,14 +78,17 @@ impl Engine {
         // around that.
         let best = all
             .iter()
-            .filter(|candidate| candidate.comparison.relation.is_duplicate() && !is_guarded(candidate, &all))
+            .filter(|candidate| candidate.comparison.relation.is_duplicate())
+            .filter(|candidate| !is_guarded(candidate, &all) && !is_neighbour(candidate, &all))
             .max_by_key(|candidate| rank(candidate));
         let closest = best.or_else(|| all.iter().max_by_key(|candidate| rank(candidate)));
         let pair = closest.map(|candidate| candidate.comparison);
         let compared = article.fingerprint.tokens >= settings.rules.shortest();
-        let (verdict, match_type) = match best.map(|candidate| candidate.comparison.relation) {
-            Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
-            Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),
+        let (verdict, match_type) = match best.map(|best| (best.comparison.relation, best)) {
+            Some((Relation::Exact, _)) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
+            Some((Relation::Near | Relation::Rewritten, best)) if !is_part(best, &all) => {
+                (Verdict::NearDuplicate, Some(MatchType::Near))
+            }
             Some(_) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
             None => (Verdict::Unique, None),
         };
@@ -116,6 +119,29 @@ fn is_guarded(candidate: &Candidate, all: &[Candidate]) -> bool {
                 && other.document.cluster == candidate.document.cluster
                 && other.comparison.similarity >= candidate.comparison.similarity
         })
+}
+
+/// Whether a candidate merely stands beside something else on a page: a text that contains another article as a whole is a
+/// page with several of them, and no rewrite of any.
+fn is_neighbour(candidate: &Candidate, all: &[Candidate]) -> bool {
+    candidate.comparison.relation == Relation::Rewritten
+        && all.iter().any(|other| {
+            other.comparison.relation == Relation::Extends
+                && other.document.cluster != candidate.document.cluster
+        })
+}
+
+/// Whether the article is a part of most copies in its best match's cluster. Half of an article may be most like another
+/// half of it that came before; what a reader wants to be told is still that half is missing. That it lies inside a page
+/// with something else around it is nothing new of a whole one.
+fn is_part(best: &Candidate, all: &[Candidate]) -> bool {
+    let copies = all.iter().filter(|other| {
+        other.document.cluster == best.document.cluster && other.comparison.relation.is_duplicate()
+    });
+    let is_part = |pair: &Comparison| pair.relation == Relation::Partial && pair.new_in_old > pair.old_in_new;
+    let (parts, all) =
+        copies.fold((0, 0), |(parts, all), copy| (parts + u32::from(is_part(&copy.comparison)), all + 1));
+    2 * parts > all
 }
 
 /// What the article extends, the most complete first, then whose template it shares, the most similar first. Of a

@@ -17,6 +17,7 @@ pub mod prepare;
 mod promise;
 mod read_ahead;
 mod removal;
+mod rewrite;
 mod settings;
 mod times;
 

@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 use crate::model::{EventTime, Lang, Share};
 use crate::store::Retention;
 
-use super::compare::{Comparison, Relation, Rules, compare, compare_by};
+use super::compare::{Comparison, Relation, Rules, compare_by};
 
 /// What finds and verifies near-duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,33 +111,14 @@ impl Default for Settings {
     }
 }
 
-/// Share of the smaller set of numbers that a rewrite keeps. Reports by one form share up to two thirds.
-const SAME_NUMBERS: f64 = 0.8;
-
 impl LanguageSettings {
     /// What a newer text is to an older one under these settings.
     pub fn compare(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
-        match self.algorithm {
-            Algorithm::Minhash => compare(old, new, &self.rules),
-            Algorithm::Combined => compare_by(old, new, &self.rules, |pair| {
-                pair.similarity >= self.rules.threshold || self.is_rewritten(pair)
-            }),
-            Algorithm::Simhash128 | Algorithm::Simhash64 => {
-                compare_by(old, new, &self.rules, |pair| self.distance(pair) <= self.hamming)
-            }
-        }
-    }
-
-    /// Whether two texts say the same in other phrases: below the threshold, but with the same words and numbers.
-    ///
-    /// This is kept narrow on purpose. Further down it finds more rewrites, and as many different stories written by one
-    /// form (bond issues, central bank reports) or in one site's frame: docs/quality.md has the curve.
-    fn is_rewritten(&self, pair: &Comparison) -> bool {
-        pair.similarity >= self.rules.rewritten
-            // What lies mostly inside the other is a part, and judged as one.
-            && pair.new_in_old.max(pair.old_in_new) < self.rules.coverage
-            && pair.distance <= self.hamming
-            && (self.rules.numerals == Rules::UNGUARDED || pair.numerals.is_none_or(|share| share >= SAME_NUMBERS))
+        let second_opinion = self.algorithm == Algorithm::Combined;
+        compare_by(old, new, &self.rules, second_opinion, |pair| match self.algorithm {
+            Algorithm::Minhash | Algorithm::Combined => pair.similarity >= self.rules.threshold,
+            Algorithm::Simhash128 | Algorithm::Simhash64 => self.distance(pair) <= self.hamming,
+        })
     }
 
     /// How similar a pair is, by the measure that decides.
@@ -161,7 +142,7 @@ impl LanguageSettings {
     /// chains of ever longer texts.
     pub(super) fn resembles(&self, pair: &Comparison) -> bool {
         match pair.relation {
-            Relation::Exact | Relation::Near | Relation::Partial => true,
+            Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
             Relation::Extends | Relation::SameTemplate => false,
             // The floor lies below the threshold by some factor; for a part it lies below the coverage by the same.
             Relation::Different => {

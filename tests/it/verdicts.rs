@@ -1,12 +1,12 @@
 //! Every rule of a verdict by itself: the rows of the table, clusters, updates, deletes, times.
 
-use samestory::detect::{Algorithm, CanonicalPolicy, Incoming, LanguageSettings, Output, Settings};
+use samestory::detect::{Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings};
 use samestory::event::{Article, Flag, RelationKind, Tagged};
 use samestory::model::{EventTime, MatchType, Share, Verdict};
 use samestory::store::{Outlet, Retention, View};
 use samestory::text::language::find;
 
-use super::desk::{Desk, article, at, clusters, id, tagged, window, word};
+use super::desk::{Desk, article, at, clusters, id, rewrite, tagged, window, word};
 
 /// A story of eighty words without repetition, from the middle of an endless one.
 fn story(family: u64) -> String {
@@ -101,6 +101,78 @@ fn the_numerals_guard_speaks_before_the_best_is_chosen() {
     let [related] = &copy.related[..] else { panic!("{copy:?}") };
     assert_eq!((related.id.as_str(), related.relation), ("monday", RelationKind::SameTemplate));
     assert!(related.similarity > copy.similarity, "{copy:?}");
+}
+
+#[test]
+fn the_same_words_in_other_phrases_are_near_if_nobody_else_has_those() {
+    let mut desk = desk();
+    desk.tag(&article("a", &rewrite(&story(1), 1)));
+    let copy = desk.tag(&article("b", &rewrite(&story(1), 2)));
+    assert_eq!(of(&copy), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+    assert!(copy.similarity < Share::new(0.4), "{copy:?}");
+    assert_eq!(copy.cluster.to_string(), "en:a:0");
+}
+
+#[test]
+fn what_is_written_by_one_form_is_not_rewritten() {
+    // Without the second opinion each is a story of its own, as it is where the form is well known.
+    let alone = LanguageSettings { algorithm: Algorithm::Minhash, ..LanguageSettings::default() };
+    let mut desk = Desk::new(Settings { default: alone, ..Settings::default() });
+    for own in 1..12 {
+        let report = desk.tag(&article(&format!("form-{own}"), &rewrite(&story(1), own)));
+        assert_eq!(report.verdict, Verdict::Unique);
+    }
+    desk.engine = Engine::new(Settings::default());
+    let report = desk.tag(&article("form-12", &rewrite(&story(1), 12)));
+    assert_eq!(of(&report), (Verdict::Unique, None, None), "others have these phrases");
+    assert!(report.similarity > Share::new(0.13), "{report:?}");
+}
+
+#[test]
+fn a_rewrite_has_the_same_numbers() {
+    let report = |edition: u64| window(1, 100, 200, edition, 0);
+    let mut desk = desk();
+    desk.tag(&article("a", &report(0)));
+    let other = desk.tag(&article("b", &rewrite(&report(1), 2)));
+    assert_eq!(of(&other), (Verdict::Unique, None, None));
+    assert!(other.similarity > Share::new(0.13), "{other:?}");
+    let copy = desk.tag(&article("c", &rewrite(&report(0), 3)));
+    assert_eq!(copy.duplicate_of, Some(id("a")));
+}
+
+#[test]
+fn two_short_texts_are_not_rewritten_but_one_may_be_of_a_longer_one() {
+    let mut desk = desk();
+    desk.tag(&article("a", &window(1, 100, 45, 0, 0)));
+    let short = desk.tag(&article("b", &rewrite(&window(1, 100, 45, 0, 0), 2)));
+    assert_eq!(of(&short), (Verdict::Unique, None, None));
+    desk.tag(&article("c", &window(2, 100, 60, 0, 0)));
+    let cut = desk.tag(&article("d", &rewrite(&window(2, 100, 45, 0, 0), 3)));
+    assert_eq!(cut.duplicate_of, Some(id("c")));
+}
+
+#[test]
+fn a_page_with_an_article_in_it_is_no_rewrite_of_what_stands_beside_it() {
+    let page = format!("{} {}", window(1, 100, 125, 0, 0), rewrite(&window(2, 100, 200, 0, 0), 5));
+    let mut desk = desk();
+    desk.tag(&article("beside", &window(2, 100, 215, 0, 0)));
+    desk.tag(&article("inside", &window(1, 100, 122, 0, 0)));
+    let page = desk.tag(&article("page", &page));
+    assert_eq!(page.verdict, Verdict::Unique, "{page:?}");
+    assert_eq!(page.related.first().map(|related| related.relation), Some(RelationKind::Extends));
+}
+
+#[test]
+fn half_of_an_article_is_a_part_even_if_another_half_came_before() {
+    let half = |edit: u64| window(1, 100, 60, 0, edit);
+    let mut desk = desk();
+    desk.tag(&article("whole", &window(1, 100, 240, 0, 0)));
+    desk.tag(&article("wire", &window(1, 100, 240, 0, 30)));
+    assert_eq!(desk.tag(&article("half", &half(0))).match_type, Some(MatchType::Partial));
+    let other = desk.tag(&article("other half", &half(20)));
+    assert_eq!(of(&other), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("half")));
+    let copy = desk.tag(&article("copy", &window(1, 100, 240, 0, 20)));
+    assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, and not it of them");
 }
 
 #[test]

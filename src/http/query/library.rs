@@ -230,6 +230,8 @@ impl Reading<'_> {
                 "similarity_score": score,
                 "match_type": match comparison.relation {
                     Relation::Different => "similar",
+                    // As a verdict says it.
+                    Relation::Rewritten => Relation::Near.as_str(),
                     relation => relation.as_str(),
                 },
             })

@@ -10,7 +10,7 @@ use samestory::model::{EventTime, Lang, Share};
 use samestory::store::{Posting, Postings, Retention, SimHashBands};
 use samestory::text::{Options, language::find};
 
-use crate::desk::{Dice, article, id, line, window};
+use crate::desk::{Dice, article, id, line, rewrite, window};
 
 pub(super) const LANGUAGES: [&str; 2] = ["en", "de"];
 const RETENTION: u64 = 1_000;
@@ -34,7 +34,8 @@ fn body(dice: &mut Dice, name: u64) -> String {
             let words = dice.one_of(&[20, 40, 40, 40, 60, 120]);
             let edition = dice.one_of(&[0, 0, 0, 1, 2]);
             let edit = dice.one_of(&[0, 0, 0, 9, 20]);
-            window(family, from, words, edition, edit)
+            let text = window(family, from, words, edition, edit);
+            if dice.below(4) == 0 { rewrite(&text, dice.below(50)) } else { text }
         }
     }
 }

@@ -96,6 +96,7 @@ fn the_engine_decides_as_the_oracle_does() {
     let rows = [
         "exact",
         "near",
+        "rewritten",
         "partial",
         "extends",
         "same-template",

@@ -344,7 +344,13 @@ impl Model {
                         && other.cluster == pair.0.cluster
                         && theirs.similarity >= pair.1.similarity
                 });
-                if guarded && pair.1.relation != Relation::Exact {
+                // What stands beside an article that is there as a whole is not rewritten.
+                let beside = pairs.iter().any(|(other, theirs)| {
+                    theirs.relation == Relation::Extends && other.cluster != pair.0.cluster
+                });
+                if guarded && pair.1.relation != Relation::Exact
+                    || beside && pair.1.relation == Relation::Rewritten
+                {
                     continue;
                 }
                 if best.is_none_or(|best| share(&pair.1) > share(&best.1)) {
@@ -353,7 +359,8 @@ impl Model {
             }
             best.cloned()
         };
-        let best = best_of(&[Relation::Exact]).or_else(|| best_of(&[Relation::Near, Relation::Partial]));
+        let alike = [Relation::Near, Relation::Rewritten, Relation::Partial];
+        let best = best_of(&[Relation::Exact]).or_else(|| best_of(&alike));
         if let Some(best) = &best {
             let rivals = pairs.iter().filter(|(_, pair)| *pair == best.1).count();
             if rivals > 1 {
@@ -366,11 +373,32 @@ impl Model {
         });
         let (verdict, match_type) = match best.as_ref().map(|(_, pair)| pair.relation) {
             Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
-            Some(Relation::Near) => (Verdict::NearDuplicate, Some(MatchType::Near)),
+            Some(Relation::Near | Relation::Rewritten) => {
+                let cluster = best.as_ref().unwrap().0.cluster;
+                let mut copies: Vec<&Comparison> = Vec::new();
+                for (document, pair) in &pairs {
+                    if document.cluster == cluster
+                        && (pair.relation == Relation::Exact || alike.contains(&pair.relation))
+                    {
+                        copies.push(pair);
+                    }
+                }
+                let parts = copies
+                    .iter()
+                    .filter(|pair| pair.relation == Relation::Partial && pair.new_in_old > pair.old_in_new);
+                if parts.count() > copies.len() / 2 {
+                    (Verdict::NearDuplicate, Some(MatchType::Partial))
+                } else {
+                    (Verdict::NearDuplicate, Some(MatchType::Near))
+                }
+            }
             Some(Relation::Partial) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
             _ => (Verdict::Unique, None),
         };
         self.note(match_type.map_or("unique", MatchType::as_str));
+        if best.as_ref().is_some_and(|(_, pair)| pair.relation == Relation::Rewritten) {
+            self.note("rewritten");
+        }
 
         let mut related: Vec<(
             RelationKind,
@@ -426,7 +454,7 @@ impl Model {
             let pair = self.compare(&stands.fingerprint, &article.fingerprint, language);
             let floor = own.floor;
             let resembles = match pair.relation {
-                Relation::Exact | Relation::Near | Relation::Partial => true,
+                Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
                 Relation::Extends | Relation::SameTemplate => false,
                 Relation::Different => {
                     pair.similarity >= floor
@@ -579,16 +607,11 @@ impl Model {
 
     fn compare(&self, old: &Fingerprint, new: &Fingerprint, language: Lang) -> Comparison {
         let own = self.settings.languages.get(&language).unwrap_or(&self.settings.default);
-        compare_by(old, new, &own.rules, |pair| match own.algorithm {
+        let second_opinion = own.algorithm == Algorithm::Combined;
+        compare_by(old, new, &own.rules, second_opinion, |pair| match own.algorithm {
             Algorithm::Simhash128 => pair.distance <= own.hamming,
             Algorithm::Simhash64 => pair.distance64 <= own.hamming,
-            Algorithm::Minhash => pair.similarity >= own.rules.threshold,
-            Algorithm::Combined => {
-                let apart = pair.new_in_old < own.rules.coverage && pair.old_in_new < own.rules.coverage;
-                let agree = pair.distance <= own.hamming && pair.numerals.unwrap_or(1.0) >= 0.8;
-                pair.similarity >= own.rules.threshold
-                    || pair.similarity >= own.rules.rewritten && apart && agree
-            }
+            Algorithm::Minhash | Algorithm::Combined => pair.similarity >= own.rules.threshold,
         })
     }
 
@@ -608,7 +631,21 @@ impl Model {
             let looked_at =
                 !others.is_empty() || samples.len() >= 2 || samples.iter().any(|key| holders(key) <= 8);
             if looked_at && self.live(document) {
-                let pair = self.compare(&document.fingerprint, &article.fingerprint, article.language);
+                let mut pair = self.compare(&document.fingerprint, &article.fingerprint, article.language);
+                if pair.relation == Relation::Rewritten {
+                    let common = |key: &&&BandKey| {
+                        let holders = stored.iter().zip(&posted).rev().filter(|(_, keys)| keys.contains(key));
+                        let living =
+                            holders.take(8).map(|(holder, _)| holder).filter(|holder| self.live(holder));
+                        let clusters: BTreeSet<DocumentNumber> =
+                            living.map(|holder| holder.cluster).collect();
+                        clusters.iter().filter(|&&cluster| cluster != document.cluster).count() > 1
+                    };
+                    let theirs = samples.len() - samples.iter().filter(common).count();
+                    if theirs < 2 || 2 * theirs < samples.len() {
+                        pair.relation = Relation::Different;
+                    }
+                }
                 pairs.push((document.clone(), pair));
             }
         }
