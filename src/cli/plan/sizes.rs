@@ -84,7 +84,8 @@ impl Needs {
         let peak = self.articles_per_day / SECONDS_OF_A_DAY * self.peak;
         let partitions = self.partitions.unwrap_or_else(|| self.enough_partitions());
         let shares = self.shares(partitions);
-        let busiest = shares.values().copied().fold(0.0, f64::max);
+        // Sums of shares may come out a little above the whole.
+        let busiest = shares.values().copied().fold(0.0, f64::max).min(1.0);
         let tagged = (self.article_bytes + VERDICT) * self.articles_per_day * copies;
         Sizes {
             remembered_articles: remembered,
