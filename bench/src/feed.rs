@@ -1,4 +1,6 @@
 //! Articles made and fingerprinted on all cores, given out in order: as the program reads its files.
+//!
+//! What is timed is made beforehand: making texts is no work of whoever checks them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -14,6 +16,36 @@ const AHEAD: usize = 4;
 /// Prepares article n with its text.
 pub type Prepare<R> = Arc<dyn Fn(u64, &str) -> R + Send + Sync>;
 
+/// Texts made beforehand, one after the other.
+pub struct Texts {
+    first: u64,
+    all: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Those of articles `from..to`.
+    pub fn new(stream: &Stream, from: u64, to: u64) -> Texts {
+        let (mut all, mut text, mut ends) = (String::new(), String::new(), Vec::new());
+        for n in from..to {
+            stream.write(n, &mut text);
+            all.push_str(&text);
+            ends.push(all.len());
+        }
+        Texts { first: from, all, ends }
+    }
+
+    /// How much memory they take.
+    pub fn bytes(&self) -> usize {
+        self.all.capacity()
+    }
+
+    fn of(&self, n: u64) -> &str {
+        let at = (n - self.first) as usize;
+        &self.all[at.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[at]]
+    }
+}
+
 /// Articles in order, from some number on.
 pub struct Feed<R> {
     workers: Vec<Receiver<Vec<R>>>,
@@ -23,15 +55,34 @@ pub struct Feed<R> {
 impl<R: Send + 'static> Feed<R> {
     /// Articles `from..to`. The threads end when all is taken, or when this is dropped.
     pub fn start(stream: &Arc<Stream>, prepare: &Prepare<R>, from: u64, to: u64) -> Feed<R> {
+        let stream = Arc::clone(stream);
+        Feed::of(prepare, from, to, move |n, text| stream.write(n, text))
+    }
+
+    /// Articles `from..to`, whose texts have been made.
+    pub fn made(texts: &Arc<Texts>, prepare: &Prepare<R>, from: u64, to: u64) -> Feed<R> {
+        let texts = Arc::clone(texts);
+        Feed::of(prepare, from, to, move |n, text| {
+            text.clear();
+            text.push_str(texts.of(n));
+        })
+    }
+
+    fn of(
+        prepare: &Prepare<R>,
+        from: u64,
+        to: u64,
+        write: impl Fn(u64, &mut String) + Clone + Send + 'static,
+    ) -> Feed<R> {
         let threads = thread::available_parallelism().map_or(1, usize::from) as u64;
         let workers = (0..threads).map(|worker| {
             let (results, from_worker) = sync_channel(AHEAD);
-            let (stream, prepare) = (Arc::clone(stream), Arc::clone(prepare));
+            let (write, prepare) = (write.clone(), Arc::clone(prepare));
             thread::spawn(move || {
                 let mut text = String::new();
                 for first in (from + worker * CHUNK..to).step_by((threads * CHUNK) as usize) {
                     let prepare_one = |n| {
-                        stream.write(n, &mut text);
+                        write(n, &mut text);
                         prepare(n, &text)
                     };
                     let chunk = (first..to.min(first + CHUNK)).map(prepare_one).collect();
