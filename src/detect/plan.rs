@@ -1,6 +1,7 @@
 //! A batch → what goes out and what changes. Nothing is carried out here.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use crate::event::{ClusterRecord, DeadLetter, Tagged};
 use crate::model::{ArticleId, ClusterId, EventTime, Position};
@@ -9,7 +10,7 @@ use crate::store::{Change, Input, InputName, Laid, Outlet, StoreError, View};
 use super::Engine;
 use super::planner::Planner;
 use super::prepare::Prepared;
-use super::read_ahead::ReadAhead;
+use super::read_ahead::Reading;
 
 /// Inputs in the order they were read, and where to read on.
 #[derive(Clone, Debug, Default)]
@@ -127,7 +128,7 @@ impl Engine {
     ///
     /// # Errors
     /// The state could not be read; nothing was decided. Stop the partition before anything is committed.
-    pub fn plan(&self, state: &impl View, batch: Batch) -> Result<Plan, StoreError> {
+    pub fn plan(&self, state: &(impl View + Sync), batch: Batch) -> Result<Plan, StoreError> {
         self.plan_laid(state, batch).map(|(plan, _)| plan)
     }
 
@@ -136,14 +137,19 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    pub fn plan_laid(&self, state: &impl View, batch: Batch) -> Result<(Plan, Laid), StoreError> {
-        let ahead = ReadAhead::new(self, state, &batch)?;
+    pub fn plan_laid(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, Laid), StoreError> {
         let mut planner = Planner::new(self, state)?;
         let mut decided = Vec::with_capacity(batch.items.len());
-        for (at, item) in batch.items.into_iter().enumerate() {
-            let outputs = planner.decide(&item.position, item.time, item.incoming, ahead.of(at))?;
-            decided.push(Decided { position: item.position, outputs });
-        }
+        thread::scope(|scope| {
+            let mut ahead = Reading::new(self, state, scope, batch.items);
+            while let Some((piece, read)) = ahead.next()? {
+                for (at, item) in piece.into_iter().enumerate() {
+                    let outputs = planner.decide(&item.position, item.time, item.incoming, read.of(at))?;
+                    decided.push(Decided { position: item.position, outputs });
+                }
+            }
+            Ok(())
+        })?;
         let (changes, stats, laid) = planner.finish(batch.inputs)?;
         Ok((Plan { decided, changes, stats }, laid))
     }

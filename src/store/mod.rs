@@ -49,7 +49,7 @@ pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};
 pub use view::{Row, View};
 
 /// State that can be changed.
-pub trait Store: View + Sized {
+pub trait Store: View + Sized + Sync {
     /// Makes room for a language. Takes tens of milliseconds once in a language's life: call it between turns, so
     /// that a failure is found before anything is committed.
     ///
