@@ -5,6 +5,11 @@ mod cli;
 use std::error::Error;
 use std::process::ExitCode;
 
+/// Of C++ too: most of what is allocated and given back is RocksDB's.
+#[cfg(feature = "rocksdb")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     match cli::run() {
         Ok(()) => ExitCode::SUCCESS,

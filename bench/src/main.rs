@@ -26,6 +26,11 @@ mod texts;
 
 use std::path::Path;
 
+/// As the program has it.
+#[cfg(feature = "disk")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "contender") {

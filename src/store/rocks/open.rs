@@ -38,7 +38,7 @@ impl Budget {
 impl Default for Budget {
     fn default() -> Budget {
         // Filters, indexes and what is kept decoded come on top of it.
-        Budget::new(128 << 20, 64 << 20)
+        Budget::new(256 << 20, 64 << 20)
     }
 }
 
@@ -255,6 +255,8 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         settings.set_optimize_filters_for_hits(true);
     }
     if let Family::Bands(_) = family {
+        // Six buckets are read for an article, each in another block: unpacking those took longer than finding them.
+        settings.set_bottommost_compression_type(DBCompressionType::Lz4);
         // Buckets are looked up by prefix, rows never.
         settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
         table.set_whole_key_filtering(false);
