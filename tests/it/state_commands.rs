@@ -113,8 +113,8 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
         let mut numbers: Vec<u64> =
             mine.iter().map(|document| document["number"].as_u64().unwrap()).collect();
         assert!(numbers.is_sorted() && language["next_number"].as_u64().unwrap() > numbers.pop().unwrap());
-        // 18 bands, 16 samples and the content, and a text of 120 words has all of them.
-        assert_eq!(language["postings"], 35 * mine.len());
+        // 15 bands, 16 samples and the content, and a text of 120 words has all of them.
+        assert_eq!(language["postings"], 32 * mine.len());
         assert!(language["clusters"].as_u64().unwrap() > 0);
         assert_eq!(language["stream_time"].as_str().unwrap().len(), "2026-03-02T06:10:59Z".len());
     }
@@ -130,11 +130,11 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     assert_eq!(updated["revision"], 1);
 
     let table = folder.run(&["state", "inspect", "state"]).stdout;
-    for words in ["format 1, scheme 1", "minhash 18×3", "a log of its own", "English (en)", "one.ndjson"] {
+    for words in ["format 1, scheme 1", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
         assert!(table.contains(words), "{words} is missing in:\n{table}");
     }
     let sound = folder.run(&["state", "verify", "state"]).stdout;
-    let counts = format!("{} documents, {} postings: all is well", documents.len(), 35 * documents.len());
+    let counts = format!("{} documents, {} postings: all is well", documents.len(), 32 * documents.len());
     assert!(sound.replace(',', "").contains(&counts.replace(',', "")), "{sound}");
     let compacted = folder.run(&["state", "compact", "state"]).stdout;
     assert!(compacted.contains(" before, ") && compacted.contains(" after"), "{compacted}");
@@ -189,7 +189,7 @@ fn the_kept_state_of_version_one_is_looked_after_too() {
     assert!(found.lines().all(|line| line.starts_with("clusters:") || line.starts_with("meta:")), "{found}");
     folder.run(&["state", "compact", "state"]);
     let rebuilt = folder.run(&["state", "rebuild", "state"]).stderr;
-    assert!(rebuilt.contains("minhash 32×4") && rebuilt.contains("→ minhash 18×3"), "{rebuilt}");
+    assert!(rebuilt.contains("minhash 32×4") && rebuilt.contains("→ minhash 15×4"), "{rebuilt}");
     assert_eq!(findings(refused(&folder, &["state", "verify", "state"])), found, "its bands are whole");
     assert_eq!(export(&folder), documents);
 }
