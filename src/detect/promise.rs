@@ -10,9 +10,9 @@ use crate::model::DocumentNumber;
 use crate::store::PostingKind;
 
 /// One shared sampled shingle is enough where at most so many documents posted it: it is no common phrase, and the
-/// work stays small. With two in place of eight, half of the strangers in a large store are not looked at, and of quarters
-/// of articles one in a hundred more is missed.
-const RARE: u32 = 8;
+/// work stays small. With eight in place of two, of quarters of articles one in a hundred more is found, and nearly twice
+/// as many strangers are looked at in a large store.
+const RARE: u32 = 2;
 /// Of a common one, so many must be shared.
 const COMMON: u32 = 2;
 /// Of the documents for which sampled shingles alone speak, so many are looked at: those for which they say most. In a
@@ -171,10 +171,9 @@ mod tests {
 
     #[test]
     fn shingles_that_few_have_say_most() {
-        let buckets = [numbers(0..8), numbers(8..10), numbers(10..11)];
+        let buckets = [numbers(0..3), numbers(8..10), numbers(10..11)];
         let chosen = chosen(&buckets.map(|numbers| (PostingKind::Sample, numbers)));
-        assert_eq!(chosen[..4], [10, 9, 8, 7]);
-        assert!(chosen.len() <= PARTS);
+        assert_eq!(chosen, [10, 9, 8], "what three have is no rare phrase");
     }
 
     #[test]

@@ -629,7 +629,7 @@ impl Model {
             let (samples, others): (Vec<&BandKey>, Vec<&BandKey>) =
                 shared.into_iter().partition(|key| Posting::kind(**key) == PostingKind::Sample);
             let looked_at =
-                !others.is_empty() || samples.len() >= 2 || samples.iter().any(|key| holders(key) <= 8);
+                !others.is_empty() || samples.len() >= 2 || samples.iter().any(|key| holders(key) <= 2);
             if looked_at && self.live(document) {
                 let mut pair = self.compare(&document.fingerprint, &article.fingerprint, article.language);
                 if pair.relation == Relation::Rewritten {
