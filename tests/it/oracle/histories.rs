@@ -62,6 +62,13 @@ impl History {
         History { settings, postings: Postings::new(posting), items }
     }
 
+    /// The same, and so long that a batch of it is read in pieces.
+    pub(super) fn long(seed: u64) -> History {
+        let (mut dice, mut now) = (Dice(seed), START);
+        let items = (1..=1_800).map(|at| item(&mut dice, at, &mut now)).collect();
+        History { items, ..History::new(seed) }
+    }
+
     /// The same, where buckets are soon fuller than what is looked at. The oracle does not know of that.
     pub(super) fn crowded(seed: u64) -> History {
         let mut history = History::new(seed);

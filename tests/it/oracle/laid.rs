@@ -1,7 +1,7 @@
 //! What was worked out while planning is what the changes say, in memory and in RocksDB; and what RocksDB keeps in
 //! memory to be quick never shows.
 
-use samestory::detect::{Batch, Engine, Plan};
+use samestory::detect::{Batch, Engine, Item, Plan};
 use samestory::store::{Committed, Laid, Memory, Store, View};
 
 use super::histories::History;
@@ -31,6 +31,33 @@ fn apply_laid(store: &mut impl Store, seed: u64, history: History) {
     assert_eq!(store.dump().unwrap(), plain.dump().unwrap(), "history {seed}");
 }
 
+/// Plans a long history in two batches, each of several pieces; beside it a store in memory that takes few items at once.
+fn decide_in_pieces(store: &mut impl Store, seed: u64) {
+    let History { settings, postings, items } = History::long(seed);
+    let engine = Engine::new(settings);
+    let mut plain: Memory = super::store(&postings);
+    for half in items.chunks(items.len() / 2) {
+        let batch = |items: &[Item]| Batch { items: items.to_vec(), ..Batch::default() };
+        let mut expected = Vec::new();
+        for few in half.chunks(40) {
+            let plan = engine.plan(&plain, batch(few)).unwrap();
+            expected.extend(outputs(&plan));
+            plain.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+        }
+        let (plan, laid) = engine.plan_laid(store, batch(half)).unwrap();
+        assert!(outputs(&plan) == expected, "long history {seed}");
+        store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+    }
+    assert!(store.dump().unwrap() == plain.dump().unwrap(), "long history {seed}");
+}
+
+#[test]
+fn pieces_that_are_read_beside_each_other_are_decided_in_order() {
+    for seed in 0..3 {
+        decide_in_pieces(&mut store(&History::long(seed).postings), seed);
+    }
+}
+
 #[test]
 fn applying_what_was_laid_is_applying_the_changes() {
     for seed in seeds() {
@@ -54,6 +81,15 @@ fn what_rocksdb_keeps_in_memory_never_shows() {
         // The filter is complete: from now on what it does not know is not looked for.
         store.wait_for_filter();
         apply_laid(&mut store, seed, history);
+        if seed < 2 {
+            let long = directory.with_extension("long");
+            drop(std::fs::remove_dir_all(&long));
+            let mut store = Rocks::open(&long, &options).unwrap();
+            store.wait_for_filter();
+            decide_in_pieces(&mut store, seed);
+            drop(store);
+            std::fs::remove_dir_all(&long).unwrap();
+        }
         drop(store);
         // And so is one that was made from what is on disk.
         let mut again = Rocks::open(&directory, &options).unwrap();
