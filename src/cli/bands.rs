@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use samestory::config::{Config, ConfigError};
+use samestory::config::{Config, ConfigError, RECALL};
 use samestory::detect::Engine;
 use samestory::fingerprint::LANES;
 use samestory::lsh::Banding;
@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[arg(long, short)]
     threshold: Option<f64>,
     /// Share of those pairs that bands must find; sampled shingles find most of the others
-    #[arg(long, short, default_value_t = 0.6)]
+    #[arg(long, short, default_value_t = RECALL)]
     recall: f64,
     /// Lanes of a signature
     #[arg(long, default_value_t = LANES as u16, value_parser = clap::value_parser!(u16).range(1..=4096))]

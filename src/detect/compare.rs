@@ -148,7 +148,6 @@ pub fn compare_by(
     comparison.relation = relation(old, new, &comparison, numerals, rules, near);
     if comparison.relation == Relation::Different
         && second_opinion
-        && old.tokens.min(new.tokens) >= rules.shortest().max(1)
         && rewrite::may_be(old, new, &comparison, numerals, rules)
     {
         comparison.relation = Relation::Rewritten;

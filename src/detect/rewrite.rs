@@ -10,7 +10,7 @@ use crate::store::Document;
 
 use super::compare::{Comparison, Rules};
 
-/// Share of the shorter text's words that are in the longer. Of texts on one subject it is about a third.
+/// Share of the shorter text's words that are in the longer.
 const WORDS: f64 = 0.5;
 /// Share of the numbers that a rewrite keeps, where there are enough of them for the numerals guard.
 const NUMBERS: f64 = 0.9;
@@ -33,7 +33,8 @@ pub(super) fn may_be(
     // Two short texts are not compared by their phrases. Of a short one and another, every number counts.
     let (enough, agree) = if shorter < rules.min_tokens { (1, 1.0) } else { (rules.numerals, NUMBERS) };
     let other_numbers = numerals.is_some_and(|(count, share)| count >= enough && share < agree);
-    longer >= rules.min_tokens
+    shorter >= rules.shortest().max(1)
+        && longer >= rules.min_tokens
         && pair.similarity >= rules.rewritten
         && f64::from(shorter) >= LENGTH * f64::from(longer)
         && pair.new_in_old.max(pair.old_in_new) < APART
