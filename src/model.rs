@@ -106,6 +106,50 @@ pub type Host = Cut<255>;
 /// Where an article was found.
 pub type Url = Cut<2048>;
 
+/// The id that the broker gave a topic when it was created. A topic that is deleted and created again under the same
+/// name has another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicId([u8; 16]);
+
+impl TopicId {
+    /// From its bytes, most significant first.
+    pub const fn from_bytes(bytes: [u8; 16]) -> TopicId {
+        TopicId(bytes)
+    }
+
+    /// From the two numbers that Kafka's clients give.
+    pub fn from_halves(most: i64, least: i64) -> TopicId {
+        let number = u128::from(most.cast_unsigned()) << 64 | u128::from(least.cast_unsigned());
+        TopicId(number.to_be_bytes())
+    }
+
+    /// Its bytes, most significant first.
+    pub const fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+/// As `kafka-topics --describe` prints it: base64 with the alphabet for URLs, without padding.
+impl fmt::Display for TopicId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let number = u128::from_be_bytes(self.0);
+        // 128 bits are 21 digits of six bits, and two bits with four zeros behind them.
+        let digit = |at: u32| match at {
+            21 => number << 4,
+            at => number >> (122 - 6 * at),
+        };
+        let text: String = (0..22).map(|at| char::from(DIGITS[(digit(at) & 63) as usize])).collect();
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for TopicId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The name its crawler gave an article. Within a language there is one document of each id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArticleId(Box<str>);

@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::event::{ClusterRecord, DeadLetter, Tagged};
 use crate::model::{ArticleId, ClusterId, EventTime, Position};
-use crate::store::{Change, Input, InputName, Laid, Outlet, StoreError, View};
+use crate::store::{BusPosition, Change, Input, InputName, Laid, Outlet, StoreError, View};
 
 use super::Engine;
 use super::planner::Planner;
@@ -19,6 +19,8 @@ pub struct Batch {
     pub items: Vec<Item>,
     /// Where each input is to be read on after this batch. Inputs that are not named stay where they are.
     pub inputs: BTreeMap<InputName, Input>,
+    /// On the bus, the position after this batch.
+    pub bus: Option<BusPosition>,
 }
 
 /// One input.
@@ -150,7 +152,7 @@ impl Engine {
             }
             Ok(())
         })?;
-        let (changes, stats, laid) = planner.finish(batch.inputs)?;
+        let (changes, stats, laid) = planner.finish(batch.inputs, batch.bus)?;
         Ok((Plan { decided, changes, stats }, laid))
     }
 }

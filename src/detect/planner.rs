@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{ClusterId, DocumentNumber, EventTime, Lang, Position};
-use crate::store::{Change, Document, Input, InputName, Laid, Overlay, Progress, StoreError, View};
+use crate::store::{
+    BusPosition, Change, Document, Input, InputName, Laid, Overlay, Progress, StoreError, View,
+};
 
 use super::Engine;
 use super::cluster::Touched;
@@ -59,9 +61,11 @@ impl<'a, V: View> Planner<'a, V> {
     pub(super) fn finish(
         mut self,
         inputs: BTreeMap<InputName, Input>,
+        bus: Option<BusPosition>,
     ) -> Result<(Vec<Change>, Stats, Laid), StoreError> {
         self.stats.overlay_bytes = self.state.bytes() as u64;
         self.progress.inputs.extend(inputs);
+        self.progress.bus = bus.or(self.progress.bus);
         let progress = Change::Progress(std::mem::take(&mut self.progress));
         self.change(progress)?;
         // A change is its key's whole state: a cluster that grew a hundred times is written once.

@@ -2,7 +2,7 @@
 //!
 //! Reading never trusts a length: a record from the log is somebody else's bytes until it has been read to its end.
 
-use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Lang};
+use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Lang, TopicId};
 use crate::text::language::LANGUAGES;
 
 /// Why bytes are not what they should be.
@@ -139,6 +139,10 @@ impl<'a> Read<'a> {
 
     pub(crate) fn time(&mut self) -> Result<EventTime, DecodeError> {
         self.array().map(i64::from_le_bytes).map(EventTime::from_millis)
+    }
+
+    pub(crate) fn topic_id(&mut self) -> Result<TopicId, DecodeError> {
+        self.array().map(TopicId::from_bytes)
     }
 
     pub(crate) fn str(&mut self) -> Result<&'a str, DecodeError> {

@@ -41,6 +41,18 @@ pub enum StoreError {
         /// As asked for.
         expected: String,
     },
+    /// Made from another topic of the same name, or in another cluster: quarantine it and rebuild from the log.
+    #[error(
+        "state {place} was made from a changelog with {found}, but the changelog of that name has {expected}: the topic was deleted and created again, or this is another cluster"
+    )]
+    OtherChangelog {
+        /// Which store.
+        place: String,
+        /// The topic that it was made from.
+        found: String,
+        /// The topic that is there now.
+        expected: String,
+    },
     /// Another process works on it: wait for that one, or choose another directory.
     #[error("state {place} is in use by another process; stop that one or choose another directory")]
     InUse {

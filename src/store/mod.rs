@@ -37,7 +37,8 @@ pub use memory::Memory;
 pub use overlay::{Laid, Overlay};
 pub use postings::{Posting, PostingKind, Postings, SimHashBands};
 pub use record::{
-    Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress, Retention,
+    BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress,
+    Retention, TopicIdentity, TopicName,
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::fingerprint::Fingerprint;
 use crate::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Host, Lang, MatchType, Position, Share, Title, Url,
-    Verdict,
+    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Host, Lang, MatchType, Position, Share, Title,
+    TopicId, Url, Verdict,
 };
 
 /// All that is remembered of an article. It has no body: the text is read from its position when asked for.
@@ -125,10 +125,69 @@ impl FromIterator<Host> for Hosts {
 /// How far a partition has come: the position record. Every batch carries the whole of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What to read next, by the input's name: a topic and partition, or a file's identity.
+    /// On the bus, how far the partition has been judged, and in which topics; nothing in a file run.
+    pub bus: Option<BusPosition>,
+    /// In a file run, what to read next, by the file's identity; on the bus, the settings that the state was made with.
     pub inputs: BTreeMap<InputName, Input>,
     /// The counters of each language that has arrived.
     pub languages: BTreeMap<Lang, Counters>,
+}
+
+/// How far a partition of the input has been judged. An offset alone would fit every topic of that name, so the
+/// position names the cluster, the topics by their ids, and the application that wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusPosition {
+    /// The application whose group and transactions wrote it (`stage.app`).
+    pub application: TopicName,
+    /// The cluster's id; nothing where the broker does not say.
+    pub cluster: Option<TopicName>,
+    /// The changelog topic's id; nothing where the broker gives topics none.
+    pub changelog: Option<TopicId>,
+    /// The input topic's name.
+    pub topic: TopicName,
+    /// The input topic's id; nothing where the broker gives topics none.
+    pub topic_id: Option<TopicId>,
+    /// The partition of the input.
+    pub partition: i32,
+    /// The offset to read next.
+    pub next: u64,
+    /// The leader epoch of the last record before `next`: it tells a log that was cut and written again.
+    pub leader_epoch: Option<i32>,
+}
+
+/// A topic's name, a cluster's id, an application's name: as long as Kafka allows a topic's name to be.
+pub type TopicName = Cut<249>;
+
+/// Which topic a log is, in which cluster. What is not known is not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicIdentity {
+    /// The cluster's id.
+    pub cluster: Option<TopicName>,
+    /// The topic's id.
+    pub id: Option<TopicId>,
+}
+
+impl TopicIdentity {
+    /// Whether it is certain that these are two topics.
+    pub fn differs(&self, other: &TopicIdentity) -> bool {
+        fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
+            a.zip(b).is_some_and(|(a, b)| a != b)
+        }
+        differ(self.cluster.as_ref(), other.cluster.as_ref()) || differ(self.id.as_ref(), other.id.as_ref())
+    }
+}
+
+impl std::fmt::Display for TopicIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "topic id {id}")?,
+            None => f.write_str("no topic id")?,
+        }
+        match &self.cluster {
+            Some(cluster) => write!(f, " in cluster {cluster}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What an input is called.

@@ -39,11 +39,18 @@
 //! | optional text | canonical changed from: id |
 //! | 1, then texts | hosts |
 //!
-//! **Progress**, layout 1
+//! **Progress**, layout 2
 //!
 //! | bytes | field |
 //! |------:|-------|
 //! | 1 | layout |
+//! | 1 | 1 on the bus, else 0; on the bus these seven: |
+//! | text, optional text | application, cluster id |
+//! | optional 16 | changelog's topic id |
+//! | text, optional 16 | input topic: name, id |
+//! | 4 | partition of the input |
+//! | 8 | offset to read next |
+//! | optional 4 | leader epoch of the record before that |
 //! | 4 | inputs, then for each, ascending: |
 //! | text, 8, optional text | name, next, note |
 //! | 2 | languages, then for each, ascending: |
@@ -53,11 +60,11 @@ use crate::fingerprint::Fingerprint;
 use crate::model::{ClusterId, DocumentNumber, Lang, MatchType, Position, Share, Verdict};
 
 use super::bytes::{DecodeError, Read, Write};
-use super::record::{Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress};
+use super::record::{BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress};
 
 const DOCUMENT: u8 = 1;
 const CLUSTER: u8 = 1;
-const PROGRESS: u8 = 1;
+const PROGRESS: u8 = 2;
 
 pub(super) fn encode_document(document: &Document) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1280);
@@ -223,6 +230,7 @@ pub(super) fn decode_cluster(
 
 pub(super) fn encode_progress(progress: &Progress) -> Vec<u8> {
     let mut bytes = vec![PROGRESS];
+    bytes.optional(progress.bus.as_ref(), encode_bus_position);
     bytes.extend((progress.inputs.len() as u32).to_le_bytes());
     for (name, input) in &progress.inputs {
         bytes.text(name.as_str());
@@ -242,7 +250,7 @@ pub(super) fn encode_progress(progress: &Progress) -> Vec<u8> {
 pub(super) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
     let mut read = Read(bytes);
     read.layout("progress", PROGRESS)?;
-    let mut progress = Progress::default();
+    let mut progress = Progress { bus: read.optional(decode_bus_position)?, ..Progress::default() };
     for _ in 0..read.u32()? {
         let (name, next, note) = (read.cut()?, read.u64()?, read.optional(Read::cut)?);
         if progress.inputs.last_key_value().is_some_and(|(last, _)| *last >= name) {
@@ -260,4 +268,71 @@ pub(super) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
     }
     read.end()?;
     Ok(progress)
+}
+
+fn encode_bus_position(bytes: &mut Vec<u8>, position: &BusPosition) {
+    bytes.text(position.application.as_str());
+    bytes.optional(position.cluster.as_ref(), |bytes, cluster| bytes.text(cluster.as_str()));
+    bytes.optional(position.changelog, |bytes, id| bytes.extend(id.bytes()));
+    bytes.text(position.topic.as_str());
+    bytes.optional(position.topic_id, |bytes, id| bytes.extend(id.bytes()));
+    bytes.extend(position.partition.to_le_bytes());
+    bytes.extend(position.next.to_le_bytes());
+    bytes.optional(position.leader_epoch, |bytes, epoch| bytes.extend(epoch.to_le_bytes()));
+}
+
+fn decode_bus_position(read: &mut Read<'_>) -> Result<BusPosition, DecodeError> {
+    Ok(BusPosition {
+        application: read.cut()?,
+        cluster: read.optional(Read::cut)?,
+        changelog: read.optional(Read::topic_id)?,
+        topic: read.cut()?,
+        topic_id: read.optional(Read::topic_id)?,
+        partition: read.array().map(i32::from_le_bytes)?,
+        next: read.u64()?,
+        leader_epoch: read.optional(|read| read.array().map(i32::from_le_bytes))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TopicId;
+    use crate::store::TopicName;
+
+    #[test]
+    fn a_position_on_the_bus_survives_its_bytes_with_and_without_ids() {
+        let known = BusPosition {
+            application: TopicName::new("samestory"),
+            cluster: Some(TopicName::new("MkU3OEVBNTcwNTJENDM2Qk")),
+            changelog: Some(TopicId::from_halves(1, -1)),
+            topic: TopicName::new("samestory.routed"),
+            topic_id: Some(TopicId::from_halves(-7, 3)),
+            partition: 5,
+            next: 1 << 40,
+            leader_epoch: Some(12),
+        };
+        let unknown = BusPosition {
+            cluster: None,
+            changelog: None,
+            topic_id: None,
+            leader_epoch: None,
+            ..known.clone()
+        };
+        for bus in [Some(known), Some(unknown), None] {
+            let progress = Progress { bus, ..Progress::default() };
+            let bytes = encode_progress(&progress);
+            assert_eq!(decode_progress(&bytes), Ok(progress));
+            for end in 0..bytes.len() {
+                assert!(decode_progress(&bytes[..end]).is_err(), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_topic_id_reads_as_the_broker_prints_it() {
+        // Kafka's own metadata topic, and an id with every bit set.
+        assert_eq!(TopicId::from_halves(0, 1).to_string(), "AAAAAAAAAAAAAAAAAAAAAQ");
+        assert_eq!(TopicId::from_halves(-1, -1).to_string(), "_____________________w");
+    }
 }

@@ -12,6 +12,7 @@ mod faults;
 mod finish;
 pub mod follow;
 mod homes;
+mod ids;
 mod intake;
 mod judge;
 mod measure;

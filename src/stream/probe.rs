@@ -169,7 +169,7 @@ impl Desk {
             Incoming::Forget(_) => {}
         }
         let items = vec![Item { position, time: record.time, incoming }];
-        let plan = self.engine.plan(&self.store, Batch { items, inputs: BTreeMap::new() })?;
+        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?;
         for output in plan.outputs() {
             if let Output::Tagged(tagged) = output {
                 *probed.verdicts.entry(tagged.verdict).or_default() += 1;

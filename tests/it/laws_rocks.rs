@@ -292,8 +292,9 @@ fn contents(store: &Rocks) -> Vec<Change> {
 /// What an upgrade does: this program opens the old state and goes on with it, as with one that it has made itself.
 #[test]
 fn a_kept_state_goes_on_as_one_of_this_version() {
+    let Some(kept) = kept_state() else { return };
     let (old, new) = (Dir::new("kept-old"), Dir::new("kept-new"));
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1"), &old.0);
+    copy(&kept, &old.0);
     let mut upgraded = Rocks::open(&old.0, &kept_options()).unwrap();
     let mut made = Rocks::open(&new.0, &kept_options()).unwrap();
     apply(&mut made, &contents(&upgraded));
@@ -416,8 +417,7 @@ fn printed(store: &Rocks) -> String {
 /// To keep one of a new version, name a directory that does not exist in `SAMESTORY_KEEP_STATE`; its files `LOG` and
 /// `OPTIONS-*` need not be kept.
 #[test]
-fn a_kept_state_of_version_one_still_opens_and_reads_the_same() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state");
+fn a_kept_state_still_opens_and_reads_the_same() {
     if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
         let mut store = Rocks::open(Path::new(&new), &kept_options()).unwrap();
         store.apply(&long_history(60), &Committed::rehearsal()).unwrap();
@@ -425,9 +425,37 @@ fn a_kept_state_of_version_one_still_opens_and_reads_the_same() {
         fs::write(format!("{new}.dump"), printed(&store)).unwrap();
         return;
     }
+    let Some(kept) = kept_state() else { return };
     let dir = Dir::new("kept");
-    copy(&kept.join("v1"), &dir.0);
+    copy(&kept, &dir.0);
     let store = Rocks::open(&dir.0, &kept_options()).unwrap();
-    assert_eq!(printed(&store), fs::read_to_string(kept.join("v1.dump")).unwrap());
+    assert_eq!(printed(&store), fs::read_to_string(kept.with_extension("dump")).unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+}
+
+/// The kept state of the present format. None is kept yet: its documents may still change under this number. Whoever
+/// keeps one makes this return the path without a question.
+fn kept_state() -> Option<std::path::PathBuf> {
+    let version = samestory::store::VERSION;
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/state/v{version}"));
+    kept.exists().then_some(kept)
+}
+
+/// Positions of format 1 are bare numbers, so such a state cannot say which topic it was made from.
+#[test]
+fn a_state_of_format_one_is_refused_by_name_and_left_as_it_is() {
+    let dir = Dir::new("format-one");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1");
+    copy(&kept, &dir.0);
+    let refused = Rocks::open(&dir.0, &kept_options()).map(|_| ()).unwrap_err().to_string();
+    assert!(
+        refused.contains("format version 1, but 2") && refused.contains("`samestory state rebuild`"),
+        "{refused}"
+    );
+    for entry in fs::read_dir(&kept).unwrap() {
+        let name = entry.unwrap().file_name();
+        if Path::new(&name).extension().is_some_and(|extension| extension == "sst") {
+            assert!(dir.0.join(&name).exists(), "{} is gone", name.display());
+        }
+    }
 }

@@ -10,7 +10,8 @@ use samestory::fingerprint::config_hash;
 use samestory::local::thousands;
 use samestory::model::Lang;
 use samestory::store::{
-    Ahead, Budget, Family, Format, Inspection, Order, RocksReader, Rows, Span, VERSION, View,
+    Ahead, Budget, BusPosition, Family, Format, Inspection, Order, RocksReader, Rows, Span, TopicIdentity,
+    VERSION, View,
 };
 use samestory::text::language;
 use serde_json::{Value, json};
@@ -121,6 +122,16 @@ fn as_json(seen: &Seen) -> Value {
         "families": seen.sizes.iter()
             .map(|(family, size)| json!({ "family": family.name(), "bytes": size })).collect::<Vec<_>>(),
         "changelog_next": changelog_next,
+        "position": progress.bus.as_ref().map(|position| json!({
+            "application": position.application.as_str(),
+            "cluster_id": position.cluster.as_ref().map(|id| id.as_str()),
+            "changelog_topic_id": position.changelog.map(|id| id.to_string()),
+            "topic": position.topic.as_str(),
+            "topic_id": position.topic_id.map(|id| id.to_string()),
+            "partition": position.partition,
+            "next": position.next,
+            "leader_epoch": position.leader_epoch,
+        })),
         "inputs": progress.inputs.iter().map(|(name, input)| json!({
             "name": name.as_str(),
             "next": input.next,
@@ -189,8 +200,18 @@ fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
             counters.stream_time.map_or("–".to_owned(), time::format),
         )?;
     }
-    if !progress.inputs.is_empty() || changelog_next.is_some() {
+    if progress.bus.is_some() || !progress.inputs.is_empty() || changelog_next.is_some() {
         writeln!(out, "\nposition")?;
+    }
+    if let Some(position) = &progress.bus {
+        let BusPosition { topic, partition, next, .. } = position;
+        let of = TopicIdentity { cluster: position.cluster.clone(), id: position.topic_id };
+        writeln!(
+            out,
+            "{:>14}  {} partition {partition} ({of})",
+            thousands(*next),
+            printable(topic.as_str())
+        )?;
     }
     for (name, input) in &progress.inputs {
         writeln!(out, "{:>14}  {}", thousands(input.next), printable(name.as_str()))?;

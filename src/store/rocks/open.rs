@@ -11,7 +11,7 @@ use rocksdb::{
 
 use super::{Opened, failure};
 use crate::store::key::{self, BUCKET, Family};
-use crate::store::{Ahead, Format, Postings, StoreError};
+use crate::store::{Ahead, Format, Postings, StoreError, TopicIdentity};
 
 /// Memory that all stores of the process share.
 #[derive(Clone)]
@@ -49,6 +49,8 @@ pub struct RocksOptions {
     pub postings: Postings,
     /// What makes it whole after a crash; with a changelog it keeps no log of its own.
     pub ahead: Ahead,
+    /// Which topic the changelog is; a store that was made from another one is refused. Nothing asks for nothing.
+    pub changelog: Option<TopicIdentity>,
     /// Memory shared with the other stores.
     pub budget: Budget,
     /// Bytes that a family collects before they are written down.
@@ -69,6 +71,7 @@ impl RocksOptions {
         RocksOptions {
             postings,
             ahead,
+            changelog: None,
             budget,
             write_buffer: 48 << 20,
             open_files: 512,
@@ -81,7 +84,7 @@ impl RocksOptions {
 }
 
 pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, StoreError> {
-    let format = Format::new(options.ahead, options.postings.clone());
+    let format = Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
     let opened = open_unchecked(directory, options)?;
     let meta = opened.existing(Family::Meta)?;
     match opened.db.get_cf(&meta, key::FORMAT).map_err(|error| opened.failure(&error))? {

@@ -67,7 +67,8 @@ impl Rocks {
         let unposted = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: u32::MAX };
         let filling = RocksOptions { postings: Postings::new(unposted), ..options.clone() };
         let opened = open_unchecked(directory, &filling)?;
-        let wanted = Format::new(options.ahead, options.postings.clone());
+        let wanted =
+            Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
         opened.put_format(&Format { rebanding: true, ..wanted })?;
         let reader = RocksReader(Arc::new(opened));
         if reader.count(Family::Ids, &[])? > 0 {
@@ -88,7 +89,8 @@ impl Rocks {
         options: &RocksOptions,
         watch: &mut Watch<'_>,
     ) -> Result<Rocks, StoreError> {
-        let wanted = Format::new(options.ahead, options.postings.clone());
+        let mut wanted =
+            Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
         let opened = open_unchecked(directory, options)?;
         let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
         match found.map_err(|error| opened.failure(&error))? {
@@ -97,6 +99,9 @@ impl Rocks {
             Some(found) => match wanted.accepts(&found, &opened.place) {
                 Ok(()) => {}
                 Err(StoreError::OtherBands { .. }) => {
+                    // The caller may not know which topic it was made from; the store must not forget it.
+                    let made_from = Format::decode(&found).ok().and_then(|found| found.changelog);
+                    wanted.changelog = wanted.changelog.or(made_from);
                     // First of all it must be known that the postings are not to be trusted.
                     opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
                     let workshop = opened.workshop(directory)?;

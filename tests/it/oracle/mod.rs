@@ -30,7 +30,7 @@ fn store(postings: &Postings) -> Memory {
 fn plan(engine: &Engine, store: &Memory, items: &[Item]) -> Plan {
     let next = items.len() as u64;
     let inputs = BTreeMap::from([(InputName::new("history"), Input { next, note: None })]);
-    engine.plan(store, Batch { items: items.to_vec(), inputs }).unwrap()
+    engine.plan(store, Batch { items: items.to_vec(), inputs, ..Batch::default() }).unwrap()
 }
 
 fn outputs(plan: &Plan) -> Vec<Vec<Output>> {
