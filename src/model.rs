@@ -247,6 +247,16 @@ impl fmt::Display for ClusterId {
     }
 }
 
+impl TopicId {
+    /// The broker did not say. It is never taken for another topic's id.
+    pub const UNKNOWN: TopicId = TopicId([0; 16]);
+
+    /// Whether both are known, and differ.
+    pub fn differs_from(self, other: TopicId) -> bool {
+        self != other && self != TopicId::UNKNOWN && other != TopicId::UNKNOWN
+    }
+}
+
 /// Where an article was read, so that its text can be read there again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Position {

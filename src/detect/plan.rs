@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use crate::event::{ClusterRecord, DeadLetter, Tagged};
-use crate::model::{ArticleId, ClusterId, EventTime, Position};
+use crate::model::{ArticleId, ClusterId, EventTime, Position, TopicId};
 use crate::store::{BusPosition, Change, Input, InputName, Laid, Outlet, StoreError, View};
 
 use super::Engine;
@@ -21,6 +21,8 @@ pub struct Batch {
     pub inputs: BTreeMap<InputName, Input>,
     /// On the bus, the position after this batch.
     pub bus: Option<BusPosition>,
+    /// The highest raw offset of each raw partition whose articles or deletes this batch has.
+    pub raw: BTreeMap<(TopicId, i32), i64>,
 }
 
 /// One input.
@@ -41,7 +43,7 @@ pub enum Incoming {
     Article(Box<Prepared>),
     /// This article is gone.
     Delete(ArticleId),
-    /// These articles went to another partition.
+    /// These articles went to another partition, with the record at the item's position.
     Forget(Vec<ArticleId>),
     /// What cannot be judged passes through in its place.
     DeadLetter(DeadLetter),
@@ -70,6 +72,8 @@ impl Plan {
 pub struct Decided {
     /// Where the item was read.
     pub position: Position,
+    /// The time of that record.
+    pub time: Option<EventTime>,
     /// First the tagged article or the dead letter, if there is one; then nulls; then clusters.
     pub outputs: Vec<Output>,
 }
@@ -111,6 +115,8 @@ pub struct Stats {
     pub deleted: u64,
     /// Deletes of ids that are not known here.
     pub unknown_deletes: u64,
+    /// Forgets that are older than the document here: the article came back since.
+    pub stale_forgets: u64,
     /// Clusters that another member stands for now.
     pub elections: u64,
     /// Clusters founded by a member that did not resemble the canonical.
@@ -147,12 +153,12 @@ impl Engine {
             while let Some((piece, read)) = ahead.next()? {
                 for (at, item) in piece.into_iter().enumerate() {
                     let outputs = planner.decide(&item.position, item.time, item.incoming, read.of(at))?;
-                    decided.push(Decided { position: item.position, outputs });
+                    decided.push(Decided { position: item.position, time: item.time, outputs });
                 }
             }
             Ok(())
         })?;
-        let (changes, stats, laid) = planner.finish(batch.inputs, batch.bus)?;
+        let (changes, stats, laid) = planner.finish(batch.inputs, batch.bus, batch.raw)?;
         Ok((Plan { decided, changes, stats }, laid))
     }
 }

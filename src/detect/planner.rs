@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{ClusterId, DocumentNumber, EventTime, Lang, Position};
+use crate::model::{ClusterId, DocumentNumber, EventTime, Lang, Position, TopicId};
 use crate::store::{
     BusPosition, Change, Document, Input, InputName, Laid, Overlay, Progress, StoreError, View,
 };
@@ -49,8 +49,8 @@ impl<'a, V: View> Planner<'a, V> {
     ) -> Result<Vec<Output>, StoreError> {
         let mut outputs = match incoming {
             Incoming::Article(article) => self.article(position, time, *article, found)?,
-            Incoming::Delete(id) => self.remove_ids(&[id], time, Gone::Deleted)?,
-            Incoming::Forget(ids) => self.remove_ids(&ids, time, Gone::Forgotten)?,
+            Incoming::Delete(id) => self.remove_ids(&[id], position, time, Gone::Deleted)?,
+            Incoming::Forget(ids) => self.remove_ids(&ids, position, time, Gone::Forgotten)?,
             Incoming::DeadLetter(letter) => vec![Output::DeadLetter(letter)],
         };
         self.settle_clusters(&mut outputs)?;
@@ -62,10 +62,12 @@ impl<'a, V: View> Planner<'a, V> {
         mut self,
         inputs: BTreeMap<InputName, Input>,
         bus: Option<BusPosition>,
+        raw: BTreeMap<(TopicId, i32), i64>,
     ) -> Result<(Vec<Change>, Stats, Laid), StoreError> {
         self.stats.overlay_bytes = self.state.bytes() as u64;
         self.progress.inputs.extend(inputs);
         self.progress.bus = bus.or(self.progress.bus);
+        self.progress.raw.extend(raw);
         let progress = Change::Progress(std::mem::take(&mut self.progress));
         self.change(progress)?;
         // A change is its key's whole state: a cluster that grew a hundred times is written once.

@@ -1,6 +1,6 @@
 //! How documents go: expired, deleted, forgotten, or because the article has changed its language.
 
-use crate::model::{ArticleId, EventTime, Lang};
+use crate::model::{ArticleId, EventTime, Lang, Position};
 use crate::store::{Change, Document, Outlet, StoreError, View};
 
 use super::plan::Output;
@@ -77,6 +77,7 @@ impl<V: View> Planner<'_, V> {
     pub(super) fn remove_ids(
         &mut self,
         ids: &[ArticleId],
+        position: &Position,
         time: Option<EventTime>,
         why: Gone,
     ) -> Result<Vec<Output>, StoreError> {
@@ -85,6 +86,10 @@ impl<V: View> Planner<'_, V> {
             let (mut known, mut now) = (false, time);
             for language in self.state.languages_of(id)? {
                 let Some(held) = self.held(language, id)? else { continue };
+                if why == Gone::Forgotten && is_before(position, &held.position) {
+                    self.stats.stale_forgets += 1;
+                    continue;
+                }
                 let live = self.is_live(&held);
                 self.remove(&held)?;
                 *(if live { &mut self.stats.deleted } else { &mut self.stats.expired }) += 1;
@@ -99,5 +104,18 @@ impl<V: View> Planner<'_, V> {
             self.stats.unknown_deletes += u64::from(!known && why == Gone::Deleted);
         }
         Ok(outputs)
+    }
+}
+
+/// Whether a forget is older than the document, or as old: then the article came here again after it had moved away, and
+/// the forget is a repeat. Records of different raw partitions have no order, and count as they arrive.
+fn is_before(forget: &Position, document: &Position) -> bool {
+    use Position::Topic;
+    match (forget, document) {
+        (
+            Topic { topic, partition, offset },
+            Topic { topic: held_topic, partition: held_partition, offset: held_offset },
+        ) => (topic, partition) == (held_topic, held_partition) && offset <= held_offset,
+        _ => false,
     }
 }

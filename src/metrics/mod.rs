@@ -72,6 +72,7 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
         }
         restarted(role, 0);
         records(role, 0);
+        repeated(role, 0);
     }
     reasons.iter().for_each(|reason| dead_letters(reason, 0));
     causes.iter().for_each(|cause| set_aside(cause, 0));
@@ -94,6 +95,11 @@ pub fn flag(language: &'static str, flag: &'static str) {
 /// Records went to the dead-letter topic.
 pub fn dead_letters(reason: &'static str, count: u64) {
     ::metrics::counter!(table::DEAD_LETTERS.name, "reason" => reason).increment(count);
+}
+
+/// Records came again after route had lost its committed offset.
+pub fn repeated(role: &'static str, count: u64) {
+    ::metrics::counter!(table::REPEATED.name, "role" => role).increment(count);
 }
 
 /// Articles were compared with so many documents; so many buckets were too full.

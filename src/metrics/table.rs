@@ -60,7 +60,7 @@ const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unk
 const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
 const EVENT: Label = Label {
     name: "event",
-    values: "expired, arrived-expired, deleted, unknown-delete, election, split, clamped-time, backfilled",
+    values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, election, split, clamped-time, backfilled",
 };
 const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old" };
 const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };
@@ -116,6 +116,13 @@ pub(super) const RECORDS_READ: Metric = counter(
     "records",
     &[ROLE],
     "Records of the input whose offsets were committed. Deletes and what route tells match count too.",
+);
+pub(super) const REPEATED: Metric = counter(
+    "samestory_repeated_records_total",
+    "records",
+    &[ROLE],
+    "After route lost its committed offset: `match`, articles and deletes that were routed again and ignored; `route`, dead \
+     letters that may have been written before.",
 );
 pub(super) const TRANSACTIONS: Metric = counter(
     "samestory_transactions_total",
@@ -235,6 +242,7 @@ pub const METRICS: &[Metric] = &[
     FLAGS,
     DEAD_LETTERS,
     RECORDS_READ,
+    REPEATED,
     CANDIDATES,
     CAPPED,
     EVENTS,

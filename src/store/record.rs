@@ -131,6 +131,9 @@ pub struct Progress {
     pub inputs: BTreeMap<InputName, Input>,
     /// The counters of each language that has arrived.
     pub languages: BTreeMap<Lang, Counters>,
+    /// By raw topic and partition, the highest raw offset whose article or delete was judged here. Routed records at or
+    /// below it are repeats. Empty where raw records are read directly: there the input's own position says it.
+    pub raw: BTreeMap<(TopicId, i32), i64>,
 }
 
 /// How far a partition of the input has been judged. An offset alone would fit every topic of that name, so the

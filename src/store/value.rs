@@ -55,6 +55,8 @@
 //! | text, 8, optional text | name, next, note |
 //! | 2 | languages, then for each, ascending: |
 //! | language, 8, optional 8 | code, next number, stream time |
+//! | 4 | raw partitions, then for each, ascending: |
+//! | 16, 4, 8 | raw topic's id, partition, highest offset judged |
 
 use crate::fingerprint::Fingerprint;
 use crate::model::{ClusterId, DocumentNumber, Lang, MatchType, Position, Share, Verdict};
@@ -244,6 +246,12 @@ pub(super) fn encode_progress(progress: &Progress) -> Vec<u8> {
         bytes.extend(counters.next_number.to_le_bytes());
         bytes.optional(counters.stream_time, Write::time);
     }
+    bytes.extend((progress.raw.len() as u32).to_le_bytes());
+    for (&(topic, partition), &offset) in &progress.raw {
+        bytes.extend(topic.bytes());
+        bytes.extend(partition.to_le_bytes());
+        bytes.extend(offset.to_le_bytes());
+    }
     bytes
 }
 
@@ -265,6 +273,14 @@ pub(super) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
             return Err(DecodeError::Value("a list of languages in this order"));
         }
         progress.languages.insert(language, Counters { next_number, stream_time });
+    }
+    for _ in 0..read.u32()? {
+        let place = (read.topic_id()?, read.array().map(i32::from_le_bytes)?);
+        let offset = read.array().map(i64::from_le_bytes)?;
+        if progress.raw.last_key_value().is_some_and(|(last, _)| *last >= place) {
+            return Err(DecodeError::Value("a list of raw partitions in this order"));
+        }
+        progress.raw.insert(place, offset);
     }
     read.end()?;
     Ok(progress)

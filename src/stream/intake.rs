@@ -1,22 +1,27 @@
 //! A partition's records → a batch to be planned: raw ones where they come by language, else what route has written.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::config::{Config, home};
 use crate::detect::{Batch, Incoming, Item};
-use crate::model::{Cut, Lang};
+use crate::model::{Cut, Lang, Position, TopicId};
 use crate::registry::Registry;
 use crate::store::{Input, InputName, Progress};
 
 use super::decode::Decoder;
+use super::faults;
 use super::payload::Placed;
 use super::record::Record;
-use super::routed::{self, Routed};
+use super::route::recreated;
+use super::routed::{self, Carried, Forget, Routed};
 
 /// Reads a partition's records.
 #[derive(Clone, Debug)]
 pub(super) struct Intake {
     topic: String,
+    /// The topic that positions of articles are on.
+    raw_topic: String,
     languages: Vec<Lang>,
     kind: Kind,
 }
@@ -43,18 +48,67 @@ impl Unreadable {
 /// For each item of a batch, its record's place and where the article is in the record's value.
 pub(super) type Places = Vec<(usize, Placed)>;
 
+/// A partition's records as a batch.
+pub(super) struct Taken {
+    pub(super) batch: Batch,
+    pub(super) places: Places,
+    /// Articles and deletes that were judged before, and are left out.
+    pub(super) repeated: u64,
+}
+
+/// The idempotent receiver: articles and deletes at or below the highest raw offset that was judged for their raw
+/// partition are repeats. Route commits in raw order, so an offset below it can only come again when route lost its own.
+/// Forgets are not counted: each is compared with the document it is about.
+struct Receiver<'a> {
+    /// As the state has it.
+    judged: &'a BTreeMap<(TopicId, i32), i64>,
+    /// The highest of this batch.
+    batch: BTreeMap<(TopicId, i32), i64>,
+    repeated: u64,
+}
+
+impl Receiver<'_> {
+    /// The id of another topic that was judged from, if there is one.
+    fn same_topic(&self, carried: &Carried) -> Result<(), TopicId> {
+        let mut known = self.judged.keys().chain(self.batch.keys()).map(|&(topic, _)| topic);
+        known.find(|known| known.differs_from(carried.topic)).map_or(Ok(()), Err)
+    }
+
+    /// Takes note of an article or delete, unless it was judged before.
+    fn is_new(&mut self, topic: TopicId, from: &Position) -> bool {
+        let Position::Topic { partition, offset, .. } = *from else { return true };
+        // Two ids that do not differ are of one topic, also where one of them is not known.
+        let held = self.judged.iter().chain(&self.batch);
+        let held = held.filter(|((known, at), _)| *at == partition && !known.differs_from(topic));
+        if held.map(|(_, &highest)| highest).max().is_some_and(|highest| offset <= highest)
+            && !faults::mutant("receiver-off")
+        {
+            self.repeated += 1;
+            return false;
+        }
+        self.batch.insert((topic, partition), offset);
+        true
+    }
+}
+
 impl Intake {
     /// Raw articles.
     pub(super) fn raw(config: &Config, registry: Option<&Arc<Registry>>) -> Intake {
         let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
-        Intake { topic, languages, kind: Kind::Raw(Decoder::new(config, false, registry)) }
+        Intake {
+            raw_topic: topic.clone(),
+            topic,
+            languages,
+            kind: Kind::Raw(Decoder::new(config, false, registry)),
+        }
     }
 
     /// What route has written to so many partitions.
     pub(super) fn routed(config: &Config, partitions: i32) -> Intake {
         let (topic, languages) = (config.bus.topics.routed.clone(), config.bus.languages.clone());
         let fingerprints = Decoder::new(config, true, None).fingerprints();
-        Intake { topic, languages, kind: Kind::Routed { partitions, fingerprints } }
+        let raw_topic = config.bus.topics.raw.clone();
+        Intake { topic, raw_topic, languages, kind: Kind::Routed { partitions, fingerprints } }
     }
 
     pub(super) fn topic(&self) -> &str {
@@ -95,9 +149,11 @@ impl Intake {
         partition: i32,
         records: &mut [Record],
         next: i64,
-    ) -> Result<(Batch, Places), Unreadable> {
+        progress: &Progress,
+    ) -> Result<Taken, Unreadable> {
         let mut batch = Batch::default();
         let mut places = Places::with_capacity(records.len());
+        let mut receiver = Receiver { judged: &progress.raw, batch: BTreeMap::new(), repeated: 0 };
         match &self.kind {
             Kind::Raw(decoder) => {
                 let place = |record: &Record| record.position(&self.topic, partition);
@@ -114,24 +170,27 @@ impl Intake {
             }
             Kind::Routed { partitions, fingerprints } => {
                 for (at, record) in records.iter().enumerate() {
-                    let item =
-                        |from, time, incoming, place| (Item { position: from, time, incoming }, (at, place));
-                    let mut add = |(item, place)| {
-                        batch.items.push(item);
-                        places.push(place);
+                    let carried = self.read(partition, record, *partitions, *fingerprints)?;
+                    let stop = |why: String| self.unreadable(partition, record, why);
+                    receiver
+                        .same_topic(&carried)
+                        .map_err(|other| stop(recreated(&self.raw_topic, carried.topic, other)))?;
+                    let mut add = |position, time, incoming, placed| {
+                        batch.items.push(Item { position, time, incoming });
+                        places.push((at, placed));
                     };
-                    match self.read(partition, record, *partitions, *fingerprints)? {
-                        Routed::Article { prepared, from, time, placed: value } => {
-                            add(item(from, time, Incoming::Article(prepared), value));
+                    for Forget { id, from, time, .. } in carried.forgets {
+                        add(from, time, Incoming::Forget(vec![id]), Placed::WHOLE);
+                    }
+                    match carried.routed {
+                        Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
+                        Some(Routed::Article { prepared, from, time, stamp: _, placed }) => {
+                            add(from, time, Incoming::Article(prepared), placed);
                         }
-                        Routed::Delete { id, from, time } => {
-                            add(item(from, time, Incoming::Delete(id), Placed::WHOLE));
+                        Some(Routed::Delete { id, from, time, stamp: _ }) => {
+                            add(from, time, Incoming::Delete(id), Placed::WHOLE);
                         }
-                        Routed::Forget { ids, time } => {
-                            for (id, from) in ids {
-                                add(item(from, time, Incoming::Forget(vec![id]), Placed::WHOLE));
-                            }
-                        }
+                        None => {}
                     }
                 }
             }
@@ -141,7 +200,12 @@ impl Intake {
         batch.inputs.extend(self.map());
         let made_with = Input { next: u64::from(self.fingerprints()), note: None };
         batch.inputs.insert(fingerprints_name(), made_with);
-        Ok((batch, places))
+        batch.raw = receiver.batch;
+        Ok(Taken { batch, places, repeated: receiver.repeated })
+    }
+
+    fn unreadable(&self, partition: i32, record: &Record, why: String) -> Unreadable {
+        Unreadable(format!("{} partition {partition} offset {}: {why}", self.topic, record.offset))
     }
 
     fn read(
@@ -150,13 +214,11 @@ impl Intake {
         record: &Record,
         partitions: i32,
         fingerprints: u32,
-    ) -> Result<Routed, Unreadable> {
-        let stop = |why: String| {
-            Unreadable(format!("{} partition {partition} offset {}: {why}", self.topic, record.offset))
-        };
+    ) -> Result<Carried, Unreadable> {
+        let stop = |why: String| self.unreadable(partition, record, why);
         let read = routed::decode(record.value.as_deref().unwrap_or_default());
         let read = read.map_err(|error| stop(error.to_string()))?;
-        if let Routed::Article { prepared, .. } = &read {
+        if let Some(Routed::Article { prepared, .. }) = &read.routed {
             let (language, home) = (prepared.language, home(&self.languages, prepared.language, partitions));
             if home != partition {
                 return Err(stop(format!(
@@ -239,6 +301,8 @@ fn map_name() -> InputName {
 mod tests {
     use super::*;
     use crate::config::Settings;
+    use crate::model::ArticleId;
+    use crate::stream::routed::{Forgets, RawTopic, Source};
 
     fn intake(languages: &str, partitions: i32) -> Intake {
         let settings: Settings = toml::from_str(&format!("[stage]\nlanguages = {languages}")).unwrap();
@@ -261,5 +325,41 @@ mod tests {
         let languages = &intake("[\"en\", \"hi\"]", 2).languages;
         let home_of = |code| home(languages, crate::text::language::find(code).unwrap().lang, 2);
         assert_eq!((home(languages, Lang::UND, 2), home_of("en"), home_of("hi")), (0, 1, 0));
+    }
+
+    /// Deletes at these raw offsets, each from this raw topic and partition 0.
+    fn deletes(topic: TopicId, offsets: &[i64]) -> Vec<Record> {
+        let delete = |&offset: &i64| {
+            let id = ArticleId::new(&format!("a{offset}")).unwrap();
+            let source = Source { partition: 0, offset, time: None, stamp: None };
+            let mut forgets = Forgets::default();
+            forgets.push(&id, source, 1);
+            let topic = RawTopic { name: "articles.raw", id: topic };
+            let value = Some(routed::encode_delete(&id, topic, &forgets, source));
+            Record { offset, value, ..Record::default() }
+        };
+        offsets.iter().map(delete).collect()
+    }
+
+    #[test]
+    fn a_delete_that_was_judged_is_ignored_and_its_forgets_are_not() {
+        let intake = intake("[\"en\"]", 2);
+        let (ours, next) = (TopicId::from_halves(1, 2), 100);
+        let mut progress = Progress { raw: BTreeMap::from([((ours, 0), 5)]), ..Progress::default() };
+        // A broker that does not say ids is not another broker.
+        for topic in [ours, TopicId::UNKNOWN] {
+            let taken = intake.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), next, &progress).unwrap();
+            assert_eq!((taken.repeated, taken.places.len(), taken.batch.items.len()), (3, 7, 7));
+            assert_eq!(taken.batch.raw, BTreeMap::from([((topic, 0), 9)]));
+        }
+        let other = TopicId::from_halves(3, 4);
+        let stopped = intake.batch(1, &mut deletes(other, &[9]), next, &progress).err().unwrap().to_string();
+        for part in [&ours.to_string(), &other.to_string(), "stage.generation"] {
+            assert!(stopped.contains(part), "{stopped}");
+        }
+        // Nothing was judged yet, and one batch has both.
+        progress.raw.clear();
+        let mut both = [deletes(ours, &[1]), deletes(other, &[2])].concat();
+        assert!(intake.batch(1, &mut both, next, &progress).is_err());
     }
 }

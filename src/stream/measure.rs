@@ -77,6 +77,7 @@ pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
         ("arrived-expired", stats.arrived_expired),
         ("deleted", stats.deleted),
         ("unknown-delete", stats.unknown_deletes),
+        ("stale-forget", stats.stale_forgets),
         ("election", stats.elections),
         ("split", stats.splits),
         ("clamped-time", stats.clamped_times),

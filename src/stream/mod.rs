@@ -11,7 +11,6 @@ mod decode;
 mod faults;
 mod finish;
 pub mod follow;
-mod homes;
 mod ids;
 mod intake;
 mod judge;
@@ -29,6 +28,7 @@ pub mod replay;
 mod restore;
 mod route;
 mod routed;
+mod routing;
 mod source;
 mod stage;
 mod takeover;
@@ -47,6 +47,7 @@ use rdkafka::error::KafkaError;
 use crate::config::{Config, Mode};
 use crate::detect::Engine;
 use crate::health::Board;
+use crate::model::TopicId;
 use crate::registry::Registry;
 use crate::store::{Ahead, Budget, RocksOptions, Shelf};
 
@@ -56,8 +57,10 @@ use intake::Intake;
 use judge::Judge;
 use outgoing::{Wire, Writer};
 use predecessor::Predecessor;
+use recorded::Recorded;
 use restore::Restorer;
 use route::Route;
+use routing::Routing;
 use values::Does;
 use worker::Reins;
 
@@ -267,13 +270,21 @@ fn route(
         let surveyor = clients::surveyor(bus, &format!("{}-survey", worker.id(bus)));
         Ok(Route {
             bus: bus.clone(),
-            decoder: Decoder::new(config, true, values.registry.as_ref()),
+            routing: Routing {
+                decoder: Decoder::new(config, true, values.registry.as_ref()),
+                languages: bus.languages.clone(),
+                topic: bus.topics.raw.clone(),
+                topic_id: TopicId::UNKNOWN,
+                partitions,
+            },
+            recorded: Recorded::new(bus, worker, partitions),
             writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
-            partitions,
             predecessor: Predecessor::find(bus, &worker.id(bus)).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
+            first_offsets: BTreeMap::new(),
+            repeats_below: BTreeMap::new(),
         })
     })
 }

@@ -73,7 +73,8 @@ impl Writer {
                     },
                     key: Some(id.as_str().into()),
                     headers: position(&decided.position),
-                    time: original.record.time,
+                    // A forget has a time of its own: which record it travels with is an accident.
+                    time: decided.time,
                     ..Outgoing::default()
                 }),
                 Output::Cluster(cluster) => {

@@ -11,6 +11,8 @@ pub(super) struct Record {
     pub(super) offset: i64,
     /// Absent only where a producer of long ago wrote none.
     pub(super) time: Option<EventTime>,
+    /// When the broker appended it, where the topic has `message.timestamp.type=LogAppendTime`.
+    pub(super) log_time: Option<EventTime>,
     pub(super) key: Option<Vec<u8>>,
     pub(super) value: Option<Vec<u8>>,
     pub(super) headers: Headers,

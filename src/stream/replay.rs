@@ -1,16 +1,22 @@
 //! What one undisturbed process would have said about a partition's records, for tests to compare with. Record by
 //! record, on a store in memory: no batches, no broker, no RocksDB.
+//!
+//! [`Raw`] says what route must make of raw records, without route's own code: the routed topic is asked only for the
+//! order in which raw partitions were mixed, and for stamps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::{Config, Mode};
-use crate::detect::Engine;
-use crate::model::EventTime;
+use crate::config::{Config, Mode, home};
+use crate::detect::{Engine, Incoming};
+use crate::model::{ArticleId, EventTime, Lang, Position};
 use crate::store::{Ahead, Committed, Memory, Row, Store, View};
 
-use super::intake::Intake;
+use super::decode::{Decoded, Decoder};
+use super::intake::{Intake, Taken};
 use super::outgoing::{Original, Wire, Writer};
+use super::payload::Form;
 use super::record::Record;
+use super::routed::{self, Forgets, RawTopic, Routed, Source};
 
 /// A record of the input, as a bystander read it.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +31,13 @@ pub struct Read {
     pub value: Option<Vec<u8>>,
     /// Its headers.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl From<Read> for Record {
+    fn from(read: Read) -> Record {
+        let Read { offset, time, key, value, headers } = read;
+        Record { offset, time: time.map(EventTime::from_millis), key, value, headers, ..Record::default() }
+    }
 }
 
 /// A record that should have gone out.
@@ -59,11 +72,11 @@ pub fn replay(
     let mut store = Memory::new(config.postings.clone(), Ahead::Changelog { partition });
     let mut sent = Vec::new();
     for read in records {
-        let Read { offset, time, key, value, headers } = read;
-        let record = Record { offset, time: time.map(EventTime::from_millis), key, value, headers };
-        let mut records = [record];
-        let (batch, places) =
-            intake.batch(partition, &mut records, offset + 1).map_err(|error| error.to_string())?;
+        let next = read.offset + 1;
+        let mut records = [read.into()];
+        let progress = store.progress().map_err(|error| error.to_string())?;
+        let taken = intake.batch(partition, &mut records, next, &progress);
+        let Taken { batch, places, .. } = taken.map_err(|error| error.to_string())?;
         let plan = engine.plan(&store, batch).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
         for (decided, (_, placed)) in plan.decided.iter().zip(places) {
@@ -80,4 +93,183 @@ pub fn replay(
     }
     let dump = store.dump().map_err(|error| error.to_string())?;
     Ok((sent, dump))
+}
+
+/// What a routed partition is told about one raw record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event {
+    /// The raw record's partition.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// The article's id.
+    pub id: String,
+    /// What is said of it.
+    pub what: What,
+}
+
+/// See [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// It is to be judged here.
+    Article,
+    /// It is gone.
+    Delete,
+    /// Another partition has it now.
+    Forget {
+        /// That partition.
+        to: i32,
+    },
+}
+
+fn event(id: &ArticleId, from: &Position, what: What) -> Event {
+    let (partition, offset) = match from {
+        Position::Topic { partition, offset, .. } => (*partition, *offset),
+        Position::File { .. } => (-1, -1),
+    };
+    Event { partition, offset, id: id.to_string(), what }
+}
+
+/// What a routed record says, in order.
+///
+/// # Errors
+/// It cannot be read.
+pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
+    let carried = routed::decode(value).map_err(|error| error.to_string())?;
+    let forget = |forget: &routed::Forget| event(&forget.id, &forget.from, What::Forget { to: forget.to });
+    let mut events: Vec<Event> = carried.forgets.iter().map(forget).collect();
+    events.extend(carried.routed.map(|routed| match routed {
+        Routed::Article { prepared, from, .. } => event(&prepared.id, &from, What::Article),
+        Routed::Delete { id, from, .. } => event(&id, &from, What::Delete),
+    }));
+    Ok(events)
+}
+
+/// Raw records, and what route must make of them.
+pub struct Raw {
+    topic: String,
+    languages: Vec<Lang>,
+    /// Of the routed topic.
+    partitions: i32,
+    /// By raw partition and offset; dead letters are left out.
+    records: BTreeMap<(i32, i64), (Record, Decoded)>,
+}
+
+impl Raw {
+    /// Reads raw records, each with its partition. Those at `dead` became dead letters, whatever can be read of them.
+    pub fn new(
+        config: &Config,
+        partitions: i32,
+        records: impl IntoIterator<Item = (i32, Read)>,
+        dead: &BTreeSet<(i32, i64)>,
+    ) -> Raw {
+        let decoder = Decoder::new(config, true, None);
+        let topic = config.bus.topics.raw.clone();
+        let records =
+            records.into_iter().filter(|(partition, read)| !dead.contains(&(*partition, read.offset)));
+        let records = records.filter_map(|(partition, read)| {
+            let record = Record::from(read);
+            let decoded = decoder.decode(&record, &record.position(&topic, partition));
+            let judged = !matches!(decoded.0, Incoming::DeadLetter(_));
+            judged.then_some(((partition, record.offset), (record, decoded)))
+        });
+        Raw { records: records.collect(), languages: config.bus.languages.clone(), topic, partitions }
+    }
+
+    fn home(&self, language: Lang) -> i32 {
+        home(&self.languages, language, self.partitions)
+    }
+
+    /// By routed and raw partition, what must be said, in order. It is the same for every way to cut batches.
+    pub fn expected(&self) -> BTreeMap<(i32, i32), Vec<Event>> {
+        let mut expected: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
+        for (&(partition, _), (record, (incoming, _))) in &self.records {
+            let from = record.position(&self.topic, partition);
+            for routed in 0..self.partitions {
+                let event = match incoming {
+                    Incoming::Article(prepared) => {
+                        let to = self.home(prepared.language);
+                        let what = if to == routed { What::Article } else { What::Forget { to } };
+                        event(&prepared.id, &from, what)
+                    }
+                    Incoming::Delete(id) => event(id, &from, What::Delete),
+                    _ => continue,
+                };
+                expected.entry((routed, partition)).or_default().push(event);
+            }
+        }
+        expected
+    }
+
+    /// By id, the partition of its last version; nothing where that was a delete. Ids that came from several raw
+    /// partitions are left out: their versions have no order.
+    pub fn homes(&self) -> BTreeMap<String, Option<i32>> {
+        let mut homes: BTreeMap<String, (BTreeSet<i32>, Option<i32>)> = BTreeMap::new();
+        for (&(partition, _), (_, (incoming, _))) in &self.records {
+            let (id, home) = match incoming {
+                Incoming::Article(prepared) => (&prepared.id, Some(self.home(prepared.language))),
+                Incoming::Delete(id) => (id, None),
+                _ => continue,
+            };
+            let held = homes.entry(id.to_string()).or_default();
+            held.0.insert(partition);
+            held.1 = home;
+        }
+        let one = homes.into_iter().filter(|(_, (partitions, _))| partitions.len() == 1);
+        one.map(|(id, (_, home))| (id, home)).collect()
+    }
+
+    /// A routed record as it must be: each thing that it says made anew from the raw record that it is about, in the
+    /// same order.
+    ///
+    /// # Errors
+    /// It says what no raw record says.
+    pub fn rerouted(&self, partition: i32, routed: &Read) -> Result<Vec<Read>, String> {
+        let value = routed.value.as_deref().unwrap_or_default();
+        let carried = routed::decode(value).map_err(|error| error.to_string())?;
+        let stamp = match &carried.routed {
+            Some(Routed::Article { stamp, .. } | Routed::Delete { stamp, .. }) => *stamp,
+            None => None,
+        };
+        let topic = RawTopic { name: &self.topic, id: carried.topic };
+        let made = events(value)?.into_iter().map(|event| {
+            let unknown = || format!("nothing at {}/{} says {event:?}", event.partition, event.offset);
+            let (record, (incoming, payload)) =
+                self.records.get(&(event.partition, event.offset)).ok_or_else(unknown)?;
+            let (time, offset) = (record.time, record.offset);
+            let source = Source { partition: event.partition, offset, time, stamp };
+            let none = Forgets::default();
+            let (id, mut value) = match incoming {
+                Incoming::Article(prepared) if self.home(prepared.language) == partition => {
+                    let (form, value) = match payload {
+                        Some((form, bytes)) => (*form, bytes.as_slice()),
+                        None => (Form::Own, record.value.as_deref().unwrap_or_default()),
+                    };
+                    let value = routed::encode_article(prepared, topic, &none, source, form, value);
+                    (&prepared.id, value)
+                }
+                Incoming::Article(prepared) => {
+                    let mut forgets = Forgets::default();
+                    forgets.push(&prepared.id, source, self.home(prepared.language));
+                    (&prepared.id, routed::encode_forgets(topic, &forgets))
+                }
+                Incoming::Delete(id) => (id, routed::encode_delete(id, topic, &none, source)),
+                _ => return Err(unknown()),
+            };
+            if events(&value)? != [event.clone()] {
+                return Err(unknown());
+            }
+            if routed::is_silent(routed.value.as_deref().unwrap_or_default()) {
+                routed::silence(&mut value);
+            }
+            Ok(Read {
+                offset: routed.offset,
+                time: time.map(EventTime::millis),
+                key: Some(id.as_str().into()),
+                value: Some(value),
+                headers: record.headers.clone(),
+            })
+        });
+        made.collect()
+    }
 }

@@ -5,38 +5,42 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
 
-use crate::config::{Bus, home};
-use crate::detect::Incoming;
-use crate::event::DeadLetter;
+use crate::config::Bus;
 use crate::health::Standing;
 use crate::metrics;
-use crate::model::{ArticleId, EventTime};
+use crate::model::{Position, TopicId};
 use crate::store::Committed;
 
 use super::clients::{PATIENCE, Quiet};
-use super::decode::{Decoded, Decoder};
-use super::homes::{At, Homes, Stay};
 use super::outgoing::{Original, Writer};
-use super::payload::{Form, Placed};
+use super::payload::Placed;
 use super::predecessor::{OFTEN, Predecessor, admit};
-use super::record::{Headers, Outgoing, Record};
-use super::routed::{self, Place};
+use super::record::{Outgoing, Record};
+use super::recorded::Recorded;
+use super::restore::now;
+use super::routing::{Routing, Send};
 use super::source::Source;
 use super::stage::{Planning, Stage};
-use super::takeover::{Accept, Takeover, decide_stateless};
+use super::takeover::{Accept, Known, Takeover, decide, decide_stateless};
 
 /// The stateless stage.
 pub(super) struct Route {
     pub(super) bus: Bus,
-    pub(super) decoder: Decoder,
+    pub(super) routing: Routing,
     pub(super) writer: Writer,
     pub(super) surveyor: BaseConsumer<Quiet>,
+    /// The raw positions that match knows.
+    pub(super) recorded: Recorded,
     pub(super) accept: Accept,
-    /// Of the routed topic.
-    pub(super) partitions: i32,
     pub(super) predecessor: Option<Predecessor>,
     pub(super) tasks: BTreeMap<i32, Task>,
+    /// First offsets of partitions that we may not have, for a group that has read nothing yet. They are committed
+    /// together with that of partition 0.
+    pub(super) first_offsets: BTreeMap<i32, i64>,
+    /// By partition: dead letters of records below this offset may have been written before.
+    pub(super) repeats_below: BTreeMap<i32, i64>,
 }
 
 /// One partition's life.
@@ -45,6 +49,10 @@ pub(super) enum Task {
     /// Its offset is asked for.
     Claiming {
         not_before: Instant,
+    },
+    /// Its first offset is committed before its first record is read: a restart or a rebalance must not choose another.
+    Starting {
+        next: i64,
     },
     Running,
     /// Waits for the generation before, and goes on from here.
@@ -61,109 +69,154 @@ pub(super) struct Routed {
     records: Vec<Send>,
     /// Partitions that wait for the generation before when this is done, and where they go on.
     held: Vec<(i32, i64)>,
+    /// Partitions whose first offset this commits.
+    starts: Vec<(i32, i64)>,
 }
 
-enum Send {
-    To { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
-    Dead { letter: DeadLetter, record: Record },
+/// Where a partition without a committed offset starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// Behind the highest raw offset that match knows.
+    After(i64),
+    /// At its beginning, whatever `input.start` says: other partitions of the topic are known, so this one is new.
+    Beginning,
+    /// Nobody has read the topic: at `input.start`, and all other partitions with it.
+    First,
+    /// Nobody has read the topic, and the owner of partition 0 chooses. If each owner chose for itself, the slower of
+    /// two would take its partition for a new one.
+    Wait,
 }
 
-impl Send {
-    /// State is to follow, and nothing goes out. Nothing for a dead letter, of which there is no state.
-    fn silenced(self) -> Option<Send> {
-        match self {
-            Send::To { partition, key, mut value, headers, time } => {
-                routed::silence(&mut value);
-                Some(Send::To { partition, key, value, headers, time })
-            }
-            Send::Dead { .. } => None,
-        }
+fn start(partition: i32, known: &BTreeMap<i32, i64>, others_committed: bool) -> Start {
+    match known.get(&partition) {
+        Some(&highest) => Start::After(highest),
+        None if others_committed || !known.is_empty() => Start::Beginning,
+        None if partition == 0 => Start::First,
+        None => Start::Wait,
     }
 }
 
 impl Route {
-    fn claim(&self, partition: i32, source: &Source) -> Result<Takeover, rdkafka::error::KafkaError> {
+    /// Finds out where a partition is read from. An offset comes with a partition that is ready.
+    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), KafkaError> {
+        if partition == 0 {
+            self.first_offsets.clear();
+        }
         let committed = source.committed(partition)?;
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
-        Ok(match decide_stateless(committed, low, high, self.accept) {
-            Takeover::Begin => {
-                Takeover::Resume(source.first_offset(partition, self.bus.start, (low, high))?)
-            }
-            other => other,
-        })
-    }
-
-    /// The routed record of one raw record, and where else its id must be forgotten.
-    fn route(
-        &self,
-        partition: i32,
-        record: Record,
-        (incoming, payload): Decoded,
-        out: &mut Vec<Send>,
-        homes: &mut Homes,
-    ) {
-        let topic = &self.bus.topics.raw;
-        let place = Place { topic, partition, offset: record.offset };
-        let at = At { partition, offset: record.offset };
-        match incoming {
-            Incoming::Article(prepared) => {
-                let home = home(&self.bus.languages, prepared.language, self.partitions);
-                let (form, value) = match &payload {
-                    Some((form, bytes)) => (*form, bytes.as_slice()),
-                    None => (Form::Own, record.value.as_deref().unwrap_or_default()),
+        if let Some(other) = self.other_topic()? {
+            tracing::error!(
+                partition,
+                "stopped: {}",
+                recreated(source.topic(), self.routing.topic_id, other)
+            );
+            return Ok((Task::Stopped, None));
+        }
+        if committed.is_some() {
+            return Ok(match decide_stateless(committed, low, high, self.accept) {
+                Takeover::Resume(next) => {
+                    tracing::info!(partition, next, "going on");
+                    (Task::Running, Some(next))
+                }
+                Takeover::Accepted { from, lost } => {
+                    tracing::warn!(partition, from, lost, "going on as the operator has said");
+                    (Task::Running, Some(from))
+                }
+                Takeover::Stop(disagreement) => {
+                    tracing::error!(partition, "stopped: {disagreement}");
+                    (Task::Stopped, None)
+                }
+                Takeover::Begin => (Task::Claiming { not_before: Instant::now() }, None),
+            });
+        }
+        let partitions = self.raw_partitions(source.topic())?;
+        let others_committed = source.any_committed((0..partitions).filter(|&other| other != partition))?;
+        let known = self.recorded.raw_offsets(self.routing.topic_id)?;
+        let next = match start(partition, &known, others_committed) {
+            Start::After(highest) => {
+                let known = Known { committed: None, position: Some(highest + 1), low, high };
+                let next = match decide(known, self.accept) {
+                    Takeover::Resume(next) => next,
+                    Takeover::Accepted { from, lost } => {
+                        tracing::warn!(partition, from, lost, "going on as the operator has said");
+                        from
+                    }
+                    Takeover::Stop(disagreement) => {
+                        tracing::error!(partition, "stopped: {disagreement}");
+                        return Ok((Task::Stopped, None));
+                    }
+                    Takeover::Begin => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
                 };
-                let value = routed::encode_article(&prepared, place, record.time, form, value);
-                if let Some(before) = homes.goes(&prepared.id, home, at) {
-                    self.leave(&prepared.id, before, record.time, out);
-                }
-                let key = prepared.id.as_str().into();
-                out.push(Send::To {
-                    partition: home,
-                    key,
-                    value,
-                    headers: record.headers,
-                    time: record.time,
-                });
+                tracing::warn!(
+                    partition,
+                    next,
+                    "no committed offset; resuming after the highest raw offset that match knows. Articles are not judged twice; dead letters may be written again"
+                );
+                self.repeats_below.insert(partition, high);
+                next
             }
-            Incoming::Delete(id) => {
-                if let Some(before) = homes.deleted(&id, at) {
-                    self.leave(&id, before, record.time, out);
-                }
-                let value = routed::encode_delete(&id, place, record.time);
-                for partition in 0..self.partitions {
-                    let (key, value) = (id.as_str().into(), value.clone());
-                    let headers = record.headers.clone();
-                    out.push(Send::To { partition, key, value, headers, time: record.time });
-                }
+            Start::Beginning => {
+                tracing::warn!(
+                    topic = source.topic(),
+                    partition,
+                    next = low,
+                    "a raw partition not seen before; starting at its beginning"
+                );
+                low
             }
-            Incoming::DeadLetter(letter) => out.push(Send::Dead { letter, record }),
-            Incoming::Forget(_) => {}
-        }
+            Start::First => {
+                let at = |partition| {
+                    let ends = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
+                    Ok((partition, source.first_offset(partition, self.bus.start, ends)?))
+                };
+                let first = (0..partitions).map(at).collect::<Result<BTreeMap<i32, i64>, KafkaError>>()?;
+                tracing::info!(?first, "nobody has read the raw topic yet; starting at input.start");
+                let next = first.get(&partition).copied().unwrap_or(low);
+                self.first_offsets = first;
+                next
+            }
+            Start::Wait => {
+                tracing::debug!(
+                    partition,
+                    "waiting for the owner of partition 0 to commit the first offsets"
+                );
+                return Ok((Task::Claiming { not_before: Instant::now() + AGAIN }, None));
+            }
+        };
+        Ok((Task::Starting { next }, None))
     }
 
-    /// A stay is over within the batch: wherever the id was not, it is forgotten now.
-    fn leave(&self, id: &ArticleId, stay: Stay, time: Option<EventTime>, out: &mut Vec<Send>) {
-        for (partition, at) in stay.elsewhere(self.partitions) {
-            out.push(self.forgetting(partition, time, &[(id, at)]));
-        }
+    /// How many partitions the raw topic has now.
+    fn raw_partitions(&self, topic: &str) -> Result<i32, KafkaError> {
+        let metadata = self.surveyor.fetch_metadata(Some(topic), PATIENCE)?;
+        let count = metadata.topics().iter().map(|topic| topic.partitions().len()).max().unwrap_or(0);
+        Ok(i32::try_from(count).unwrap_or(i32::MAX))
     }
 
-    /// Tells one partition to forget.
-    fn forgetting(&self, partition: i32, time: Option<EventTime>, ids: &[(&ArticleId, At)]) -> Send {
-        let ids = ids.iter().map(|&(id, at)| (id, at.partition, at.offset));
-        let value = routed::encode_forget(&self.bus.topics.raw, time, ids);
-        Send::To { partition, key: b"forget".to_vec(), value, headers: Headers::new(), time }
+    /// The id of another raw topic, under the same name, that match has judged articles of.
+    fn other_topic(&mut self) -> Result<Option<TopicId>, KafkaError> {
+        let ours = self.routing.topic_id;
+        if ours == TopicId::UNKNOWN {
+            return Ok(None);
+        }
+        Ok(self.recorded.topics()?.into_iter().find(|other| other.differs_from(ours)))
     }
 
-    /// An article may have changed its language: wherever it did not go, it is forgotten.
-    fn forget(&self, time: Option<EventTime>, out: &mut Vec<Send>, homes: &Homes) {
-        for partition in 0..self.partitions {
-            // A record for each few thousand ids: none comes near the largest that a topic takes.
-            for ids in homes.elsewhere(partition).chunks(1000) {
-                out.push(self.forgetting(partition, time, ids));
-            }
-        }
+    /// Whether a dead letter may have been written before the committed offset was lost.
+    fn may_repeat(&self, position: &Position) -> bool {
+        let Position::Topic { partition, offset, .. } = position else { return false };
+        self.repeats_below.get(partition).is_some_and(|below| offset < below)
     }
+}
+
+/// How long a partition that cannot be claimed yet waits until it is asked for again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Why nothing is read from a topic that was deleted and created again.
+pub(super) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
+    format!(
+        "topic {topic} has the id {ours}, but the state was made from one with the id {known}: it was deleted and created again, so offsets of the old one mean nothing in it; set topics.raw back to the old topic, or start a new generation with the next number in stage.generation, which builds its state from the new topic"
+    )
 }
 
 impl Stage for Route {
@@ -175,6 +228,10 @@ impl Stage for Route {
 
     fn revoked(&mut self, partition: i32) {
         self.tasks.remove(&partition);
+        self.repeats_below.remove(&partition);
+        if partition == 0 {
+            self.first_offsets.clear();
+        }
     }
 
     fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
@@ -189,39 +246,23 @@ impl Stage for Route {
         }
         let claiming = self.tasks.iter().filter(|(_, task)| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Running | Task::Held { .. } | Task::Stopped => false,
+            Task::Starting { .. } | Task::Running | Task::Held { .. } | Task::Stopped => false,
         });
         let claiming: Vec<i32> = claiming.map(|(&partition, _)| partition).collect();
         for partition in claiming {
-            let task = match self.claim(partition, source) {
-                Ok(Takeover::Resume(next)) => {
-                    tracing::info!(partition, next, "going on");
-                    ready.push((partition, next));
-                    Task::Running
-                }
-                Ok(Takeover::Accepted { from, lost }) => {
-                    tracing::warn!(partition, from, lost, "going on as the operator has said");
-                    ready.push((partition, from));
-                    Task::Running
-                }
-                Ok(Takeover::Stop(disagreement)) => {
-                    tracing::error!(partition, "stopped: {disagreement}");
-                    Task::Stopped
-                }
-                Ok(Takeover::Begin) => Task::Claiming { not_before: Instant::now() },
-                Err(error) => {
-                    tracing::debug!(%error, partition, "taking over; it is tried again");
-                    Task::Claiming { not_before: Instant::now() + Duration::from_millis(200) }
-                }
-            };
+            let (task, from) = self.claim(partition, source).unwrap_or_else(|error| {
+                tracing::debug!(%error, partition, "taking over; it is tried again");
+                (Task::Claiming { not_before: Instant::now() + AGAIN }, None)
+            });
             self.tasks.insert(partition, task);
+            ready.extend(from.map(|from| (partition, from)));
         }
         ready
     }
 
     fn standing(&self) -> Vec<(i32, Standing)> {
         let standing = |task: &Task| match task {
-            Task::Claiming { .. } => Standing::TakingOver,
+            Task::Claiming { .. } | Task::Starting { .. } => Standing::TakingOver,
             Task::Running | Task::Held { .. } => Standing::Running(Arc::default()),
             Task::Stopped => Standing::Stopped,
         };
@@ -231,20 +272,30 @@ impl Stage for Route {
     fn is_taking_over(&self) -> bool {
         self.tasks.values().any(|task| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Running | Task::Held { .. } | Task::Stopped => false,
+            Task::Starting { .. } | Task::Running | Task::Held { .. } | Task::Stopped => false,
         })
     }
 
+    fn has_to_say(&self) -> bool {
+        self.tasks.values().any(|task| matches!(task, Task::Starting { .. }))
+    }
+
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
-        self.decoder.gather(records.values().flatten())
+        self.routing.decoder.gather(records.values().flatten())
     }
 
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {
-        let mut out = Vec::new();
-        let (mut next, mut held, mut halted) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut time = None;
-        // What is said and what is not never mix: an article's versions come from one partition.
-        let mut homes = [Homes::default(), Homes::default()];
+        let (mut held, mut halted, clock) = (Vec::new(), Vec::new(), now());
+        let starts = self.tasks.iter().filter_map(|(&partition, task)| match task {
+            Task::Starting { next } => Some((partition, *next)),
+            Task::Claiming { .. } | Task::Running | Task::Held { .. } | Task::Stopped => None,
+        });
+        let starts: Vec<(i32, i64)> = starts.collect();
+        let mut next: BTreeMap<i32, i64> = starts.iter().copied().collect();
+        if starts.iter().any(|&(partition, _)| partition == 0) {
+            next.extend(&self.first_offsets);
+        }
+        let mut outbox = self.routing.outbox();
         for (partition, mut records) in records {
             let admitted = admit(&mut self.predecessor, partition, &mut records);
             let silent = records.first().is_some_and(|first| first.offset < admitted.silent_below);
@@ -257,28 +308,15 @@ impl Stage for Route {
                 }
                 (_, None) => {}
             }
-            let mut sends = Vec::new();
-            let topic = &self.bus.topics.raw;
-            let place = |record: &Record| Place { topic, partition, offset: record.offset }.position();
-            let decoded = self.decoder.decode_all(&records, place);
-            for (record, decoded) in records.into_iter().zip(decoded) {
-                next.insert(partition, record.offset + 1);
-                time = time.max(record.time);
-                self.route(partition, record, decoded, &mut sends, &mut homes[usize::from(silent)]);
+            if let Some(last) = records.last() {
+                next.insert(partition, last.offset + 1);
             }
-            out.extend(
-                sends.into_iter().filter_map(|send| if silent { send.silenced() } else { Some(send) }),
-            );
+            outbox.set_silent(silent);
+            self.routing.route(partition, records, clock, &mut outbox);
         }
-        self.decoder.settle();
-        if self.partitions > 1 {
-            let [spoken, silent] = &homes;
-            self.forget(time, &mut out, spoken);
-            let mut sends = Vec::new();
-            self.forget(time, &mut sends, silent);
-            out.extend(sends.into_iter().filter_map(Send::silenced));
-        }
-        Planning { planned: Routed { records: out, held }, next, halted }
+        let records = outbox.finish();
+        self.routing.decoder.settle();
+        Planning { planned: Routed { records, held, starts }, next, halted }
     }
 
     fn outgoing<'a>(&'a self, routed: &'a Routed) -> Vec<Outgoing<'a>> {
@@ -302,7 +340,14 @@ impl Stage for Route {
         for send in &routed.records {
             if let Send::Dead { letter, .. } = send {
                 metrics::dead_letters(letter.reason.as_str(), 1);
+                metrics::repeated("route", u64::from(self.may_repeat(&letter.position)));
             }
+        }
+        for &(partition, next) in &routed.starts {
+            if partition == 0 {
+                self.first_offsets.clear();
+            }
+            self.tasks.insert(partition, Task::Held { not_before: Instant::now(), next });
         }
         for &(partition, next) in &routed.held {
             self.tasks.insert(partition, Task::Held { not_before: Instant::now() + OFTEN, next });
@@ -322,5 +367,29 @@ impl Stage for Route {
 
     fn close(&mut self) {
         self.tasks.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_without_a_committed_offset_starts_where_nothing_is_lost() {
+        let known = BTreeMap::from([(0, 41), (2, 7)]);
+        assert_eq!(start(2, &known, true), Start::After(7));
+        assert_eq!(start(1, &known, false), Start::Beginning, "others were read, so it is new");
+        assert_eq!(start(3, &BTreeMap::new(), true), Start::Beginning, "others have offsets");
+        assert_eq!(start(0, &BTreeMap::new(), false), Start::First);
+        assert_eq!(start(1, &BTreeMap::new(), false), Start::Wait, "one member chooses for all");
+    }
+
+    #[test]
+    fn a_topic_created_again_is_refused_by_both_ids() {
+        let (ours, known) = (TopicId::from_halves(1, 1), TopicId::from_halves(2, 2));
+        let said = recreated("articles.raw", ours, known);
+        for part in ["articles.raw", &ours.to_string(), &known.to_string(), "stage.generation"] {
+            assert!(said.contains(part), "{said}");
+        }
     }
 }

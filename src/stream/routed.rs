@@ -4,16 +4,20 @@
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | layout, 2; 1 is still read |
-//! | 1 | kind: 1 article, 2 delete, 3 forget; and 128 where nothing is to be said about it |
+//! | 1 | layout, 3; any other is refused |
+//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets; and 128 where nothing is published for the record |
+//! | text, 16 | the raw topic: name, id (zeros: not known) |
+//! | 4 | forgets that come before the rest, then for each, in raw order: |
+//! | 4, 8, optional 8 | the raw record that moved the article: partition, offset, time |
+//! | 4, text | the routed partition that it moved to, the article's id |
 //!
 //! An **article** goes on with
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | how the rest is to be taken: 0 as it came, 1 JSON, 2 `raw-article.avsc`; in layout 1 as it came |
-//! | text, 4, 8 | where it was read: topic, partition, offset |
-//! | optional 8 | the time of that record |
+//! | 1 | how the rest is to be taken: 0 as it came, 1 JSON, 2 `raw-article.avsc` |
+//! | 4, 8, optional 8 | the raw record: partition, offset, time |
+//! | optional 8 | route's stamp, see [`Routed`] |
 //! | text | id |
 //! | language, 1 | language; how it became known: 0 declared, 1 detected, 2 none |
 //! | optional 8, twice | published at, fetched at |
@@ -22,67 +26,150 @@
 //! | 4, then so many | fingerprint |
 //! | rest | the record's value, untouched, or what goes out for it |
 //!
-//! a **delete** with where it was read (text, 4, 8), the time (optional 8) and the id (text); a **forget** with the
-//! topic (text), the time (optional 8), a count (4) and for each its partition, offset and id (4, 8, text).
+//! and a **delete** with the raw record (4, 8, optional 8), the stamp (optional 8) and the id (text).
 
 use crate::detect::Prepared;
 use crate::event::Flag;
 use crate::fingerprint::Fingerprint;
-use crate::model::{ArticleId, Cut, EventTime, LanguageSource, Position};
+use crate::model::{ArticleId, Cut, EventTime, LanguageSource, Position, TopicId};
 use crate::store::DecodeError;
 use crate::store::bytes::{Read, Write};
 
 use super::payload::{Form, Placed};
 
-const LAYOUT: u8 = 2;
-/// Without a word on how the rest is to be taken.
-const LAYOUT_1: u8 = 1;
+const LAYOUT: u8 = 3;
 const ARTICLE: u8 = 1;
 const DELETE: u8 = 2;
-const FORGET: u8 = 3;
+const FORGETS: u8 = 3;
 /// State follows, and nothing goes out: another generation has said it.
 const SILENT: u8 = 128;
 const SOURCES: [LanguageSource; 3] =
     [LanguageSource::Declared, LanguageSource::Detected, LanguageSource::None];
 
-/// What a routed record says.
+/// A routed record as it was read: first the forgets, in raw order, then the article or delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Carried {
+    /// The id of the raw topic, for all positions of the record.
+    pub(super) topic: TopicId,
+    /// Articles that other partitions have now.
+    pub(super) forgets: Vec<Forget>,
+    /// Nothing in a record of forgets only.
+    pub(super) routed: Option<Routed>,
+}
+
+/// An article or a delete, from one raw record.
+///
+/// `stamp` is a clock that no crawler sets: the broker's, where that stamped the raw record when it was appended, else
+/// that of the route process when it routed the record. It is an input of the log and differs when a record is routed
+/// again; nothing else does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Routed {
     /// An article of this partition's languages. What goes out for it is here in the record's value.
-    Article { prepared: Box<Prepared>, from: Position, time: Option<EventTime>, placed: Placed },
+    Article {
+        prepared: Box<Prepared>,
+        from: Position,
+        time: Option<EventTime>,
+        stamp: Option<EventTime>,
+        placed: Placed,
+    },
     /// An article is gone, in whatever language it is held.
-    Delete { id: ArticleId, from: Position, time: Option<EventTime> },
-    /// Articles that went to another partition, each with where that was read.
-    Forget { ids: Vec<(ArticleId, Position)>, time: Option<EventTime> },
+    Delete { id: ArticleId, from: Position, time: Option<EventTime>, stamp: Option<EventTime> },
 }
 
-/// A place on the raw topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<'a> {
-    pub(super) topic: &'a str,
-    pub(super) partition: i32,
-    pub(super) offset: i64,
-}
-
-impl Place<'_> {
-    pub(super) fn position(&self) -> Position {
-        Position::Topic { topic: Cut::new(self.topic), partition: self.partition, offset: self.offset }
+impl Routed {
+    /// The raw record.
+    pub(super) fn from(&self) -> &Position {
+        match self {
+            Routed::Article { from, .. } | Routed::Delete { from, .. } => from,
+        }
     }
 }
 
-/// The bytes of an article.
+/// An article that another partition has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Forget {
+    pub(super) id: ArticleId,
+    /// The raw record that moved it, and that record's time.
+    pub(super) from: Position,
+    pub(super) time: Option<EventTime>,
+    /// The routed partition that it moved to.
+    pub(super) to: i32,
+}
+
+/// The raw topic that route reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RawTopic<'a> {
+    pub(super) name: &'a str,
+    pub(super) id: TopicId,
+}
+
+/// A raw record: where it is, when it was written, and route's stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) partition: i32,
+    pub(super) offset: i64,
+    pub(super) time: Option<EventTime>,
+    pub(super) stamp: Option<EventTime>,
+}
+
+impl Source {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.partition.to_le_bytes());
+        out.extend(self.offset.to_le_bytes());
+        out.optional(self.time, |out, time| out.time(time));
+    }
+}
+
+/// Forgets as bytes, in raw order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Forgets {
+    count: u32,
+    bytes: Vec<u8>,
+}
+
+impl Forgets {
+    /// An article moved to a partition with this raw record.
+    pub(super) fn push(&mut self, id: &ArticleId, source: Source, to: i32) {
+        self.count += 1;
+        source.write(&mut self.bytes);
+        self.bytes.extend(to.to_le_bytes());
+        self.bytes.id(id);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How long they are as bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn begin(kind: u8, topic: RawTopic<'_>, forgets: &Forgets, more: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(forgets.bytes.len() + more + 512);
+    out.extend([LAYOUT, kind]);
+    out.text(topic.name);
+    out.extend(topic.id.bytes());
+    out.extend(forgets.count.to_le_bytes());
+    out.extend(&forgets.bytes);
+    out
+}
+
+/// The bytes of an article, behind the forgets that come before it.
 pub(super) fn encode_article(
     prepared: &Prepared,
-    from: Place<'_>,
-    time: Option<EventTime>,
+    topic: RawTopic<'_>,
+    forgets: &Forgets,
+    source: Source,
     form: Form,
     value: &[u8],
 ) -> Vec<u8> {
     let fingerprint = prepared.fingerprint.encode();
-    let mut out = Vec::with_capacity(value.len() + fingerprint.len() + 512);
-    out.extend([LAYOUT, ARTICLE, form.number()]);
-    place(&mut out, from);
-    out.optional(time, |out, time| out.time(time));
+    let mut out = begin(ARTICLE, topic, forgets, fingerprint.len() + value.len());
+    out.push(form.number());
+    source.write(&mut out);
+    out.optional(source.stamp, |out, stamp| out.time(stamp));
     out.id(&prepared.id);
     out.language(prepared.language);
     out.push(match prepared.language_source {
@@ -104,37 +191,23 @@ pub(super) fn encode_article(
     out
 }
 
-/// The bytes of a delete.
-pub(super) fn encode_delete(id: &ArticleId, from: Place<'_>, time: Option<EventTime>) -> Vec<u8> {
-    let mut out = vec![LAYOUT, DELETE];
-    place(&mut out, from);
-    out.optional(time, |out, time| out.time(time));
+/// The bytes of a delete, behind the forgets that come before it.
+pub(super) fn encode_delete(
+    id: &ArticleId,
+    topic: RawTopic<'_>,
+    forgets: &Forgets,
+    source: Source,
+) -> Vec<u8> {
+    let mut out = begin(DELETE, topic, forgets, 0);
+    source.write(&mut out);
+    out.optional(source.stamp, |out, stamp| out.time(stamp));
     out.id(id);
     out
 }
 
-/// The bytes of a forget.
-pub(super) fn encode_forget<'a>(
-    topic: &str,
-    time: Option<EventTime>,
-    ids: impl ExactSizeIterator<Item = (&'a ArticleId, i32, i64)>,
-) -> Vec<u8> {
-    let mut out = vec![LAYOUT, FORGET];
-    out.text(topic);
-    out.optional(time, |out, time| out.time(time));
-    out.extend((ids.len() as u32).to_le_bytes());
-    for (id, partition, offset) in ids {
-        out.extend(partition.to_le_bytes());
-        out.extend(offset.to_le_bytes());
-        out.id(id);
-    }
-    out
-}
-
-fn place(out: &mut Vec<u8>, place: Place<'_>) {
-    out.text(place.topic);
-    out.extend(place.partition.to_le_bytes());
-    out.extend(place.offset.to_le_bytes());
+/// The bytes of a record that has nothing but forgets.
+pub(super) fn encode_forgets(topic: RawTopic<'_>, forgets: &Forgets) -> Vec<u8> {
+    begin(FORGETS, topic, forgets, 0)
 }
 
 /// Marks a record as one about which nothing is said.
@@ -153,41 +226,40 @@ pub(super) fn is_silent(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// This program does not write such records: the topic is another's, or a newer version's. Stop.
-pub(super) fn decode(bytes: &[u8]) -> Result<Routed, DecodeError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
     let mut read = Read(bytes);
-    let marked = bytes.first() != Some(&LAYOUT_1);
-    read.layout("routed record", if marked { LAYOUT } else { LAYOUT_1 })?;
-    match read.byte()? & !SILENT {
-        ARTICLE => article(read, bytes.len(), marked),
+    read.layout("routed record", LAYOUT)?;
+    let kind = read.byte()? & !SILENT;
+    let name: Cut<249> = read.cut()?;
+    let topic = read.topic_id()?;
+    let mut forgets = Vec::new();
+    for _ in 0..read.u32()? {
+        let (from, time) = position(&mut read, &name)?;
+        let to = read.array().map(i32::from_le_bytes)?;
+        forgets.push(Forget { id: read.id()?, from, time, to });
+    }
+    let routed = match kind {
+        ARTICLE => Some(article(read, &name, bytes.len())?),
         DELETE => {
-            let from = position(&mut read)?;
-            let time = read.optional(Read::time)?;
+            let (from, time) = position(&mut read, &name)?;
+            let stamp = read.optional(Read::time)?;
             let id = read.id()?;
             read.end()?;
-            Ok(Routed::Delete { id, from, time })
+            Some(Routed::Delete { id, from, time, stamp })
         }
-        FORGET => {
-            let topic: Cut<249> = read.cut()?;
-            let time = read.optional(Read::time)?;
-            let count = read.u32()?;
-            let mut ids = Vec::new();
-            for _ in 0..count {
-                let partition = read.array().map(i32::from_le_bytes)?;
-                let offset = read.array().map(i64::from_le_bytes)?;
-                ids.push((read.id()?, Position::Topic { topic: topic.clone(), partition, offset }));
-            }
+        FORGETS => {
             read.end()?;
-            Ok(Routed::Forget { ids, time })
+            None
         }
-        _ => Err(DecodeError::Value("a kind of routed record")),
-    }
+        _ => return Err(DecodeError::Value("a kind of routed record")),
+    };
+    Ok(Carried { topic, forgets, routed })
 }
 
-fn article(mut read: Read<'_>, length: usize, marked: bool) -> Result<Routed, DecodeError> {
-    let form = if marked { Form::from_number(read.byte()?) } else { Some(Form::Own) };
-    let form = form.ok_or(DecodeError::Value("a form of an article"))?;
-    let from = position(&mut read)?;
-    let time = read.optional(Read::time)?;
+fn article(mut read: Read<'_>, topic: &Cut<249>, length: usize) -> Result<Routed, DecodeError> {
+    let form = Form::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
+    let (from, time) = position(&mut read, topic)?;
+    let stamp = read.optional(Read::time)?;
     let id = read.id()?;
     let language = read.language()?;
     let language_source =
@@ -218,16 +290,16 @@ fn article(mut read: Read<'_>, length: usize, marked: bool) -> Result<Routed, De
         prepared: Box::new(prepared),
         from,
         time,
+        stamp,
         placed: Placed { from: length - read.0.len(), form },
     })
 }
 
-fn position(read: &mut Read<'_>) -> Result<Position, DecodeError> {
-    Ok(Position::Topic {
-        topic: read.cut()?,
-        partition: read.array().map(i32::from_le_bytes)?,
-        offset: read.array().map(i64::from_le_bytes)?,
-    })
+fn position(read: &mut Read<'_>, topic: &Cut<249>) -> Result<(Position, Option<EventTime>), DecodeError> {
+    let partition = read.array().map(i32::from_le_bytes)?;
+    let offset = read.array().map(i64::from_le_bytes)?;
+    let time = read.optional(Read::time)?;
+    Ok((Position::Topic { topic: topic.clone(), partition, offset }, time))
 }
 
 #[cfg(test)]
@@ -237,7 +309,17 @@ mod tests {
     use crate::event::Article;
     use crate::text::Options;
 
-    const PLACE: Place<'_> = Place { topic: "articles.raw", partition: 3, offset: 1 << 40 };
+    const TOPIC: RawTopic<'_> = RawTopic { name: "articles.raw", id: TopicId::from_bytes([9; 16]) };
+    const SOURCE: Source = Source {
+        partition: 3,
+        offset: 1 << 40,
+        time: Some(EventTime::from_millis(17)),
+        stamp: Some(EventTime::from_millis(19)),
+    };
+
+    fn at(partition: i32, offset: i64) -> Position {
+        Position::Topic { topic: Cut::new(TOPIC.name), partition, offset }
+    }
 
     fn prepared() -> Prepared {
         let article = Article {
@@ -251,45 +333,61 @@ mod tests {
             published_at: Some(EventTime::from_millis(-5)),
             fetched_at: None,
         };
-        Preparer::new(Options::default()).prepare(&article, &PLACE.position()).unwrap()
+        Preparer::new(Options::default()).prepare(&article, &at(3, 1 << 40)).unwrap()
+    }
+
+    fn two_forgets() -> (Forgets, Vec<Forget>) {
+        let (mut forgets, mut expected) = (Forgets::default(), Vec::new());
+        for (number, time) in [(5, None), (6, Some(EventTime::from_millis(-1)))] {
+            let id = ArticleId::new(&format!("moved-{number}")).unwrap();
+            forgets.push(&id, Source { offset: number, time, ..SOURCE }, 2);
+            expected.push(Forget { id, from: at(3, number), time, to: 2 });
+        }
+        (forgets, expected)
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let time = Some(EventTime::from_millis(17));
-        let bytes = encode_article(&prepared(), PLACE, time, Form::Json, b"{\"id\":1}");
-        let Routed::Article { prepared: read, from, time: at, placed } = decode(&bytes).unwrap() else {
+        let (forgets, expected) = two_forgets();
+        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, Form::Json, b"{\"id\":1}");
+        let read = decode(&bytes).unwrap();
+        assert_eq!((read.topic, &read.forgets), (TOPIC.id, &expected));
+        let Some(Routed::Article { prepared: read, from, time, stamp, placed }) = read.routed else {
             panic!("no article")
         };
-        assert_eq!((*read, from, at), (prepared(), PLACE.position(), time));
+        assert_eq!((*read, from), (prepared(), at(3, 1 << 40)));
+        assert_eq!((time, stamp), (SOURCE.time, SOURCE.stamp));
         assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], Form::Json));
-        // As it was written before articles said how they are to be taken.
-        let mut first = bytes.clone();
-        first[0] = 1;
-        first.remove(2);
-        let Routed::Article { placed, .. } = decode(&first).unwrap() else { panic!("no article") };
-        assert_eq!((&first[placed.from..], placed.form), (&b"{\"id\":1}"[..], Form::Own));
         let id = ArticleId::new("gone").unwrap();
-        let delete = Routed::Delete { id: id.clone(), from: PLACE.position(), time: None };
-        assert_eq!(decode(&encode_delete(&id, PLACE, None)).unwrap(), delete);
-        let forget = Routed::Forget { ids: vec![(id.clone(), PLACE.position())], time };
-        let ids = [(&id, 3, 1_i64 << 40)];
-        assert_eq!(decode(&encode_forget("articles.raw", time, ids.into_iter())).unwrap(), forget);
+        let delete =
+            Routed::Delete { id: id.clone(), from: at(3, 1 << 40), time: SOURCE.time, stamp: SOURCE.stamp };
+        let none = Forgets::default();
+        let read = decode(&encode_delete(&id, TOPIC, &none, SOURCE)).unwrap();
+        assert_eq!(read, Carried { topic: TOPIC.id, forgets: Vec::new(), routed: Some(delete) });
+        let mut bytes = encode_forgets(TOPIC, &forgets);
+        silence(&mut bytes);
+        assert!(is_silent(&bytes));
+        let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
+        assert_eq!(decode(&bytes).unwrap(), alone);
     }
 
     #[test]
     fn what_is_cut_short_or_of_another_version_is_refused() {
-        let bytes = encode_article(&prepared(), PLACE, None, Form::Own, b"");
+        let (forgets, _) = two_forgets();
+        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, Form::Own, b"");
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
         }
-        let mut other = bytes.clone();
-        other[0] = 9;
-        assert!(decode(&other).unwrap_err().to_string().contains("layout 9"));
+        for layout in [1, 2, 9] {
+            let mut other = bytes.clone();
+            other[0] = layout;
+            let said = decode(&other).unwrap_err().to_string();
+            assert!(said.contains(&format!("layout {layout}")), "{said}");
+        }
         // A count that no bytes follow must not be believed.
-        let mut forget = encode_forget("t", None, [].into_iter());
-        let count = forget.len() - 4;
-        forget[count..].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(decode(&forget).is_err());
+        let mut forgets = encode_forgets(TOPIC, &Forgets::default());
+        let count = forgets.len() - 4;
+        forgets[count..].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(decode(&forgets).is_err());
     }
 }

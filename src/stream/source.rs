@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMetadata, RebalanceProtocol};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{BorrowedMessage, Headers as _, Message};
+use rdkafka::message::{BorrowedMessage, Headers as _, Message, Timestamp};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientConfig, ClientContext, Offset, Statistics, TopicPartitionList, statistics};
 
@@ -188,6 +188,18 @@ impl Source {
         clients::offset_in(&answer, &self.topic, partition)
     }
 
+    /// Whether the group has an offset of any of these partitions.
+    pub(super) fn any_committed(&self, partitions: impl Iterator<Item = i32>) -> Result<bool, KafkaError> {
+        let list = self.list(partitions);
+        if list.count() == 0 {
+            return Ok(false);
+        }
+        let answer = self.consumer.committed_offsets(list, PATIENCE)?;
+        let elements = answer.elements();
+        elements.iter().try_for_each(|element| element.error())?;
+        Ok(elements.iter().any(|element| matches!(element.offset(), Offset::Offset(_))))
+    }
+
     /// Where a partition that nobody has read yet is read from; its log goes from `low` to `high`.
     pub(super) fn first_offset(
         &self,
@@ -290,6 +302,10 @@ pub(super) fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
     let record = Record {
         offset: message.offset(),
         time: message.timestamp().to_millis().map(EventTime::from_millis),
+        log_time: match message.timestamp() {
+            Timestamp::LogAppendTime(millis) => Some(EventTime::from_millis(millis)),
+            Timestamp::CreateTime(_) | Timestamp::NotAvailable => None,
+        },
         key: message.key().map(<[u8]>::to_vec),
         value: message.payload().map(<[u8]>::to_vec),
         headers,

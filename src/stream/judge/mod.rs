@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use crate::config::Bus;
 use crate::detect::{Decided, Engine, Plan};
 use crate::health::Standing;
+use crate::metrics;
 use crate::model::Lang;
 use crate::store::{Change, Committed, Laid, Rows, Shelf, Store, StoreError, View};
 
-use super::intake::{Intake, Places, Unreadable};
+use super::intake::{Intake, Places, Taken, Unreadable};
 use super::outgoing::{Original, Writer};
 use super::payload::Placed;
 use super::predecessor::{Admitted, OFTEN, Predecessor, admit};
@@ -61,6 +62,8 @@ struct Part {
     laid: Laid,
     places: Places,
     records: Vec<Record>,
+    /// Articles and deletes that were judged before, and are left out.
+    repeated: u64,
     /// Below this offset nothing is said.
     silent_below: i64,
     /// Where it goes on after it has waited for the generation before.
@@ -99,13 +102,15 @@ impl From<Unreadable> for Trouble {
 
 impl Judge {
     fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
-        let (mut batch, places) = self.intake.batch(partition, &mut records, next)?;
-        if faults::mutant("wall-clock") {
-            batch.items.iter_mut().for_each(|item| item.time = Some(super::restore::now()));
-        }
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Unreadable::new("it is not running").into());
         };
+        let progress = running.store.progress()?;
+        let Taken { mut batch, places, repeated } =
+            self.intake.batch(partition, &mut records, next, &progress)?;
+        if faults::mutant("wall-clock") {
+            batch.items.iter_mut().for_each(|item| item.time = Some(super::restore::now()));
+        }
         let (plan, laid) = self.engine.plan_laid(&running.store, batch)?;
         // Before anything is committed: room that cannot be made is found out now.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
@@ -116,7 +121,7 @@ impl Judge {
                 faults::point("create-family");
             }
         }
-        Ok(Part { partition, plan, laid, places, records, silent_below: i64::MIN, waits: None })
+        Ok(Part { partition, plan, laid, places, records, repeated, silent_below: i64::MIN, waits: None })
     }
 }
 
@@ -249,6 +254,7 @@ impl Stage for Judge {
             running.unsaid = None;
             let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
             measure::plan(&part.plan.stats, said);
+            metrics::repeated("match", part.repeated);
             if faults::mutant("state-before-commit") {
                 continue;
             }

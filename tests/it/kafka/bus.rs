@@ -242,6 +242,20 @@ impl Broker {
         known.filter(|(_, offset)| *offset >= 0).collect()
     }
 
+    /// Deletes a group and its committed offsets, once it has no members.
+    pub(crate) fn delete_group(&self, group: &str) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let deleted = block_on(admin.delete_groups(&[group], &AdminOptions::new())).unwrap();
+            match &deleted[..] {
+                [Ok(_)] => return,
+                other => assert!(Instant::now() < deadline, "{group}: {other:?}"),
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     /// How many members a group has, once they have agreed on who reads what.
     pub(crate) fn members(&self, group: &str) -> Option<usize> {
         let list = self.reader(Isolation::Committed).fetch_group_list(Some(group), PATIENCE).unwrap();

@@ -35,6 +35,8 @@ mod inputs;
 mod interop;
 // Asking the stage how it is.
 mod ops;
+// Route without its offsets, raw partitions that come and go, articles that change their language.
+mod routes;
 // TLS, a password, and the least rights.
 mod security;
 // A full disk.

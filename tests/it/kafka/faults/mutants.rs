@@ -176,3 +176,27 @@ fn trying_again_what_may_have_been_committed_ends_all_the_same() {
         scene.wait(secs(6));
     });
 }
+
+/// Articles that changed their language stay where they were as well.
+#[test]
+#[ignore = "make test-mutants"]
+fn forgets_that_are_dropped_are_noticed() {
+    must_be_noticed("drop-forgets", &Settings::new(20), undisturbed);
+}
+
+/// Route loses its committed offsets while match has a backlog: records are routed again behind their first copies.
+#[test]
+#[ignore = "make test-mutants"]
+fn records_that_are_routed_again_and_judged_again_are_noticed() {
+    must_be_noticed("receiver-off", &Settings::new(21), |scene| {
+        scene.start(0);
+        scene.wait(secs(8));
+        scene.stop(0);
+        route(scene);
+        scene.wait(secs(5));
+        scene.stop(2);
+        scene.lose_offsets_of_route();
+        scene.start(0);
+        scene.wait(secs(5));
+    });
+}

@@ -73,6 +73,8 @@ pub(crate) struct Scene {
     feeder: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
     /// What should not have happened.
     pub(crate) wrong: Vec<String>,
+    /// Route's committed offsets were deleted: it may route again, and write dead letters again.
+    pub(crate) lost_offsets: bool,
     began: Instant,
 }
 
@@ -122,6 +124,7 @@ impl Scene {
             dir,
             feeder: None,
             wrong,
+            lost_offsets: false,
             began,
         }
     }
@@ -346,6 +349,13 @@ impl Scene {
         let inner = [&names.raw, &names.changelog, &names.dead_letter];
         let outputs = [&names.unique, &names.near_duplicate, &names.clusters];
         inner.into_iter().chain(routed).chain(outputs).cloned().collect()
+    }
+
+    /// Deletes route's committed offsets, as a broker does when a group has been empty for too long.
+    pub(crate) fn lose_offsets_of_route(&mut self) {
+        self.say("the committed offsets of route are lost");
+        self.broker.delete_group(ROUTE);
+        self.lost_offsets = true;
     }
 
     /// Changes how long the changelog keeps tombstones.

@@ -1,0 +1,209 @@
+//! Route without a committed offset, new and recreated raw partitions, and articles that change their language.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
+use rdkafka::client::DefaultClientContext;
+use serde_json::json;
+
+use super::broker::shared;
+use super::bus::{Offsets, Record, Row, block_on};
+use super::days::{articles, each_once, in_order, outputs};
+use super::stage::{Bench, PATIENCE, Running};
+use crate::web::get;
+
+fn group(bench: &Bench<'_>) -> String {
+    format!("{}.route", bench.prefix)
+}
+
+/// Waits until the group has these committed offsets of the raw topic.
+fn await_committed(bench: &Bench<'_>, running: &Running, wanted: &Offsets) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let committed = bench.broker.committed(&group(bench), &bench.topic("raw"));
+        if committed == *wanted {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{committed:?}, not {wanted:?}: {}", running.said());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn counted(running: &mut Running, role: &str) -> f64 {
+    let (_, text) = get(&running.address(), "/metrics").unwrap();
+    let series = format!("samestory_repeated_records_total{{role=\"{role}\"}} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&series));
+    line.unwrap_or_else(|| panic!("no {series} in {text}")).parse().unwrap()
+}
+
+fn poison(key: &str) -> Record {
+    Record { partition: Some(0), timestamp: Some(1_772_000_000_000), ..Record::new(key, "not json") }
+}
+
+// Route had only its group's offsets. When they were lost or had expired, it routed the whole raw topic again and match
+// judged every article twice (`earliest`), or it skipped what waited without a word (`latest`).
+#[test]
+fn route_without_its_offsets_repeats_no_verdict_and_loses_nothing() {
+    let mut bench = Bench::new(shared(), "lost", "", "");
+    bench.produce(&in_order(articles(0, 30)));
+    let running = bench.run(&[]);
+    outputs(&bench, 30, &running);
+    assert!(running.stop().success());
+    // Route runs alone for a while: match does not know these records yet.
+    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&[poison("poison")]);
+    let route = bench.run(&["--role", "route"]);
+    await_committed(&bench, &route, &BTreeMap::from([(0, 61), (1, 0)]));
+    assert!(route.stop().success());
+    bench.broker.delete_group(&group(&bench));
+    bench.produce(&in_order(articles(60, 90)));
+    bench.write("", "[input]\nstart = \"latest\"\n");
+    let mut running = bench.run(&[]);
+    running.wait_until_it_says("resuming after the highest raw offset that match knows");
+    let deadline = Instant::now() + PATIENCE;
+    while bench.read("unique").len() + bench.read("near").len() < 90 || counted(&mut running, "match") < 30.0
+    {
+        assert!(Instant::now() < deadline, "{}", running.said());
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!((counted(&mut running, "match"), counted(&mut running, "route")), (30.0, 1.0));
+    assert!(running.stop().success());
+    let rows = ["unique", "near"].iter().flat_map(|name| bench.read(name));
+    let place = |row: Row| (row.says("partition").unwrap(), row.says("offset").unwrap(), row);
+    each_once(&rows.map(place).collect::<Vec<_>>(), 90);
+    assert_eq!(bench.read("dead").len(), 2, "a dead letter may come twice, and is counted");
+}
+
+// With `latest`, route looked for the end of the log at every claim: a restart or a rebalance before the first commit
+// skipped what had come meanwhile, and a raw partition that was added lost all that came before it was noticed.
+#[test]
+fn latest_is_decided_once_and_a_new_raw_partition_is_read_from_its_beginning() {
+    let bench = Bench::new(shared(), "latest", "", "[input]\nstart = \"latest\"\n");
+    bench.produce(&in_order(articles(0, 30)));
+    let running = bench.run(&["--role", "route"]);
+    // Before any record is read.
+    await_committed(&bench, &running, &BTreeMap::from([(0, 30), (1, 0)]));
+    assert!(running.stop().success());
+    bench.produce(&in_order(articles(30, 60)));
+    let running = bench.run(&[]);
+    outputs(&bench, 30, &running);
+    assert!(running.stop().success());
+    let admin: AdminClient<DefaultClientContext> = bench.broker.client().create().unwrap();
+    let raw = bench.topic("raw");
+    let more = NewPartitions::new(&raw, 3);
+    let made = block_on(admin.create_partitions([&more], &AdminOptions::new())).unwrap();
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    let mut later = articles(60, 90);
+    later.iter_mut().for_each(|record| record.partition = Some(2));
+    bench.produce(&later);
+    let mut running = bench.run(&[]);
+    running.wait_until_it_says("a raw partition not seen before; starting at its beginning");
+    let rows = outputs(&bench, 60, &running);
+    assert!(running.stop().success());
+    each_once(&rows, 60);
+    assert_eq!(rows.iter().filter(|(partition, ..)| partition == "2").count(), 30);
+}
+
+const HINDI: [&str; 8] = ["नगर", "पुल", "नदी", "बारिश", "सड़क", "सरकार", "मौसम", "खबर"];
+const ENGLISH: [&str; 8] = ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
+
+/// The text of a story.
+fn text(hindi: bool, story: usize) -> String {
+    let words = if hindi { HINDI } else { ENGLISH };
+    let word = |at: usize| (story * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let text: Vec<String> =
+        (0..80).map(|at| format!("{}{}", words[word(at) % 8], words[word(at) / 8 % 8])).collect();
+    text.join(" ")
+}
+
+fn article(id: &str, hindi: bool, story: usize, at: usize) -> Record {
+    let language = if hindi { "hi" } else { "en" };
+    let value = json!({"id": id, "language": language, "body": text(hindi, story)}).to_string();
+    let timestamp = Some(1_772_000_000_000 + at as i64);
+    Record { partition: Some(0), timestamp, ..Record::new(id, &value) }
+}
+
+/// All that went out for each raw record, with its verdict.
+fn said(bench: &Bench<'_>) -> Vec<(i64, String, String, Option<String>)> {
+    let mut said = Vec::new();
+    for topic in ["unique", "near"] {
+        for row in bench.read(topic) {
+            let verdict =
+                row.says("verdict").map(|verdict| format!("{verdict} of {:?}", row.says("duplicate-of")));
+            said.push((row.says("offset").unwrap().parse().unwrap(), row.id(), topic.to_owned(), verdict));
+        }
+    }
+    said.sort();
+    said
+}
+
+// Forgets went out once per route batch, at its end, so an article was judged against one that had moved away long before.
+// With `batch.max_articles` = 25 instead of 2,000, the same raw partition gave other verdicts, without any fault.
+#[test]
+fn the_size_of_a_batch_shows_in_no_verdict() {
+    // Four articles go to and fro between two languages, and others copy the stories that they leave.
+    let record = |at: usize| match at % 3 {
+        0 => article(&format!("mover-{}", at % 4), at % 8 > 3, at % 5, at),
+        _ => article(&format!("copy-{at}"), at % 2 == 0, at % 5, at),
+    };
+    let records: Vec<Record> = (0..240).map(record).collect();
+    let run = |articles: u32| {
+        let batch = format!("[batch]\nmax_articles = {articles}\nlinger_ms = 300\n");
+        let bench = Bench::new(shared(), "cut", "languages = [\"en\", \"hi\"]\n", &batch);
+        bench.produce(&records);
+        let running = bench.run(&[]);
+        let tagged = || said(&bench).iter().filter(|(.., verdict)| verdict.is_some()).count();
+        let deadline = Instant::now() + PATIENCE;
+        while tagged() < records.len() {
+            assert!(Instant::now() < deadline, "{}: {}", tagged(), running.said());
+            thread::sleep(Duration::from_millis(200));
+        }
+        assert!(running.stop().success());
+        said(&bench)
+    };
+    let (large, small) = (run(2000), run(7));
+    let nulls = large.iter().filter(|(.., verdict)| verdict.is_none()).count();
+    let copies = large.iter().filter(|(_, _, topic, _)| topic == "near").count();
+    assert!(nulls > 20 && copies > 100, "void: {nulls} nulls, {copies} copies");
+    assert_eq!(large, small);
+}
+
+#[test]
+fn the_same_id_in_two_languages_in_one_batch_lives_where_its_last_version_is() {
+    let bench = Bench::new(shared(), "twice", "languages = [\"en\", \"hi\"]\n", "[topics]\npartitions = 3\n");
+    bench.produce(&[
+        article("x", false, 1, 0),
+        article("x", true, 1, 1),
+        article("x", false, 2, 2),
+        // Copies of all three versions: only the last one is still there.
+        article("a", false, 1, 3),
+        article("b", true, 1, 4),
+        article("c", false, 2, 5),
+    ]);
+    let running = bench.run(&[]);
+    let tagged = || said(&bench).iter().filter(|(.., verdict)| verdict.is_some()).count();
+    let deadline = Instant::now() + PATIENCE;
+    while tagged() < 6 {
+        assert!(Instant::now() < deadline, "{}", running.said());
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(running.stop().success());
+    let said = said(&bench);
+    let verdict = |id: &str| {
+        let of = |(_, found, _, verdict): &&(i64, String, String, Option<String>)| {
+            found == id && verdict.is_some()
+        };
+        said.iter().rfind(of).unwrap().3.clone().unwrap()
+    };
+    assert_eq!(verdict("a"), "unique of None", "the first version has moved away");
+    assert_eq!(verdict("b"), "unique of None", "and so has the second");
+    assert_eq!(verdict("c"), "exact-duplicate of Some(\"x\")");
+    let nulls: Vec<(i64, &str)> = said
+        .iter()
+        .filter(|(.., verdict)| verdict.is_none())
+        .map(|(offset, id, ..)| (*offset, id.as_str()))
+        .collect();
+    assert_eq!(nulls, [(1, "x"), (1, "x"), (2, "x"), (2, "x")], "each move once, on both topics");
+}
