@@ -285,6 +285,7 @@ fn route(
             tasks: BTreeMap::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
+            compared: Instant::now(),
         })
     })
 }

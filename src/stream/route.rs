@@ -24,6 +24,7 @@ use super::routing::{Routing, Send};
 use super::source::Source;
 use super::stage::{Planning, Stage};
 use super::takeover::{Accept, Known, Takeover, decide, decide_stateless};
+use super::{faults, ids};
 
 /// The stateless stage.
 pub(super) struct Route {
@@ -41,6 +42,8 @@ pub(super) struct Route {
     pub(super) first_offsets: BTreeMap<i32, i64>,
     /// By partition: dead letters of records below this offset may have been written before.
     pub(super) repeats_below: BTreeMap<i32, i64>,
+    /// When the raw topic's id was last compared.
+    pub(super) compared: Instant,
 }
 
 /// One partition's life.
@@ -104,14 +107,12 @@ impl Route {
         }
         let committed = source.committed(partition)?;
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
-        if let Some(other) = self.other_topic()? {
-            tracing::error!(
-                partition,
-                "stopped: {}",
-                recreated(source.topic(), self.routing.topic_id, other)
-            );
+        let id = self.ask_topic_id()?;
+        if let Some(known) = self.other_topic(id)? {
+            tracing::error!(partition, "stopped: {}", recreated(source.topic(), id, known));
             return Ok((Task::Stopped, None));
         }
+        self.routing.topic_id = id;
         if committed.is_some() {
             return Ok(match decide_stateless(committed, low, high, self.accept) {
                 Takeover::Resume(next) => {
@@ -193,13 +194,19 @@ impl Route {
         Ok(i32::try_from(count).unwrap_or(i32::MAX))
     }
 
-    /// The id of another raw topic, under the same name, that match has judged articles of.
-    fn other_topic(&mut self) -> Result<Option<TopicId>, KafkaError> {
-        let ours = self.routing.topic_id;
-        if ours == TopicId::UNKNOWN {
+    fn ask_topic_id(&self) -> Result<TopicId, KafkaError> {
+        let id = ids::topic_id(self.surveyor.client(), &self.bus.topics.raw, PATIENCE)?;
+        Ok(id.unwrap_or(TopicId::UNKNOWN))
+    }
+
+    /// The id of another raw topic, of the same name, that this process has read or that match has judged articles of.
+    fn other_topic(&mut self, id: TopicId) -> Result<Option<TopicId>, KafkaError> {
+        if id == TopicId::UNKNOWN {
             return Ok(None);
         }
-        Ok(self.recorded.topics()?.into_iter().find(|other| other.differs_from(ours)))
+        let mut known = self.recorded.topics()?;
+        known.insert(self.routing.topic_id);
+        Ok(known.into_iter().find(|known| known.differs_from(id)))
     }
 
     /// Whether a dead letter may have been written before the committed offset was lost.
@@ -208,6 +215,10 @@ impl Route {
         self.repeats_below.get(partition).is_some_and(|below| offset < below)
     }
 }
+
+/// How often the raw topic's id is compared. librdkafka reads on from the same offset in a topic that was deleted and
+/// created again, if that is long enough.
+const COMPARE: Duration = Duration::from_secs(10);
 
 /// How long a partition that cannot be claimed yet waits until it is asked for again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -362,7 +373,24 @@ impl Stage for Route {
     }
 
     fn upkeep(&mut self) -> Vec<i32> {
-        Vec::new()
+        let often = Duration::from_millis(faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64));
+        if self.compared.elapsed() < often || !self.tasks.values().any(|task| *task == Task::Running) {
+            return Vec::new();
+        }
+        self.compared = Instant::now();
+        match self.ask_topic_id() {
+            Ok(id) if id.differs_from(self.routing.topic_id) => {
+                tracing::error!(
+                    "the raw topic was deleted and created again; its partitions are taken over again"
+                );
+                self.out_of_range()
+            }
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                tracing::debug!(%error, "comparing topic ids; it is tried again");
+                Vec::new()
+            }
+        }
     }
 
     fn close(&mut self) {
