@@ -1,23 +1,60 @@
-//! Times as crawlers write them → [`EventTime`]: ISO 8601, the dates of feeds (RFC 2822), numbers since 1970. And
-//! back, as ISO 8601.
+//! Times as crawlers write them → [`EventTime`], and back as ISO 8601. The calendar is `jiff`'s.
 //!
-//! Whether a time is plausible is not decided here: what can be read is read.
+//! | text or number | is read as |
+//! |----------------|------------|
+//! | `2026-03-02`, `2026-03-02T06:10Z`, `2026-03-02 06:10:00.25 +0530`, `20260302T061000Z` | ISO 8601, extended or basic |
+//! | `20260302` (8 digits) | ISO basic date |
+//! | `20260302061000` (14 digits) | WARC and CDX timestamp; 12 digits are one without seconds |
+//! | any other number | seconds, milliseconds, microseconds or nanoseconds since 1970, by size |
+//! | `Mon, 02 Mar 2026 06:10:00 GMT` | RFC 2822, as feeds have it |
+//!
+//! A time without a zone is UTC. Whether a time is plausible is decided elsewhere: an absurd date is read as it stands.
+
+use jiff::civil::DateTime;
+use jiff::fmt::{rfc2822, temporal};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::model::EventTime;
 
-/// Reads a time; a text that is not one is nothing.
+/// Reads a time; `None` where the text is not one.
 pub fn parse(text: &str) -> Option<EventTime> {
     let text = text.trim();
-    // No way of writing a time is longer, and what is longer is not looked at.
+    // No notation is longer.
     if text.len() > 64 || !text.is_ascii() {
         return None;
     }
-    since_1970(text).or_else(|| iso(text.as_bytes())).or_else(|| feed(text))
+    let millis = match digits(text).map(|digits| (digits, digits.len())) {
+        // As seconds these would be 1970 to 1973, as milliseconds the year 2286 and later: dates, or nothing.
+        Some((digits, 8 | 14)) => compact(digits),
+        // As milliseconds, dates of 1900 to 2100 would all fall into 1976, and the other numbers are of 1973 to 2001.
+        Some((digits, 12)) if digits.starts_with(['1', '2']) => {
+            let plausible = (1900..=2100).contains(&digits[..4].parse().unwrap_or(0));
+            compact(digits).filter(|_| plausible).or_else(|| since_1970(text))
+        }
+        _ => since_1970(text).or_else(|| iso(text)).or_else(|| feed(text)),
+    };
+    millis.map(EventTime::from_millis)
 }
 
-/// Seconds, milliseconds, microseconds or nanoseconds since 1970, told by size: no article is from before 1973 in
-/// milliseconds or from after the year 5000 in seconds.
-fn since_1970(text: &str) -> Option<EventTime> {
+/// The digits of a whole number without a sign; `20260302.0` is one too, as a table may write it.
+fn digits(text: &str) -> Option<&str> {
+    let whole = text.split_once('.').map_or(text, |(whole, fraction)| {
+        if fraction.bytes().all(|byte| byte == b'0') { whole } else { text }
+    });
+    whole.bytes().all(|byte| byte.is_ascii_digit()).then_some(whole)
+}
+
+/// A date of 8 digits, with the time of day behind it or without.
+fn compact(digits: &str) -> Option<i64> {
+    match digits.split_at(8) {
+        (date, "") => civil(date),
+        (date, clock) => civil(&format!("{date}T{clock}")),
+    }
+}
+
+/// Seconds, milliseconds, microseconds or nanoseconds, told by size: no article is from before 1973 in milliseconds or
+/// from after the year 5000 in seconds.
+fn since_1970(text: &str) -> Option<i64> {
     let number: f64 = match text.as_bytes() {
         [b'0'..=b'9' | b'-' | b'+' | b'.', ..] => text.parse().ok()?,
         _ => return None,
@@ -28,147 +65,56 @@ fn since_1970(text: &str) -> Option<EventTime> {
         size if size < 1e17 => number / 1e3,
         _ => number / 1e6,
     };
-    // A cast stops at the ends of the range, so a time of 1e400 is far in the future, not an error.
-    Some(EventTime::from_millis(millis as i64))
+    // A cast saturates, so 1e400 is far in the future and not an error.
+    Some(millis as i64)
 }
 
-/// A reader of fixed-width numbers.
-struct Digits<'a>(&'a [u8]);
-
-impl Digits<'_> {
-    fn number(&mut self, width: usize) -> Option<i64> {
-        let digits = self.0.get(..width).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
-        self.0 = &self.0[width..];
-        Some(digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+/// ISO 8601. A space may stand between date, time and zone.
+fn iso(text: &str) -> Option<i64> {
+    let utc = ["Z", "z", " UTC", " GMT"].iter().find_map(|zone| text.strip_suffix(zone));
+    if let Some(utc) = utc {
+        return civil(utc.trim_end());
     }
-
-    fn skip(&mut self, any: &[u8]) -> bool {
-        let found = self.0.first().is_some_and(|byte| any.contains(byte));
-        if found {
-            self.0 = &self.0[1..];
-        }
-        found
-    }
-}
-
-/// `2026-03-02`, `2026-03-02T06:10Z`, `2026-03-02 06:10:00.25+0530`, `20260302T061000Z`; UTC if it does not say.
-fn iso(text: &[u8]) -> Option<EventTime> {
-    let mut read = Digits(text);
-    let year = read.number(4)?;
-    let dashed = read.skip(b"-");
-    let month = read.number(2)?;
-    if read.skip(b"-") != dashed {
-        return None;
-    }
-    let mut seconds = days(year, month, read.number(2)?)? * 86_400;
-    let mut millis = 0;
-    if read.skip(b"Tt ") {
-        seconds += clock(&mut read)?;
-        if read.skip(b".,") {
-            for scale in [100, 10, 1] {
-                millis += read.number(1).unwrap_or(0) * scale;
-            }
-            while read.number(1).is_some() {}
-        }
-        while read.skip(b" ") {}
-        seconds -= offset(&mut read)?;
-    }
-    read.0.is_empty().then(|| EventTime::from_millis(seconds * 1000 + millis))
-}
-
-/// `06:10`, `06:10:30`, `061030`: seconds since midnight. A leap second is the next minute's first.
-fn clock(read: &mut Digits<'_>) -> Option<i64> {
-    let hour = read.number(2)?;
-    read.skip(b":");
-    let minute = read.number(2)?;
-    let second = if read.skip(b":") { read.number(2)? } else { read.number(2).unwrap_or(0) };
-    (hour <= 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
-}
-
-/// `Z`, `+05:30`, `-0800`, `+01`: seconds ahead of UTC.
-fn offset(read: &mut Digits<'_>) -> Option<i64> {
-    let sign = match read.0.first() {
-        None => return Some(0),
-        Some(b'Z' | b'z') => {
-            read.skip(b"Zz");
-            return Some(0);
-        }
-        Some(b'+') => 1,
-        Some(b'-') => -1,
-        Some(_) => return None,
+    let joined = match text.rsplit_once(' ') {
+        Some((local, zone)) if zone.starts_with(['+', '-']) => format!("{}{zone}", local.trim_end()),
+        _ => text.to_owned(),
     };
-    read.skip(b"+-");
-    let hours = read.number(2)?;
-    read.skip(b":");
-    let minutes = read.number(2).unwrap_or(0);
-    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    let zoned = temporal::DateTimeParser::new().parse_timestamp(&joined);
+    zoned.map(Timestamp::as_millisecond).ok().or_else(|| civil(&joined))
 }
 
-/// `Mon, 02 Mar 2026 06:10:00 GMT`, as RSS has it.
-fn feed(text: &str) -> Option<EventTime> {
-    const MONTHS: [&str; 12] =
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/// A date, or a date and a time of day, in UTC. Not by [`Timestamp`]: that ends a day before the year 9999 does.
+fn civil(text: &str) -> Option<i64> {
+    let at = temporal::DateTimeParser::new().parse_datetime(text).ok()?;
+    i64::try_from(at.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_millis()).ok()
+}
+
+/// `Mon, 02 Mar 2026 06:10:00 GMT`. Feeds also write the month in full, and leave out the time or the zone.
+fn feed(text: &str) -> Option<i64> {
     let date = text.split_once(',').map_or(text, |(_weekday, date)| date);
     let mut words = date.split_ascii_whitespace();
-    let day: i64 = words.next()?.parse().ok()?;
-    let name = words.next()?.get(..3)?.to_ascii_lowercase();
-    let month = MONTHS.iter().position(|month| **month == name)? as i64 + 1;
-    let year: i64 = words.next().filter(|year| year.len() == 4)?.parse().ok()?;
-    let mut seconds = days(year, month, day)? * 86_400;
-    if let Some(time) = words.next() {
-        let mut read = Digits(time.as_bytes());
-        seconds += clock(&mut read)?;
-        seconds -= match words.next() {
-            None | Some("GMT" | "UTC" | "UT" | "Z") => 0,
-            Some("EST" | "CDT") => -5 * 3600,
-            Some("EDT") => -4 * 3600,
-            Some("CST" | "MDT") => -6 * 3600,
-            Some("MST" | "PDT") => -7 * 3600,
-            Some("PST") => -8 * 3600,
-            Some(zone) => offset(&mut Digits(zone.as_bytes()))?,
-        };
-    }
-    Some(EventTime::from_millis(seconds * 1000))
+    let (day, month) = (words.next()?, words.next()?.get(..3)?);
+    let year = words.next().filter(|year| year.len() == 4)?;
+    let (clock, zone) = (words.next().unwrap_or("00:00"), words.next().unwrap_or("GMT").replace(':', ""));
+    let date = format!("{day} {month} {year} {clock} {zone}");
+    rfc2822::DateTimeParser::new().parse_timestamp(date).ok().map(Timestamp::as_millisecond)
 }
 
-/// Days from 1970 to a date of the Gregorian calendar, which is counted in eras of 400 years from a first of March,
-/// so that the leap day is a year's last.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + i64::from(leap),
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
-}
-
-/// `2026-03-02T06:10:00Z`, with milliseconds where there are any. Every time has such a form, even if its year has
-/// more than four digits or a sign.
+/// `2026-03-02T06:10:00Z`, with milliseconds where there are any. A time outside the years -9999 to 9999 has no such
+/// form and is written as its milliseconds since 1970.
 pub fn format(time: EventTime) -> String {
-    let (seconds, millis) = (time.millis().div_euclid(1000), time.millis().rem_euclid(1000));
-    let (day, second) = (seconds.div_euclid(86_400) + 719_468, seconds.rem_euclid(86_400));
-    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = (from_march + 2) % 12 + 1;
-    let year = era * 400 + year + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let fraction = if millis == 0 { String::new() } else { format!(".{millis:03}") };
-    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+    let since_1970 = SignedDuration::from_millis(time.millis());
+    match DateTime::constant(1970, 1, 1, 0, 0, 0, 0).checked_add(since_1970) {
+        Ok(at) if time.millis() % 1000 == 0 => format!("{at:.0}Z"),
+        Ok(at) => format!("{at:.3}Z"),
+        Err(_) => time.millis().to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(text: &str) -> Option<i64> {
@@ -187,6 +133,12 @@ mod tests {
             "2026-03-01T22:10:00-0800",
             "2026-03-02T07:10+01",
             "20260302T061000Z",
+            "20260302T0610",
+            "20260302061000",
+            "20260302061000.0",
+            "202603020610",
+            "2026-03-02 06:10:00 +0000",
+            "2026-03-02 06:10:00 UTC",
             "Mon, 02 Mar 2026 06:10:00 GMT",
             "2 March 2026 06:10:00 +0000",
             "Mon, 2 Mar 2026 01:10 EST",
@@ -222,11 +174,65 @@ mod tests {
             "Mon",
             "32 Mar 2026",
             "2 Mar 26",
+            "20261303",
+            "20260230",
+            "20260302250000",
             "NaN",
             "infinity",
             "२०२६-०३-०२",
         ] {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_other_lengths_count_from_1970() {
+        assert_eq!(read("0"), Some(0));
+        assert_eq!(read("999999999"), Some(999_999_999_000));
+        assert_eq!(
+            read("2026030206"),
+            Some(2_026_030_206_000),
+            "ten digits are seconds, whatever they look like"
+        );
+        assert_eq!(read("883612800000"), Some(883_612_800_000), "milliseconds of 1998");
+        assert_eq!(read("-20260302"), Some(-20_260_302_000));
+        assert_eq!(read("20260302.5"), Some(20_260_302_500));
+    }
+
+    // A crawler sent `"crawl_date":"20260303"`, which was read as August 1970: the article arrived expired, and its
+    // byte-identical copy was `unique`.
+    proptest! {
+        #[test]
+        fn every_notation_of_a_moment_is_read_alike(second in -2_208_988_800_i64..4_102_444_800) {
+            let at = EventTime::from_millis(second * 1000);
+            let extended = format(at);
+            let plain = extended.replace(['-', ':'], "");
+            let warc = plain.replace(['T', 'Z'], "");
+            let spaced = extended.replace('T', " ").replace('Z', " +0000");
+            for text in [&extended, &plain, &warc, &spaced] {
+                prop_assert_eq!(parse(text), Some(at), "{}", text);
+            }
+            let midnight = EventTime::from_millis(second.div_euclid(86_400) * 86_400_000);
+            for text in [&extended[..10], &plain[..8]] {
+                prop_assert_eq!(parse(text), Some(midnight), "{}", text);
+            }
+            let minute = EventTime::from_millis(second.div_euclid(60) * 60_000);
+            prop_assert_eq!(parse(&warc[..12]), Some(minute), "{}", warc);
+        }
+
+        #[test]
+        fn numbers_since_1970_are_read_in_every_unit(second in 1_000_000_000_i64..9_999_999_999) {
+            let at = Some(EventTime::from_millis(second * 1000));
+            for zeros in ["", "000", "000000", "000000000", ".0"] {
+                prop_assert_eq!(parse(&format!("{second}{zeros}")), at, "{}{}", second, zeros);
+            }
+        }
+
+        #[test]
+        fn no_text_is_too_strange_to_be_looked_at(text in "[0-9TZ:+. ,A-Za-z-]{0,40}", any in ".{0,40}") {
+            for time in [parse(&text), parse(&any)].into_iter().flatten() {
+                format(time);
+            }
         }
     }
 
@@ -244,7 +250,8 @@ mod tests {
             let time = EventTime::from_millis(millis);
             assert_eq!(parse(&format(time)), Some(time), "{}", format(time));
         }
-        format(EventTime::from_millis(i64::MAX));
-        format(EventTime::from_millis(i64::MIN));
+        for beyond in [i64::MAX, i64::MIN, 300_000_000_000_000] {
+            assert_eq!(format(EventTime::from_millis(beyond)), beyond.to_string());
+        }
     }
 }
