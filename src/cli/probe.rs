@@ -13,8 +13,8 @@ Examples:
   samestory probe articles.raw                    the newest 1000 records
   samestory probe crawl.v2 --limit 20000 --config samestory.toml
 
-Joins no consumer group and writes nothing. Says what could not be read and why, which languages were found, how large
-articles are, and how many repeat each other.")]
+Joins no consumer group and writes nothing. Says what could not be read and why, under which name each field was found and how
+many distinct ids there are, which languages were found, how large articles are, and how many repeat each other.")]
 pub(super) struct Args {
     /// The topic to look at
     topic: String,
@@ -45,6 +45,23 @@ fn report(topic: &str, probed: &Probed) -> String {
     line("cannot be read", percent(failures, probed.records));
     for (reason, (count, message)) in &probed.failures {
         line("", format!("{count} × {}, for example: {message}", reason.as_str()));
+    }
+    for (field, names) in &probed.sources {
+        let mut names: Vec<_> = names.iter().collect();
+        names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let shown: Vec<String> = names
+            .iter()
+            .take(4)
+            .map(|(name, count)| format!("{name} {}", percent(**count, articles)))
+            .collect();
+        line(field.name(), format!("from {}", shown.join(", ")));
+    }
+    if articles > 0 {
+        line("distinct ids", percent(probed.distinct_ids, articles));
+    }
+    if articles >= 10 && probed.distinct_ids * 2 < articles {
+        let advice = "few: most articles are versions of others; is input.fields.id the article's id?";
+        line("", advice.to_owned());
     }
     if probed.without_key > 0 {
         line(

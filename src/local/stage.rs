@@ -152,9 +152,11 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
                     return;
                 }
             };
-        // A table without a column for ids has none: that is no fault of its rows.
+        // A table without a column for ids has none: that is no fault of its rows. A column that settings name and that
+        // is not there is a fault of the settings.
         let name_by_line = reading.name_by_line
-            || records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns));
+            || (!reading.fields.is_configured(Field::Id)
+                && records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns)));
         let mut next = 0;
         let mut chunk = empty(next, name_by_line, None);
         let mut bytes = 0;
@@ -245,7 +247,12 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
                 (incoming, raw, original)
             }
         };
-        ReadyItem { item: Item { position, time: None, incoming }, raw, named: named.get(), original }
+        ReadyItem {
+            item: Item { position, time: None, log_time: None, incoming },
+            raw,
+            named: named.get(),
+            original,
+        }
     });
     Ready { source: chunk.source, items: items.collect(), next: chunk.next, failure: chunk.failure }
 }

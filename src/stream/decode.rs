@@ -1,11 +1,11 @@
 //! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::config::{Config, InputFormat};
 use crate::detect::{Incoming, Preparer};
-use crate::event::fields::{Around, Enclosed, Fields, Refusal};
+use crate::event::fields::{Around, Enclosed, Field, Fields, Refusal, Value};
 use crate::event::{DeadLetter, Event, Reason, avro, json};
 use crate::model::{ArticleId, Position};
 use crate::registry::{Known, Registry};
@@ -153,7 +153,7 @@ impl Decoder {
             return Err(Refusal::new(Reason::TooLarge, message));
         }
         let around = Around { key: record.key.as_deref(), headers: &record.headers };
-        let name = || key().filter(|_| self.keyed_by_id);
+        let name = || key().filter(|_| self.names_by_key());
         let is_avro = match self.format {
             InputFormat::Json => false,
             InputFormat::Avro => true,
@@ -177,6 +177,40 @@ impl Decoder {
         }
         let event = self.fields.event(&Enclosed::Record(json::Record::parse(value)?, around), name)?;
         self.with_payload(event, None)
+    }
+
+    /// Whether an article without an id is named by its record's key. A path in the settings that is missing in a record
+    /// is a dead letter: where keys are not ids (a site, a date), all articles of a key would become versions of one.
+    fn names_by_key(&self) -> bool {
+        self.keyed_by_id && !self.fields.is_configured(Field::Id)
+    }
+
+    /// For each field that a record has, the path or the name under which it was found; nothing for a record that
+    /// cannot be read.
+    pub(super) fn sources(&self, record: &Record) -> BTreeMap<Field, String> {
+        fn found<V: Value>(fields: &Fields, record: &V) -> BTreeMap<Field, String> {
+            let source = |field| Some((field, fields.source(record, field)?.to_owned()));
+            Field::ALL.into_iter().filter_map(source).collect()
+        }
+        let Some(value) = &record.value else { return BTreeMap::new() };
+        let around = Around { key: record.key.as_deref(), headers: &record.headers };
+        let mut sources = match (self.format, &self.known) {
+            (InputFormat::Avro | InputFormat::Auto, Some(known)) if avro::is_framed(value) => {
+                let schema =
+                    avro::unframe(value).and_then(|framed| Ok((known.get(framed.id)?, framed.datum)));
+                let Ok((schema, datum)) = schema else { return BTreeMap::new() };
+                let Ok(datum) = avro::Datum::parse(schema, datum) else { return BTreeMap::new() };
+                found(&self.fields, &Enclosed::Record(datum, around))
+            }
+            _ => {
+                let Ok(json) = json::Record::parse(value) else { return BTreeMap::new() };
+                found(&self.fields, &Enclosed::Record(json, around))
+            }
+        };
+        if record.key.is_some() && self.names_by_key() {
+            sources.entry(Field::Id).or_insert_with(|| "the record's key".to_owned());
+        }
+        sources
     }
 
     /// What goes out instead of the record's own bytes may be longer than those, and must fit into a record too: one that
@@ -243,6 +277,25 @@ mod tests {
         let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
         assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
         assert_eq!(reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)), Reason::NoId);
+    }
+
+    // `[input.fields] id = "meta.uid"` with a typing error fell back to the record's key without a word. The keys were
+    // sites: `config check` passed, `probe` said 100 %, and 60 articles became versions of one.
+    #[test]
+    fn a_configured_id_that_is_missing_is_a_dead_letter_and_not_the_key() {
+        let settings: Settings = toml::from_str("[input.fields]\nid = \"meta.uid\"").unwrap();
+        let decoder = Decoder::new(&Config::try_from(settings).unwrap(), true, None);
+        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let decode = |value: &str| decoder.decode(&record(Some("site"), Some(value)), &position).0;
+        let there = decode(r#"{"meta":{"uid":"a"},"body":"text"}"#);
+        assert!(matches!(there, Incoming::Article(article) if article.id.as_str() == "a"));
+        for missing in [r#"{"id":"a","body":"text"}"#, r#"{"meta":{"uid":null},"body":"text"}"#] {
+            let Incoming::DeadLetter(letter) = decode(missing) else { panic!("{missing}") };
+            assert_eq!(letter.reason, Reason::NoId);
+            assert!(letter.message.contains("missing field \"meta.uid\""), "{}", letter.message);
+        }
+        let sources = decoder.sources(&record(Some("site"), Some(r#"{"id":"a","body":"text"}"#)));
+        assert_eq!(sources, BTreeMap::from([(Field::Body, "body".to_owned())]));
     }
 
     #[test]

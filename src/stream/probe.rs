@@ -2,7 +2,7 @@
 //!
 //! Joins no group and writes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -12,6 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::config::Config;
 use crate::detect::{Batch, Engine, Incoming, Item, Output};
 use crate::event::Reason;
+use crate::event::fields::Field;
 use crate::model::{Lang, LanguageSource, Verdict};
 use crate::store::{Ahead, Committed, Memory, Store, StoreError};
 
@@ -47,6 +48,10 @@ pub struct Probed {
     pub verdicts: BTreeMap<Verdict, u64>,
     /// Ids that came more than once.
     pub repeated_ids: u64,
+    /// Different ids among the articles.
+    pub distinct_ids: u64,
+    /// For each field, the names it was found under and how often.
+    pub sources: BTreeMap<Field, BTreeMap<String, u64>>,
 }
 
 /// Why nothing can be said.
@@ -129,6 +134,8 @@ struct Desk {
     decoder: Decoder,
     engine: Engine,
     store: Memory,
+    /// Hashes of the ids that have come.
+    ids: BTreeSet<u64>,
 }
 
 impl Desk {
@@ -138,6 +145,7 @@ impl Desk {
             decoder: Decoder::new(config, true, registry.as_ref()),
             engine: Engine::new(config.engine.clone()),
             store: Memory::new(config.postings.clone(), Ahead::Itself),
+            ids: BTreeSet::new(),
         })
     }
 
@@ -153,6 +161,12 @@ impl Desk {
         let (incoming, _) = self.decoder.decode(record, &position);
         match &incoming {
             Incoming::Article(article) => {
+                if self.ids.insert(xxhash_rust::xxh3::xxh3_64(article.id.as_str().as_bytes())) {
+                    probed.distinct_ids += 1;
+                }
+                for (field, source) in self.decoder.sources(record) {
+                    *probed.sources.entry(field).or_default().entry(source).or_default() += 1;
+                }
                 *probed.languages.entry(article.language).or_default() += 1;
                 probed.detected += u64::from(article.language_source == LanguageSource::Detected);
                 match &record.key {
@@ -166,9 +180,9 @@ impl Desk {
                     probed.failures.entry(letter.reason).or_insert_with(|| (0, letter.message.clone()));
                 *count += 1;
             }
-            Incoming::Forget(_) => {}
+            Incoming::Forget(_) | Incoming::SetStreamTime { .. } => {}
         }
-        let items = vec![Item { position, time: record.time, incoming }];
+        let items = vec![Item { position, time: record.time, log_time: record.log_time, incoming }];
         let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?;
         for output in plan.outputs() {
             if let Output::Tagged(tagged) = output {

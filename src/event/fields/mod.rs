@@ -59,6 +59,9 @@ enum Found<T> {
     Other(String, &'static str),
 }
 
+/// The first value under a name of a field that is not what was wanted: the name, and what the value is.
+type Passed = Option<(String, &'static str)>;
+
 impl Fields {
     /// Looks for a field here. Said twice, the first has precedence.
     ///
@@ -75,6 +78,30 @@ impl Fields {
     pub fn without(mut self, field: Field) -> Fields {
         self.own.remove(&field);
         self
+    }
+
+    /// Whether settings say where a field lies. Then it is there or missing, and nothing else stands in for it.
+    pub fn is_configured(&self, field: Field) -> bool {
+        self.own.contains_key(&field)
+    }
+
+    /// The path or usual name under which a record holds a field that can be read.
+    pub fn source<V: Value>(&self, record: &V, field: Field) -> Option<&str> {
+        fn name<'n, T>((found, _): (Option<(T, &'n str)>, Passed)) -> Option<&'n str> {
+            found.map(|(_, name)| name)
+        }
+        match field {
+            Field::Id => name(self.look(record, field, identifier)),
+            Field::Body => name(self.look(record, field, body)),
+            Field::Deleted => name(self.look(record, field, truth)),
+            Field::PublishedAt | Field::FetchedAt => {
+                let (found, _) = self.look(record, field, moment);
+                found.and_then(|(at, name)| at.map(|_| name))
+            }
+            Field::Title | Field::Url | Field::Host | Field::Language | Field::ContentType => {
+                name(self.look(record, field, words))
+            }
+        }
     }
 
     /// The names that a field is looked for under, for messages.
@@ -95,7 +122,8 @@ impl Fields {
         }
     }
 
-    /// Reads an article. Where its id is missing, `name` is asked for one.
+    /// Reads an article. Where its id is missing, `name` is asked for one. It has none to give where settings name a path
+    /// for the id: if that path is wrong, many articles would become versions of one.
     ///
     /// # Errors
     /// It is none, and why.
@@ -164,20 +192,33 @@ impl Fields {
         }
     }
 
-    /// The first value under a name of the field that can be read. What cannot be read is passed over while there
-    /// are other names: `content` may be an object with the `text` in it.
     fn find<V: Value, T>(&self, record: &V, field: Field, read: fn(Shape<V>) -> Read<T>) -> Found<T> {
+        match self.look(record, field, read) {
+            (Some((it, _)), _) => Found::It(it),
+            (None, Some((name, shape))) => Found::Other(name, shape),
+            (None, None) => Found::Nothing,
+        }
+    }
+
+    /// The first value under a name of the field that can be read, and that name. What cannot be read is passed over
+    /// while there are other names: `content` may be an object with the `text` in it.
+    fn look<V: Value, T>(
+        &self,
+        record: &V,
+        field: Field,
+        read: fn(Shape<V>) -> Read<T>,
+    ) -> (Option<(T, &str)>, Passed) {
         let mut other = None;
-        let mut see = |name: &str, shape: Option<Shape<V>>| match shape.map(read) {
+        let mut see = |name, shape: Option<Shape<V>>| match shape.map(read) {
             None | Some(Read::Nothing) => None,
-            Some(Read::It(it)) => Some(it),
+            Some(Read::It(it)) => Some((it, name)),
             Some(Read::Other(shape)) => {
-                other.get_or_insert((name.to_owned(), shape));
+                other.get_or_insert((str::to_owned(name), shape));
                 None
             }
         };
         let it = match self.own.get(&field) {
-            Some(paths) => paths.iter().find_map(|path| see(&path.whole, path.follow(record))),
+            Some(paths) => paths.iter().find_map(|path| see(path.whole.as_str(), path.follow(record))),
             None => field.names().1.iter().find_map(|name| {
                 let value = match name.split_once('.') {
                     None => record.member(name, true),
@@ -185,14 +226,10 @@ impl Fields {
                         record.member(outer, true).and_then(|outer| outer.member(inner, true))
                     }
                 };
-                see(name, value.map(|value| value.read()))
+                see(*name, value.map(|value| value.read()))
             }),
         };
-        match (it, other) {
-            (Some(it), _) => Found::It(it),
-            (None, Some((name, shape))) => Found::Other(name, shape),
-            (None, None) => Found::Nothing,
-        }
+        (it, other)
     }
 
     fn missing<V: Value>(&self, record: &V, field: Field, reason: Reason) -> Refusal {
@@ -347,6 +384,20 @@ mod tests {
         );
         assert_eq!(read(r#"{"id":"a","body":"b"}"#), (Some("en".into()), host));
         assert_eq!(fields.paths().map(|(_, path, _)| path).collect::<Vec<_>>(), ["meta.lang"]);
+    }
+
+    #[test]
+    fn a_field_says_where_it_was_found() {
+        let fields = Fields::default().with(Field::Id, "meta.uid").unwrap();
+        let record =
+            Record::parse(br#"{"meta":{"uid":7},"id":"x","content":{"text":"b"},"date":"some day"}"#)
+                .unwrap();
+        assert_eq!(fields.source(&record, Field::Id), Some("meta.uid"));
+        assert_eq!(fields.source(&record, Field::Body), Some("content.text"));
+        assert_eq!(fields.source(&record, Field::PublishedAt), None, "no time can be read there");
+        assert_eq!(fields.source(&record, Field::Title), None);
+        assert_eq!(Fields::default().source(&record, Field::Id), Some("id"));
+        assert!(fields.is_configured(Field::Id) && !fields.is_configured(Field::Body));
     }
 
     #[test]
