@@ -120,7 +120,7 @@ impl<S: Store> Contender for Ours<S> {
                 Ok(prepared) => Incoming::Article(Box::new(prepared)),
                 Err(letter) => Incoming::DeadLetter(letter),
             };
-            Item { position, time, incoming }
+            Item { position, time, log_time: None, incoming }
         })
     }
 

@@ -140,7 +140,7 @@ enum Command {
     Config(config::Args),
     /// Work out disk, memory, partitions and replicas for so many articles a day
     Plan(plan::Args),
-    /// Look after a state directory: inspect, verify, compact, export, rebuild
+    /// Look after a state directory: inspect, verify, compact, export, rebuild, set-stream-time
     State(state::Args),
     /// List the languages and how their text is cut
     Languages(languages::Args),
@@ -214,6 +214,9 @@ pub(crate) enum Failure {
     Topics(#[from] samestory::stream::TopicError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
+    Control(#[from] samestory::stream::control::ControlError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
     Probe(#[from] samestory::stream::probe::ProbeError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
@@ -248,6 +251,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Config(_) | Failure::Plan(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
+            Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_)) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "http")]
@@ -263,6 +267,7 @@ impl Failure {
             #[cfg(feature = "kafka")]
             Failure::Stage(_)
             | Failure::Topics(_)
+            | Failure::Control(_)
             | Failure::Probe(_)
             | Failure::Ready(_)
             | Failure::Schemas(_)

@@ -14,7 +14,7 @@ use super::plan::Output;
 use super::planner::Planner;
 use super::prepare::Prepared;
 use super::read_ahead::Found;
-use super::times::{self, Timed};
+use super::times::{self, RecordTimes, Timed};
 
 /// `last_seen` moves in this part of the retention: an article fetched every minute is not written every minute.
 const STEPS: u64 = 8;
@@ -23,13 +23,13 @@ impl<V: View> Planner<'_, V> {
     pub(super) fn article(
         &mut self,
         position: &Position,
-        time: Option<EventTime>,
+        times: RecordTimes,
         article: Prepared,
         found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         self.stats.articles += 1;
         let (language, settings) = (article.language, *self.engine.of(article.language));
-        let timed = self.arrive(language, article.fetched_at, time);
+        let timed = self.arrive(&article, times);
         self.remove_overdue(language)?;
         let mut left = self.leave_other_languages(&article)?;
         if let Some(held) = self.held(language, &article.id)? {
@@ -47,14 +47,25 @@ impl<V: View> Planner<'_, V> {
     }
 
     /// Takes note of an article's time.
-    fn arrive(&mut self, language: Lang, fetched_at: Option<EventTime>, record: Option<EventTime>) -> Timed {
-        let counters = self.progress.languages.entry(language).or_default();
+    fn arrive(&mut self, article: &Prepared, times: RecordTimes) -> Timed {
+        let counters = self.progress.languages.entry(article.language).or_default();
         let skew = self.engine.settings().skew_millis;
-        let timed = times::event_time(fetched_at, record, counters.stream_time, skew);
+        let timed = times::event_time(article.fetched_at, times, counters.stream_time, skew);
         if timed.told {
-            counters.stream_time = counters.stream_time.max(Some(timed.at));
+            times::vote(counters, &article.id, timed.at);
+            self.item_time = Some(timed.at);
         }
         timed
+    }
+
+    /// Whether stream time would expire everything else if it followed this article.
+    fn is_ahead(&self, language: Lang, timed: Timed, settings: &LanguageSettings) -> bool {
+        let retention = match settings.retention {
+            Retention::Millis(retention) => retention,
+            Retention::Forever => return false,
+        };
+        let stream = self.stream_time(language).map(EventTime::millis);
+        stream.is_some_and(|now| timed.at.millis() > now.saturating_add_unsigned(retention))
     }
 
     /// The same article, unchanged: that it was seen is all there is to remember, and not even that every time.
@@ -185,6 +196,8 @@ impl<V: View> Planner<'_, V> {
     ) -> Vec<Flag> {
         let clamped = timed.clamped || times::published(article.published_at).1;
         self.stats.clamped_times += u64::from(clamped);
+        let ahead = self.is_ahead(article.language, timed, settings);
+        self.stats.ahead_of_stream += u64::from(ahead);
         let review = self.engine.settings().review;
         let own = [
             (Flag::ShortText, (1..settings.rules.min_tokens).contains(&article.fingerprint.tokens)),
@@ -192,6 +205,7 @@ impl<V: View> Planner<'_, V> {
             (Flag::Capped, judged.capped),
             (Flag::Expired, expired),
             (Flag::Review, review.is_some_and(|(low, high)| (low..=high).contains(&judged.confidence))),
+            (Flag::AheadOfStream, ahead),
         ];
         let own = own.into_iter().filter(|&(_, raised)| raised).map(|(flag, _)| flag);
         let mut flags: Vec<Flag> = article.flags.iter().copied().chain(own).collect();

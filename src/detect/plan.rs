@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use crate::event::{ClusterRecord, DeadLetter, Tagged};
-use crate::model::{ArticleId, ClusterId, EventTime, Position, TopicId};
+use crate::model::{ArticleId, ClusterId, EventTime, Lang, Position, TopicId};
 use crate::store::{BusPosition, Change, Input, InputName, Laid, Outlet, StoreError, View};
 
 use super::Engine;
 use super::planner::Planner;
 use super::prepare::Prepared;
 use super::read_ahead::Reading;
+use super::times::RecordTimes;
 
 /// Inputs in the order they were read, and where to read on.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +33,18 @@ pub struct Item {
     pub position: Position,
     /// The time of its record; a line of a file has none.
     pub time: Option<EventTime>,
+    /// When it was written to the log, by a clock that is recorded in the log: the broker's append time, or the stamp of
+    /// the route stage. None where the log has no such clock.
+    pub log_time: Option<EventTime>,
     /// What it says.
     pub incoming: Incoming,
+}
+
+impl Item {
+    /// What clocks outside the article say.
+    fn times(&self) -> RecordTimes {
+        RecordTimes { record: self.time, log: self.log_time }
+    }
 }
 
 /// What an input says.
@@ -47,6 +58,13 @@ pub enum Incoming {
     Forget(Vec<ArticleId>),
     /// What cannot be judged passes through in its place.
     DeadLetter(DeadLetter),
+    /// An operator sets the stream time of a language, because articles with a wrong clock have agreed on theirs.
+    SetStreamTime {
+        /// The language. Nothing happens where it has not arrived yet.
+        language: Lang,
+        /// Its stream time from here on.
+        at: EventTime,
+    },
 }
 
 /// A decision about a batch, not carried out yet.
@@ -123,6 +141,10 @@ pub struct Stats {
     pub splits: u64,
     /// Times that had to be clamped.
     pub clamped_times: u64,
+    /// Articles whose time lies further ahead of stream time than the retention is long.
+    pub ahead_of_stream: u64,
+    /// Stream times that an operator has set.
+    pub stream_times_set: u64,
     /// Articles that changed state and were not published.
     pub backfilled: u64,
     /// About how much memory the changes took while they were planned: take smaller batches when it is large.
@@ -152,7 +174,7 @@ impl Engine {
             let mut ahead = Reading::new(self, state, scope, batch.items);
             while let Some((piece, read)) = ahead.next()? {
                 for (at, item) in piece.into_iter().enumerate() {
-                    let outputs = planner.decide(&item.position, item.time, item.incoming, read.of(at))?;
+                    let outputs = planner.decide(&item.position, item.times(), item.incoming, read.of(at))?;
                     decided.push(Decided { position: item.position, time: item.time, outputs });
                 }
             }

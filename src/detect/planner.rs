@@ -12,6 +12,7 @@ use super::cluster::Touched;
 use super::plan::{Incoming, Output, Stats};
 use super::read_ahead::Found;
 use super::removal::Gone;
+use super::times::RecordTimes;
 
 /// A batch being planned.
 pub(super) struct Planner<'a, V> {
@@ -21,6 +22,8 @@ pub(super) struct Planner<'a, V> {
     /// The clusters that the item at hand has to do with. Their changes are laid once, when it is decided.
     pub(super) touched: BTreeMap<(Lang, DocumentNumber), Touched>,
     pub(super) progress: Progress,
+    /// The event time of the article at hand.
+    pub(super) item_time: Option<EventTime>,
     /// By language, a time before which no document was last seen; none where there are no documents.
     pub(super) seen_since: BTreeMap<Lang, Option<EventTime>>,
     changes: Vec<Change>,
@@ -34,6 +37,7 @@ impl<'a, V: View> Planner<'a, V> {
             state: Overlay::new(state),
             stats: Stats::default(),
             touched: BTreeMap::new(),
+            item_time: None,
             seen_since: BTreeMap::new(),
             changes: Vec::new(),
         })
@@ -43,15 +47,20 @@ impl<'a, V: View> Planner<'a, V> {
     pub(super) fn decide(
         &mut self,
         position: &Position,
-        time: Option<EventTime>,
+        times: RecordTimes,
         incoming: Incoming,
         found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
+        self.item_time = None;
         let mut outputs = match incoming {
-            Incoming::Article(article) => self.article(position, time, *article, found)?,
-            Incoming::Delete(id) => self.remove_ids(&[id], position, time, Gone::Deleted)?,
-            Incoming::Forget(ids) => self.remove_ids(&ids, position, time, Gone::Forgotten)?,
+            Incoming::Article(article) => self.article(position, times, *article, found)?,
+            Incoming::Delete(id) => self.remove_ids(&[id], position, times.record, Gone::Deleted)?,
+            Incoming::Forget(ids) => self.remove_ids(&ids, position, times.record, Gone::Forgotten)?,
             Incoming::DeadLetter(letter) => vec![Output::DeadLetter(letter)],
+            Incoming::SetStreamTime { language, at } => {
+                self.set_stream_time(language, at);
+                Vec::new()
+            }
         };
         self.settle_clusters(&mut outputs)?;
         Ok(outputs)
@@ -93,6 +102,18 @@ impl<'a, V: View> Planner<'a, V> {
         self.progress.languages.get(&language).and_then(|counters| counters.stream_time)
     }
 
+    /// Stream time goes where the operator says, back too. Votes for other times are dropped.
+    ///
+    /// A language that has not arrived has no stream time to put right, and must not appear in the state for it: the
+    /// record may have been sent to every partition.
+    fn set_stream_time(&mut self, language: Lang, at: EventTime) {
+        if let Some(counters) = self.progress.languages.get_mut(&language) {
+            counters.stream_time = Some(at);
+            counters.votes.clear();
+            self.stats.stream_times_set += 1;
+        }
+    }
+
     /// Documents last seen at this time or before are expired.
     pub(super) fn horizon(&self, language: Lang) -> Option<EventTime> {
         self.stream_time(language).and_then(|now| self.engine.of(language).retention.horizon(now))
@@ -107,9 +128,10 @@ impl<'a, V: View> Planner<'a, V> {
         self.engine.settings().publish_from.is_none_or(|from| at.is_some_and(|at| at >= from))
     }
 
-    /// Whether a language has come far enough for its clusters to be published.
+    /// Whether a language has come far enough for its clusters to be published. Stream time is a few articles late: an
+    /// article that is published itself takes its clusters along.
     pub(super) fn publishes_clusters(&self, language: Lang) -> bool {
-        self.publishes(self.stream_time(language))
+        self.publishes(self.stream_time(language).max(self.item_time))
     }
 }
 

@@ -163,7 +163,12 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
 /// Judges an article and remembers it.
 pub(super) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -> Result<Plan, StoreError> {
     store.ensure_language(article.language)?;
-    let item = Item { position: place(0), time: None, incoming: Incoming::Article(Box::new(article)) };
+    let item = Item {
+        position: place(0),
+        time: None,
+        log_time: None,
+        incoming: Incoming::Article(Box::new(article)),
+    };
     let (plan, laid) = engine.plan_laid(store, Batch { items: vec![item], ..Batch::default() })?;
     store.apply_laid(laid, &Committed::attest_output())?;
     Ok(plan)

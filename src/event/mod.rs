@@ -174,11 +174,13 @@ pub enum Flag {
     Expired,
     /// The confidence lies in the band that people review.
     Review,
+    /// Its time is so far ahead of stream time that believing it would expire everything else. It was judged and stored.
+    AheadOfStream,
 }
 
 impl Flag {
     /// All of them; a flag's place in this list is its bit.
-    pub const ALL: [Flag; 8] = [
+    pub const ALL: [Flag; 9] = [
         Flag::ShortText,
         Flag::NoText,
         Flag::UnknownLanguage,
@@ -187,6 +189,7 @@ impl Flag {
         Flag::Capped,
         Flag::Expired,
         Flag::Review,
+        Flag::AheadOfStream,
     ];
 
     /// As written in tagged articles and headers.
@@ -200,6 +203,7 @@ impl Flag {
             Flag::Capped => "capped",
             Flag::Expired => "expired",
             Flag::Review => "review",
+            Flag::AheadOfStream => "ahead-of-stream",
         }
     }
 }

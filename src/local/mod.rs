@@ -5,6 +5,7 @@
 //! that was interrupted at any moment goes on where state and output agree.
 
 mod array;
+mod control;
 mod lines;
 mod records;
 pub mod report;
@@ -35,6 +36,7 @@ use resume::Identity;
 use stage::{Ready, ReadyItem, Stage, Start};
 use written::Written;
 
+pub use control::set_stream_time;
 pub use records::Format;
 pub use sink::SinkError;
 pub use source::{Source, SourceError};

@@ -52,7 +52,7 @@ const LANGUAGE: Label = Label { name: "language", values: "a code that `samestor
 const VERDICT: Label = Label { name: "verdict", values: "unique, near-duplicate, exact-duplicate" };
 const FLAG: Label = Label {
     name: "flag",
-    values: "short-text, no-text, unknown-language, wrong-language, clamped-time, capped, expired, review",
+    values: "short-text, no-text, unknown-language, wrong-language, clamped-time, capped, expired, review, ahead-of-stream",
 };
 const REASON: Label = Label { name: "reason", values: "the reasons of dead letters, see docs/consumers.md" };
 const ROLE: Label = Label { name: "role", values: "route, match, direct" };
@@ -60,7 +60,7 @@ const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unk
 const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
 const EVENT: Label = Label {
     name: "event",
-    values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, election, split, clamped-time, backfilled",
+    values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
 };
 const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old" };
 const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };

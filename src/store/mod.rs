@@ -38,7 +38,7 @@ pub use overlay::{Laid, Overlay};
 pub use postings::{Posting, PostingKind, Postings, SimHashBands};
 pub use record::{
     BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress,
-    Retention, TopicIdentity, TopicName,
+    Retention, TopicIdentity, TopicName, Vote,
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{

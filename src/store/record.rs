@@ -206,12 +206,25 @@ pub struct Input {
 }
 
 /// The counters of one language.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// The number that the next document gets.
     pub next_number: u64,
-    /// The largest event time seen.
+    /// The latest event time that several articles have reached. None until they have.
     pub stream_time: Option<EventTime>,
+    /// Articles ahead of stream time, in the order they came. The engine keeps the list short.
+    pub votes: Vec<Vote>,
+}
+
+/// The event time of an article that is ahead of stream time: stream time follows when enough articles agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// A hash of the article's id: an article that comes twice votes once.
+    pub article: u64,
+    /// Its event time.
+    pub at: EventTime,
+    /// The vote lapses after so many more articles of the language.
+    pub left: u16,
 }
 
 /// How long a document is remembered after it was last seen.

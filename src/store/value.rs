@@ -55,6 +55,7 @@
 //! | text, 8, optional text | name, next, note |
 //! | 2 | languages, then for each, ascending: |
 //! | language, 8, optional 8 | code, next number, stream time |
+//! | 1, then 8, 8, 2 for each | votes: hash of the article's id, event time, articles left |
 //! | 4 | raw partitions, then for each, ascending: |
 //! | 16, 4, 8 | raw topic's id, partition, highest offset judged |
 
@@ -62,7 +63,9 @@ use crate::fingerprint::Fingerprint;
 use crate::model::{ClusterId, DocumentNumber, Lang, MatchType, Position, Share, Verdict};
 
 use super::bytes::{DecodeError, Read, Write};
-use super::record::{BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress};
+use super::record::{
+    BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress, Vote,
+};
 
 const DOCUMENT: u8 = 1;
 const CLUSTER: u8 = 1;
@@ -245,6 +248,13 @@ pub(super) fn encode_progress(progress: &Progress) -> Vec<u8> {
         bytes.language(language);
         bytes.extend(counters.next_number.to_le_bytes());
         bytes.optional(counters.stream_time, Write::time);
+        // A handful: the engine lets stream time follow before there are more.
+        bytes.push(counters.votes.len() as u8);
+        for vote in &counters.votes {
+            bytes.extend(vote.article.to_le_bytes());
+            bytes.time(vote.at);
+            bytes.extend(vote.left.to_le_bytes());
+        }
     }
     bytes.extend((progress.raw.len() as u32).to_le_bytes());
     for (&(topic, partition), &offset) in &progress.raw {
@@ -272,7 +282,10 @@ pub(super) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
         if progress.languages.last_key_value().is_some_and(|(last, _)| *last >= language) {
             return Err(DecodeError::Value("a list of languages in this order"));
         }
-        progress.languages.insert(language, Counters { next_number, stream_time });
+        let votes = (0..read.byte()?)
+            .map(|_| Ok(Vote { article: read.u64()?, at: read.time()?, left: read.u16()? }))
+            .collect::<Result<Vec<Vote>, DecodeError>>()?;
+        progress.languages.insert(language, Counters { next_number, stream_time, votes });
     }
     for _ in 0..read.u32()? {
         let place = (read.topic_id()?, read.array().map(i32::from_le_bytes)?);

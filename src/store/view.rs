@@ -174,7 +174,7 @@ pub trait View: Rows {
 
     /// The counters of a language.
     fn counters(&self, language: Lang) -> Result<Counters, StoreError> {
-        Ok(self.progress()?.languages.get(&language).copied().unwrap_or_default())
+        Ok(self.progress()?.languages.get(&language).cloned().unwrap_or_default())
     }
 
     /// Where the changelog is to be read from; nothing where there is no changelog, or nothing was read of it.

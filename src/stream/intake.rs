@@ -9,6 +9,7 @@ use crate::model::{Cut, Lang, Position, TopicId};
 use crate::registry::Registry;
 use crate::store::{Input, InputName, Progress};
 
+use super::control;
 use super::decode::Decoder;
 use super::faults;
 use super::payload::Placed;
@@ -159,7 +160,9 @@ impl Intake {
                 let place = |record: &Record| record.position(&self.topic, partition);
                 let decoded = decoder.decode_all(records, place);
                 for ((at, record), (incoming, payload)) in records.iter_mut().enumerate().zip(decoded) {
-                    batch.items.push(Item { position: place(record), time: record.time, incoming });
+                    let incoming = control::read(record).unwrap_or(incoming);
+                    let (time, log_time) = (record.time, record.log_time);
+                    batch.items.push(Item { position: place(record), time, log_time, incoming });
                     let mut placed = Placed::WHOLE;
                     if let Some((form, bytes)) = payload {
                         placed.form = form;
@@ -170,25 +173,34 @@ impl Intake {
             }
             Kind::Routed { partitions, fingerprints } => {
                 for (at, record) in records.iter().enumerate() {
+                    let mut add = |position, time, log_time, incoming, placed| {
+                        batch.items.push(Item { position, time, log_time, incoming });
+                        places.push((at, placed));
+                    };
+                    let value = record.value.as_deref().unwrap_or_default();
+                    let control = routed::decode_control(value);
+                    let control =
+                        control.map_err(|error| self.unreadable(partition, record, error.to_string()))?;
+                    if let Some((language, at)) = control {
+                        let set = Incoming::SetStreamTime { language, at };
+                        add(record.position(&self.topic, partition), None, None, set, Placed::WHOLE);
+                        continue;
+                    }
                     let carried = self.read(partition, record, *partitions, *fingerprints)?;
                     let stop = |why: String| self.unreadable(partition, record, why);
                     receiver
                         .same_topic(&carried)
                         .map_err(|other| stop(recreated(&self.raw_topic, carried.topic, other)))?;
-                    let mut add = |position, time, incoming, placed| {
-                        batch.items.push(Item { position, time, incoming });
-                        places.push((at, placed));
-                    };
                     for Forget { id, from, time, .. } in carried.forgets {
-                        add(from, time, Incoming::Forget(vec![id]), Placed::WHOLE);
+                        add(from, time, None, Incoming::Forget(vec![id]), Placed::WHOLE);
                     }
                     match carried.routed {
                         Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
-                        Some(Routed::Article { prepared, from, time, stamp: _, placed }) => {
-                            add(from, time, Incoming::Article(prepared), placed);
+                        Some(Routed::Article { prepared, from, time, stamp, placed }) => {
+                            add(from, time, stamp, Incoming::Article(prepared), placed);
                         }
-                        Some(Routed::Delete { id, from, time, stamp: _ }) => {
-                            add(from, time, Incoming::Delete(id), Placed::WHOLE);
+                        Some(Routed::Delete { id, from, time, stamp }) => {
+                            add(from, time, stamp, Incoming::Delete(id), Placed::WHOLE);
                         }
                         None => {}
                     }

@@ -81,6 +81,8 @@ pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
         ("election", stats.elections),
         ("split", stats.splits),
         ("clamped-time", stats.clamped_times),
+        ("ahead-of-stream", stats.ahead_of_stream),
+        ("stream-time-set", stats.stream_times_set),
         ("backfilled", stats.backfilled),
     ];
     for (event, count) in events.into_iter().filter(|&(_, count)| count > 0) {

@@ -7,6 +7,7 @@
 //! - `decode`, `payload`, `routed`, `outgoing`: bytes in, between, and out; `values`: the registry at the start
 
 mod clients;
+pub mod control;
 mod decode;
 mod faults;
 mod finish;

@@ -5,7 +5,7 @@
 //! | bytes | field |
 //! |------:|-------|
 //! | 1 | layout, 3; any other is refused |
-//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets; and 128 where nothing is published for the record |
+//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets, 16 control; and 128 where nothing is published for the record |
 //! | text, 16 | the raw topic: name, id (zeros: not known) |
 //! | 4 | forgets that come before the rest, then for each, in raw order: |
 //! | 4, 8, optional 8 | the raw record that moved the article: partition, offset, time |
@@ -27,11 +27,14 @@
 //! | rest | the record's value, untouched, or what goes out for it |
 //!
 //! and a **delete** with the raw record (4, 8, optional 8), the stamp (optional 8) and the id (text).
+//!
+//! A **control** record is written by an operator's command and not by route. Layout and kind are followed by the language
+//! whose stream time is set, and the time (language, 8).
 
 use crate::detect::Prepared;
 use crate::event::Flag;
 use crate::fingerprint::Fingerprint;
-use crate::model::{ArticleId, Cut, EventTime, LanguageSource, Position, TopicId};
+use crate::model::{ArticleId, Cut, EventTime, Lang, LanguageSource, Position, TopicId};
 use crate::store::DecodeError;
 use crate::store::bytes::{Read, Write};
 
@@ -41,6 +44,7 @@ const LAYOUT: u8 = 3;
 const ARTICLE: u8 = 1;
 const DELETE: u8 = 2;
 const FORGETS: u8 = 3;
+const SET_STREAM_TIME: u8 = 16;
 /// State follows, and nothing goes out: another generation has said it.
 const SILENT: u8 = 128;
 const SOURCES: [LanguageSource; 3] =
@@ -222,6 +226,30 @@ pub(super) fn is_silent(bytes: &[u8]) -> bool {
     bytes.get(1).is_some_and(|kind| kind & SILENT != 0)
 }
 
+/// The bytes of a control record that sets the stream time of a language.
+pub(super) fn encode_set_stream_time(language: Lang, at: EventTime) -> Vec<u8> {
+    let mut out = vec![LAYOUT, SET_STREAM_TIME];
+    out.language(language);
+    out.time(at);
+    out
+}
+
+/// Reads a control record; `None` where it is another kind of record.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_control(bytes: &[u8]) -> Result<Option<(Lang, EventTime)>, DecodeError> {
+    if bytes.get(1) != Some(&SET_STREAM_TIME) {
+        return Ok(None);
+    }
+    let mut read = Read(bytes);
+    read.layout("routed record", LAYOUT)?;
+    read.byte()?;
+    let control = (read.language()?, read.time()?);
+    read.end()?;
+    Ok(Some(control))
+}
+
 /// Reads a routed record.
 ///
 /// # Errors
@@ -369,6 +397,16 @@ mod tests {
         assert!(is_silent(&bytes));
         let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
         assert_eq!(decode(&bytes).unwrap(), alone);
+    }
+
+    #[test]
+    fn a_control_record_is_told_from_what_route_writes() {
+        let at = EventTime::from_millis(17);
+        let bytes = encode_set_stream_time(Lang::UND, at);
+        assert_eq!(decode_control(&bytes), Ok(Some((Lang::UND, at))));
+        assert!(decode_control(&bytes[..bytes.len() - 1]).is_err() && decode(&bytes).is_err());
+        assert_eq!(decode_control(&[LAYOUT, DELETE]), Ok(None));
+        assert_eq!(decode_control(b""), Ok(None));
     }
 
     #[test]

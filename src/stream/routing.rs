@@ -120,7 +120,7 @@ impl Routing {
                     outbox.sends.push(Send::Dead { letter, record });
                 }
             }
-            Incoming::Forget(_) => {}
+            Incoming::Forget(_) | Incoming::SetStreamTime { .. } => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use samestory::lsh::Banding;
 use samestory::model::{ArticleId, Cut, EventTime, Position};
 use samestory::store::{Ahead, Committed, Memory, Posting, Postings, SimHashBands, Store};
 use samestory::text::Options;
+use samestory::text::language::find;
 
 /// Postings as they are by default.
 pub(crate) fn postings(threshold: f64, shortest: u32) -> Postings {
@@ -65,7 +66,7 @@ impl Desk {
     pub(crate) fn item(&mut self, time: Option<EventTime>, incoming: Incoming) -> Item {
         let position = line(self.next);
         self.next += 1;
-        Item { position, time, incoming }
+        Item { position, time, log_time: None, incoming }
     }
 
     pub(crate) fn run(&mut self, items: Vec<Item>) -> Plan {
@@ -89,6 +90,12 @@ impl Desk {
     /// What is said of one article.
     pub(crate) fn tag(&mut self, article: &Article) -> Tagged {
         tagged(&self.article(article)).cloned().unwrap()
+    }
+
+    /// Stream time of English is this from here on, without the articles that it takes otherwise.
+    pub(crate) fn set_stream_time(&mut self, millis: i64) {
+        let (language, at) = (find("en").unwrap().lang, EventTime::from_millis(millis));
+        assert_eq!(self.give(None, Incoming::SetStreamTime { language, at }), []);
     }
 
     pub(crate) fn delete(&mut self, name: &str) -> Vec<Output> {

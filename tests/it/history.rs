@@ -248,7 +248,7 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
     for lang in (0..3).map(lang) {
         assert_eq!(
             view.counters(lang).unwrap(),
-            model.progress.languages.get(&lang).copied().unwrap_or_default()
+            model.progress.languages.get(&lang).cloned().unwrap_or_default()
         );
         let numbers: Vec<DocumentNumber> = (0..45).map(DocumentNumber).collect();
         let expected: Vec<Option<Document>> = numbers

@@ -10,6 +10,8 @@ mod avro;
 mod candidates;
 // The program as it is run.
 mod cli;
+// Wrong clocks, sparse archives, dates of every notation.
+mod clocks;
 // The compatibility functions beside the crate they must equal.
 mod compat;
 // `samestory file --dead-letters`: what cannot be judged is kept.

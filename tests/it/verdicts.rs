@@ -406,6 +406,7 @@ fn what_is_expired_is_not_matched_though_it_is_not_removed_yet() {
     for n in 0..7 {
         desk.tag(&timed(article(&format!("a{n}"), &story(n)), n as i64));
     }
+    desk.set_stream_time(1_005);
     let late = desk.tag(&timed(article("late", &story(6)), 1_005));
     assert_eq!(late.duplicate_of, Some(id("a6")), "six are overdue, the seventh is not");
     let english = find("en").unwrap().lang;
@@ -423,6 +424,7 @@ fn an_expired_canonical_stands_for_nobody() {
     }
     desk.tag(&timed(article("a", &story(1)), 1));
     desk.tag(&timed(article("b", &story(1)), 500));
+    desk.set_stream_time(1_001);
     // All of the first seven are overdue; four are removed, and a is not among them.
     let outputs = desk.article(&timed(article("c", &story(1)), 1_001));
     let copy = tagged(&outputs).unwrap();
@@ -436,6 +438,7 @@ fn an_expired_canonical_stands_for_nobody() {
 fn an_article_that_arrives_expired_is_judged_and_not_stored() {
     let mut desk = with_retention(1_000);
     desk.tag(&timed(article("a", &story(1)), 5_000));
+    desk.set_stream_time(5_000);
     let late = desk.tag(&timed(article("late", &story(1)), 4_000));
     assert_eq!(of(&late), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((&late.flags[..], late.cluster.to_string().as_str()), (&[Flag::Expired][..], "en:a:0"));
@@ -506,6 +509,7 @@ fn a_crowd_whose_canonical_goes_with_the_article_at_hand_has_another() {
         (Verdict::NearDuplicate, id("copy1"), &[Flag::Capped][..])
     );
     // The next two are overdue when another copy comes.
+    desk.set_stream_time(1_021);
     let late = desk.tag(&timed(article("late", &story(1)), 1_021));
     assert_eq!((late.verdict, late.canonical_id), (Verdict::ExactDuplicate, id("copy3")));
     let foreign = Article { language: Some("de".into()), ..article("copy3", &story(1)) };

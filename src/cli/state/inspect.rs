@@ -103,7 +103,7 @@ fn remarks(format: Option<&Format>, configs: &BTreeSet<u32>, config: &Config) ->
 
 fn as_json(seen: &Seen) -> Value {
     let Inspection { format, progress, changelog_next, languages, bytes: live } = &seen.inspection;
-    let counters = |of: Lang| progress.languages.get(&of).copied().unwrap_or_default();
+    let counters = |of: Lang| progress.languages.get(&of).cloned().unwrap_or_default();
     json!({
         "state": seen.place,
         "format": format.as_ref().map(|format| json!({
@@ -184,7 +184,7 @@ fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
         )?;
     }
     for row in languages {
-        let counters = progress.languages.get(&row.language).copied().unwrap_or_default();
+        let counters = progress.languages.get(&row.language).cloned().unwrap_or_default();
         let name = match row.language {
             Lang::UND => "unknown (und)".to_owned(),
             known => format!("{} ({known})", language::row(known).name),

@@ -12,6 +12,8 @@ mod rebuild;
 #[cfg(feature = "rocksdb")]
 mod sizes;
 #[cfg(feature = "rocksdb")]
+mod stream_time;
+#[cfg(feature = "rocksdb")]
 mod verify;
 #[cfg(feature = "rocksdb")]
 mod ways;
@@ -29,6 +31,7 @@ Examples:
   samestory state compact state/                 give back the space of what was removed
   samestory state export state/ > documents.ndjson
   samestory --config new.toml state rebuild state/
+  samestory state set-stream-time en 2026-03-02  articles with a wrong clock have expired a language
 
 A state directory is made by `samestory file --state DIR`, or holds a partition of a stage on the bus. One that is in
 use by another process is refused: stop that one first.";
@@ -59,6 +62,9 @@ enum Command {
     /// Make the bands anew from the stored fingerprints, as the settings say
     #[command(after_help = REBUILD_HELP)]
     Rebuild(RebuildArgs),
+    /// Set the stream time of a language, after articles with a wrong clock have agreed on one
+    #[command(after_help = STREAM_TIME_HELP)]
+    SetStreamTime(StreamTimeArgs),
 }
 
 const INSPECT_HELP: &str = "\
@@ -157,6 +163,29 @@ struct RebuildArgs {
     quiet: bool,
 }
 
+const STREAM_TIME_HELP: &str = "\
+Stream time decides what is expired. One wrong clock does not move it; five articles that agree do. Stop the crawler
+whose clock is wrong first, or it moves stream time again.
+
+On the bus this writes a control record, which the stage reads like any other: to the routed topic, in the partition of
+the language; in mode \"direct\" to every partition of the raw topic. A state of file runs is changed where it lies.
+
+Examples:
+  samestory state set-stream-time en 2026-03-02T06:10:00Z
+  samestory state set-stream-time hi 2026-03-02 --state state/    a state made by `samestory file`";
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+struct StreamTimeArgs {
+    /// The language, as `samestory languages` lists it
+    language: String,
+    /// Its stream time from then on: a date or a time in UTC, not in the future
+    time: String,
+    /// Change this state directory of `samestory file` instead
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
 /// Why looking after a state ended early, with what can be done.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
@@ -167,6 +196,21 @@ pub(crate) enum StateError {
     /// Re-banding does not help.
     #[error("{why}. It cannot be rebuilt from what it holds, and was left as it is\n{ways}")]
     NotRebuilt { why: String, ways: String },
+    /// The time cannot be read.
+    #[error("\"{0}\" is not a time; write for example 2026-03-02 or 2026-03-02T06:10:00Z")]
+    NotATime(String),
+    /// Stream time ahead of every clock would expire every article.
+    #[error("{0} is in the future: every article of the language would be expired until then")]
+    Future(String),
+    /// Changing it here would part it from its log.
+    #[error(
+        "state {place} follows partition {partition} of a changelog; leave --state out, so that the change goes through the log"
+    )]
+    FollowsChangelog { place: String, partition: i32 },
+    /// There is no bus in this program.
+    #[cfg(not(feature = "kafka"))]
+    #[error("this program was built without Kafka; name a state directory with --state")]
+    NoBus,
 }
 
 #[cfg(not(feature = "rocksdb"))]
@@ -182,5 +226,6 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args),
         Command::Export(args) => export::run(args),
         Command::Rebuild(args) => rebuild::run(args, config),
+        Command::SetStreamTime(args) => stream_time::run(args, config),
     }
 }

@@ -87,7 +87,7 @@ impl Fields {
 
     /// The path or usual name under which a record holds a field that can be read.
     pub fn source<V: Value>(&self, record: &V, field: Field) -> Option<&str> {
-        fn name<'n, T>((found, _): (Option<(T, &'n str)>, Passed)) -> Option<&'n str> {
+        fn name<T>((found, _): (Option<(T, &str)>, Passed)) -> Option<&str> {
             found.map(|(_, name)| name)
         }
         match field {

@@ -255,6 +255,10 @@ impl Stage for Judge {
             let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
             measure::plan(&part.plan.stats, said);
             metrics::repeated("match", part.repeated);
+            if part.plan.stats.stream_times_set > 0 {
+                let times = part.plan.stats.stream_times_set;
+                tracing::warn!(partition, times, "stream time set by control record");
+            }
             if faults::mutant("state-before-commit") {
                 continue;
             }

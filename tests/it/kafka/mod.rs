@@ -10,6 +10,8 @@ pub(crate) mod broker;
 pub(crate) mod bus;
 // The broker itself through crash and pause, and its secure listener.
 mod broker_tests;
+// Wrong clocks, and the command that puts stream time right.
+mod clocks;
 // The fault test.
 #[cfg(feature = "faults")]
 mod faults;

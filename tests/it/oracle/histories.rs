@@ -122,8 +122,25 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
     };
     let article_number = dice.below(18);
     let name = format!("a{article_number}");
-    let time = (dice.below(15) > 0).then(|| EventTime::from_millis(*now));
-    let incoming = match dice.below(20) {
+    // Now and then the record's clock is wrong; the log has a clock, has none, or has one that cannot be right.
+    let time = match dice.below(30) {
+        0 | 1 => None,
+        2 => Some(*now + 50 * RETENTION as i64),
+        3 => Some(dice.one_of(&[i64::MAX, -1])),
+        _ => Some(*now),
+    };
+    let time = time.map(EventTime::from_millis);
+    let log_time = match dice.below(6) {
+        0 | 1 => Some(*now),
+        2 => Some(dice.one_of(&[*now - 50, *now + 50, i64::MAX, -1])),
+        _ => None,
+    };
+    let log_time = log_time.map(EventTime::from_millis);
+    let incoming = match dice.below(21) {
+        20 => Incoming::SetStreamTime {
+            language: language(dice.one_of(&LANGUAGES)),
+            at: EventTime::from_millis(*now - dice.one_of(&[0, 200, 3 * RETENTION as i64])),
+        },
         0 => Incoming::Delete(id(&name)),
         1 => Incoming::Forget((0..dice.below(4)).map(|_| id(&format!("a{}", dice.below(18)))).collect()),
         2 => Incoming::DeadLetter(DeadLetter {
@@ -156,5 +173,5 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
             Incoming::Article(Box::new(prepared))
         }
     };
-    Item { position: line(at), time, incoming }
+    Item { position: line(at), time, log_time, incoming }
 }

@@ -11,9 +11,7 @@ use samestory::lsh::BandKey;
 use samestory::model::{
     ArticleId, ClusterId, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
 };
-use samestory::store::{
-    Cluster, Counters, Document, Judgement, Outlet, Posting, PostingKind, Postings, Retention,
-};
+use samestory::store::{Cluster, Document, Judgement, Outlet, Posting, PostingKind, Postings, Retention};
 
 const YEAR_2100: i64 = 4_102_444_800_000;
 
@@ -33,7 +31,13 @@ pub(super) struct Model {
     postings: Postings,
     documents: BTreeMap<Key, Document>,
     groups: BTreeMap<Key, Group>,
-    counters: BTreeMap<Lang, Counters>,
+    /// The number of the next document.
+    next_numbers: BTreeMap<Lang, u64>,
+    stream_times: BTreeMap<Lang, i64>,
+    /// Every article that told a time, in order, since an operator last set stream time.
+    told: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
+    /// The time of the article at hand.
+    item_time: Option<EventTime>,
     /// How often each thing happened.
     pub(super) seen: BTreeMap<&'static str, u64>,
 }
@@ -64,7 +68,10 @@ impl Model {
             postings,
             documents: BTreeMap::new(),
             groups: BTreeMap::new(),
-            counters: BTreeMap::new(),
+            next_numbers: BTreeMap::new(),
+            stream_times: BTreeMap::new(),
+            told: BTreeMap::new(),
+            item_time: None,
             seen: BTreeMap::new(),
         }
     }
@@ -73,8 +80,35 @@ impl Model {
         self.documents.values().filter(|document| document.language == language).cloned().collect()
     }
 
-    pub(super) fn counters(&self, language: Lang) -> Counters {
-        self.counters.get(&language).copied().unwrap_or_default()
+    /// The next document's number and the stream time.
+    pub(super) fn counters(&self, language: Lang) -> (u64, Option<EventTime>) {
+        (self.next_numbers.get(&language).copied().unwrap_or(0), self.stream_time(language))
+    }
+
+    /// The last word of each of the latest 256 articles.
+    fn last_words(&self, language: Lang) -> Vec<(ArticleId, i64)> {
+        let told = self.told.get(&language).map_or(&[][..], Vec::as_slice);
+        let recent = &told[told.len().saturating_sub(256)..];
+        let is_last = |at: usize| recent[at + 1..].iter().all(|(id, _)| *id != recent[at].0);
+        (0..recent.len()).filter(|&at| is_last(at)).map(|at| recent[at].clone()).collect()
+    }
+
+    /// The times that are ahead of stream time, in the order they came.
+    pub(super) fn ahead(&self, language: Lang) -> Vec<EventTime> {
+        let now = self.stream_times.get(&language).copied().unwrap_or(-1);
+        let ahead = self.last_words(language).into_iter().filter(|&(_, at)| at > now);
+        ahead.map(|(_, at)| EventTime::from_millis(at)).collect()
+    }
+
+    /// Stream time is the fifth largest of these, and never goes back by itself.
+    fn tell(&mut self, language: Lang, id: &ArticleId, at: i64) {
+        self.told.entry(language).or_default().push((id.clone(), at));
+        let mut times: Vec<i64> = self.last_words(language).into_iter().map(|(_, at)| at).collect();
+        times.sort_unstable_by_key(|&at| Reverse(at));
+        if let Some(&fifth) = times.get(4) {
+            let now = self.stream_times.entry(language).or_insert(fifth);
+            *now = fifth.max(*now);
+        }
     }
 
     pub(super) fn cluster(&self, language: Lang, founder: DocumentNumber) -> Cluster {
@@ -97,7 +131,7 @@ impl Model {
     }
 
     fn stream_time(&self, language: Lang) -> Option<EventTime> {
-        self.counters(language).stream_time
+        self.stream_times.get(&language).map(|&at| EventTime::from_millis(at))
     }
 
     fn expires_by(&self, language: Lang) -> Option<i64> {
@@ -151,8 +185,17 @@ impl Model {
             })
             .collect();
         let mut touched = BTreeSet::new();
+        self.item_time = None;
         let mut outputs = match &item.incoming {
-            Incoming::Article(article) => self.article(&item.position, item.time, article, &mut touched),
+            Incoming::Article(article) => self.article(item, article, &mut touched),
+            Incoming::SetStreamTime { language, at } => {
+                if self.next_numbers.contains_key(language) {
+                    self.note("stream time set");
+                    self.stream_times.insert(*language, at.millis());
+                    self.told.remove(language);
+                }
+                Vec::new()
+            }
             Incoming::Delete(id) => self.forget(std::slice::from_ref(id), item.time, true, &mut touched),
             Incoming::Forget(ids) => self.forget(ids, item.time, false, &mut touched),
             Incoming::DeadLetter(letter) => {
@@ -161,7 +204,7 @@ impl Model {
             }
         };
         for key in touched {
-            let published = self.published_at(self.stream_time(key.0));
+            let published = self.published_at(self.stream_time(key.0).max(self.item_time));
             let Some((group, size, stood)) = before.get(&key) else { continue };
             let Some(stands) = self.stands(key).map(|document| (document.number.0, document.id.clone()))
             else {
@@ -257,38 +300,32 @@ impl Model {
     }
 
     /// The event time, whether somebody told it, and whether it was clamped.
-    fn time(&self, article: &Prepared, record: Option<EventTime>) -> (i64, bool, bool) {
-        let still = self.stream_time(article.language).map_or(0, EventTime::millis);
-        let record = record.map(EventTime::millis);
-        let Some(fetched) = article.fetched_at.map(EventTime::millis) else {
-            return record.map_or((still, false, false), |record| (record, true, false));
-        };
-        if fetched < 0 {
-            return (0, true, true);
-        }
-        match record {
-            Some(record) if fetched > record + self.settings.skew_millis as i64 => {
-                (record + self.settings.skew_millis as i64, true, true)
-            }
-            None if fetched > YEAR_2100 => (still, false, true),
-            _ => (fetched, true, false),
+    fn time(&self, article: &Prepared, item: &Item) -> (i64, bool, bool) {
+        let still = self.stream_times.get(&article.language).copied().unwrap_or(0);
+        let credible = |millis: i64| (0..=YEAR_2100).contains(&millis);
+        let record = item.time.map(EventTime::millis).filter(|&record| record >= 0);
+        let log = item.log_time.map(EventTime::millis).filter(|&log| credible(log));
+        let clock = log.or(record.filter(|&record| credible(record)));
+        let ceiling =
+            clock.map_or(YEAR_2100, |clock| YEAR_2100.min(clock + self.settings.skew_millis as i64));
+        match article.fetched_at.map(EventTime::millis).or(record) {
+            None => (still, false, false),
+            Some(told) if told > YEAR_2100 && clock.is_none() => (still, false, true),
+            Some(told) if told < 0 => (0, true, true),
+            Some(told) if told > ceiling => (ceiling, true, true),
+            Some(told) => (told, true, record.is_some_and(|record| record > ceiling)),
         }
     }
 
-    fn article(
-        &mut self,
-        position: &Position,
-        record: Option<EventTime>,
-        article: &Prepared,
-        touched: &mut BTreeSet<Key>,
-    ) -> Vec<Output> {
-        let language = article.language;
-        let (at, told, mut clamped) = self.time(article, record);
-        let at = EventTime::from_millis(at);
-        let counters = self.counters.entry(language).or_default();
+    fn article(&mut self, item: &Item, article: &Prepared, touched: &mut BTreeSet<Key>) -> Vec<Output> {
+        let (position, language) = (&item.position, article.language);
+        let (at, told, mut clamped) = self.time(article, item);
+        self.next_numbers.entry(language).or_default();
         if told {
-            counters.stream_time = Some(counters.stream_time.map_or(at, |now| now.max(at)));
+            self.tell(language, &article.id, at);
+            self.item_time = Some(EventTime::from_millis(at));
         }
+        let at = EventTime::from_millis(at);
         let mut published_at = article.published_at;
         if let Some(time) = &mut published_at {
             let within = EventTime::from_millis(time.millis().clamp(0, YEAR_2100));
@@ -437,12 +474,13 @@ impl Model {
             self.note(related.relation.as_str());
         }
 
-        let number = DocumentNumber(self.counters(language).next_number);
-        self.counters.get_mut(&language).unwrap().next_number += 1;
+        let next_number = self.next_numbers.get_mut(&language).unwrap();
+        let number = DocumentNumber(*next_number);
+        *next_number += 1;
         let expired = self.expires_by(language).is_some_and(|expired| at.millis() <= expired);
         let published = self.published_at(Some(at));
         let outlet = if verdict == Verdict::Unique { Outlet::Unique } else { Outlet::NearDuplicate };
-        let flags = self.flags(article, clamped, expired);
+        let flags = self.flags(article, at, clamped, expired);
         let bits =
             flags.iter().fold(0, |bits, flag| bits | 1 << Flag::ALL.iter().position(|f| f == flag).unwrap());
 
@@ -550,7 +588,7 @@ impl Model {
         held: Document,
     ) -> Vec<Output> {
         self.note("same-article");
-        let flags = self.flags(article, clamped, false);
+        let flags = self.flags(article, at, clamped, false);
         let key = (held.language, held.cluster.0);
         let tagged = Tagged {
             id: article.id.clone(),
@@ -584,7 +622,7 @@ impl Model {
         vec![Output::Tagged(Box::new(tagged))]
     }
 
-    fn flags(&mut self, article: &Prepared, clamped: bool, expired: bool) -> Vec<Flag> {
+    fn flags(&mut self, article: &Prepared, at: EventTime, clamped: bool, expired: bool) -> Vec<Flag> {
         let mut flags = Vec::new();
         let tokens = article.fingerprint.tokens;
         if tokens > 0 && tokens < self.settings.default.rules.min_tokens {
@@ -601,6 +639,13 @@ impl Model {
         }
         if expired {
             flags.push(Flag::Expired);
+        }
+        let own = self.settings.languages.get(&article.language).unwrap_or(&self.settings.default);
+        if let (Retention::Millis(retention), Some(now)) = (own.retention, self.stream_time(article.language))
+            && at.millis() - now.millis() > retention as i64
+        {
+            flags.push(Flag::AheadOfStream);
+            self.note("ahead of stream");
         }
         flags
     }

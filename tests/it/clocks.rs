@@ -1,0 +1,283 @@
+//! Wrong clocks, sparse archives, dates of every notation: deduplication goes on.
+
+use samestory::detect::{Batch, Incoming, Item, Preparer, Settings};
+use samestory::event::{Article, Flag, Tagged};
+use samestory::model::{EventTime, Lang, Verdict};
+use samestory::store::{Ahead, Change, Committed, Memory, Rows, Store, View};
+use samestory::text::Options;
+use samestory::text::language::find;
+
+use super::desk::{Desk, article, at, id, line, tagged, window};
+use super::folder::{Folder, story as long_story, verdicts};
+use super::history::compacted;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+const MARCH_2026: i64 = 1_772_431_800_000;
+const YEAR_2031: i64 = 1_924_992_000_000;
+
+fn english() -> Lang {
+    find("en").unwrap().lang
+}
+
+fn story(number: u64) -> String {
+    window(number, 100, 80, 0, 0)
+}
+
+/// An article whose record has this time. It has no `fetched_at`.
+fn recorded(desk: &mut Desk, name: &str, body: &str, record: i64) -> Tagged {
+    let prepared = Preparer::new(Options::default()).prepare(&article(name, body), &line(1)).unwrap();
+    tagged(&desk.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+}
+
+fn stream_time(store: &Memory) -> Option<i64> {
+    store.counters(english()).unwrap().stream_time.map(EventTime::millis)
+}
+
+// A single record time of 2031 became the stream time of its language: everything before it was expired, and nothing was
+// stored until 2031. Every copy was `unique` from then on.
+#[test]
+fn one_wrong_clock_does_not_end_deduplication_of_its_language() {
+    for wrong_at in [0, 3, 50] {
+        let mut desk = Desk::new(Settings::default());
+        for n in 0..100 {
+            if n == wrong_at {
+                let ahead = recorded(&mut desk, "wrong", &story(1_000), YEAR_2031);
+                assert_eq!(ahead.verdict, Verdict::Unique);
+                assert_eq!(ahead.flags.contains(&Flag::AheadOfStream), n >= 5, "{:?}", ahead.flags);
+            }
+            let now = MARCH_2026 + n as i64 * 60_000;
+            assert_eq!(recorded(&mut desk, &format!("a{n}"), &story(n), now).flags, []);
+            let copy = recorded(&mut desk, &format!("copy{n}"), &story(n), now);
+            assert_eq!((copy.duplicate_of, &copy.flags[..]), (Some(id(&format!("a{n}"))), &[][..]));
+        }
+        let late = MARCH_2026 + 6_000_000;
+        let copy = recorded(&mut desk, "late", &story(1_000), late);
+        assert_eq!(copy.duplicate_of, Some(id("wrong")), "an article ahead of stream time is stored");
+        assert!(stream_time(&desk.store).unwrap() < late);
+    }
+}
+
+#[test]
+fn four_wrong_clocks_do_nothing_and_an_operator_puts_five_right() {
+    let mut desk = Desk::new(Settings::default());
+    for n in 0..10 {
+        recorded(&mut desk, &format!("a{n}"), &story(n), MARCH_2026);
+    }
+    for n in 0..4 {
+        recorded(&mut desk, &format!("w{n}"), &story(100 + n), YEAR_2031);
+        // The same article again is the same clock.
+        recorded(&mut desk, &format!("w{n}"), &story(100 + n), YEAR_2031 + n as i64);
+    }
+    assert_eq!(stream_time(&desk.store), Some(MARCH_2026));
+    recorded(&mut desk, "w4", &story(104), YEAR_2031);
+    assert_eq!(stream_time(&desk.store), Some(YEAR_2031), "five articles agree");
+    let lost = recorded(&mut desk, "lost", &story(7), MARCH_2026 + DAY);
+    assert_eq!((lost.verdict, &lost.flags[..]), (Verdict::Unique, &[Flag::Expired][..]));
+    let set = |language, millis| Incoming::SetStreamTime { language, at: EventTime::from_millis(millis) };
+    let item = desk.item(None, set(english(), MARCH_2026 + DAY));
+    let plan = desk.run(vec![item]);
+    assert_eq!((plan.stats.stream_times_set, plan.outputs().count()), (1, 0));
+    let found = recorded(&mut desk, "found", &story(7), MARCH_2026 + DAY);
+    assert_eq!(
+        (found.duplicate_of, &found.flags[..]),
+        (Some(id("a7")), &[][..]),
+        "what is left is live again"
+    );
+    // A language that never arrived does not appear for it: the record may go to every partition.
+    let german = find("de").unwrap().lang;
+    let item = desk.item(None, set(german, MARCH_2026));
+    assert_eq!(desk.run(vec![item]).stats.stream_times_set, 0);
+    assert!(!desk.store.progress().unwrap().languages.contains_key(&german));
+}
+
+/// Ten years of an archive in which months lie between two articles, with a copy of each on the same day; then a live
+/// stream of an article a minute.
+fn decade_then_live() -> Vec<(String, u64, i64)> {
+    let mut articles = Vec::new();
+    let mut now = MARCH_2026 - 3_650 * DAY;
+    for n in 0..60 {
+        now += DAY * (20 + n as i64 * 13 % 80);
+        articles.push((format!("old{n}"), n, now));
+        articles.push((format!("old{n}-copy"), n, now + DAY / 24));
+    }
+    assert!(now < MARCH_2026);
+    for n in 100..140 {
+        let live = MARCH_2026 + n as i64 * 60_000;
+        articles.push((format!("live{n}"), n, live));
+        articles.push((format!("live{n}-copy"), n, live));
+    }
+    articles
+}
+
+fn items(articles: &[(String, u64, i64)]) -> Vec<Item> {
+    let item = |(n, (name, number, time)): (usize, &(String, u64, i64))| {
+        let position = line(n as u64 + 1);
+        let fetched = Article { fetched_at: at(*time), ..article(name, &story(*number)) };
+        let prepared = Preparer::new(Options::default()).prepare(&fetched, &position).unwrap();
+        Item { position, time: at(*time), log_time: None, incoming: Incoming::Article(Box::new(prepared)) }
+    };
+    articles.iter().enumerate().map(item).collect()
+}
+
+#[test]
+fn ten_years_of_backfill_with_gaps_move_stream_time_and_then_it_is_live() {
+    let articles = decade_then_live();
+    let mut desk = Desk::new(Settings::default());
+    let plan = desk.run(items(&articles));
+    for ((name, number, _), decided) in articles.iter().zip(&plan.decided) {
+        let tagged = tagged(&decided.outputs).unwrap();
+        let original = name.strip_suffix("-copy").map(id);
+        assert_eq!(tagged.duplicate_of, original, "{name}: {tagged:?}");
+        assert!(!tagged.flags.contains(&Flag::Expired), "{name} of story {number}");
+    }
+    let last = articles.last().unwrap().2;
+    let behind = last - stream_time(&desk.store).unwrap();
+    assert!((0..DAY).contains(&behind), "stream time is {behind} ms behind");
+    // The archive has expired, and the live stream forgets it step by step.
+    assert!(plan.stats.expired > 100, "{:?}", plan.stats);
+}
+
+#[test]
+fn live_first_and_the_archive_after_it_arrives_expired() {
+    let mut articles = decade_then_live();
+    articles.rotate_left(120);
+    let mut desk = Desk::new(Settings::default());
+    let plan = desk.run(items(&articles));
+    let flags = |at: usize| &tagged(&plan.decided[at].outputs).unwrap().flags;
+    assert!((0..80).all(|at| flags(at).is_empty()));
+    assert!(
+        (80..200).all(|at| flags(at).contains(&Flag::Expired)),
+        "an archive does not turn the clock back"
+    );
+    let copy = desk.run(items(&[("again".to_owned(), 139, MARCH_2026 + 140 * 60_000)]));
+    assert_eq!(tagged(&copy.decided[0].outputs).unwrap().duplicate_of, Some(id("live139")));
+}
+
+#[test]
+fn any_cut_and_a_restore_from_the_compacted_log_give_the_same_state() {
+    let mut articles = decade_then_live();
+    // Wrong clocks among them, one of which votes until the end.
+    for at in [0, 31, 77, 150, 199] {
+        articles[at].2 = YEAR_2031 + at as i64;
+    }
+    let mut items = items(&articles);
+    let set = Incoming::SetStreamTime { language: english(), at: EventTime::from_millis(MARCH_2026) };
+    items.insert(160, Item { position: line(1_000), time: None, log_time: None, incoming: set });
+    let mut whole = Desk::new(Settings::default());
+    let at_once = whole.run(items.clone());
+    assert!(!whole.store.counters(english()).unwrap().votes.is_empty());
+    for size in [1, 7, 64] {
+        let mut desk = Desk::new(Settings::default());
+        let (mut decided, mut log) = (Vec::new(), Vec::new());
+        for piece in items.chunks(size) {
+            let batch = Batch { items: piece.to_vec(), ..Batch::default() };
+            let plan = desk.engine.plan(&desk.store, batch).unwrap();
+            desk.store.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+            decided.extend(plan.decided);
+            log.extend(plan.changes);
+        }
+        assert_eq!(decided, at_once.decided, "batches of {size}");
+        assert_eq!(desk.store.dump().unwrap(), whole.store.dump().unwrap(), "batches of {size}");
+        let mut restored = Memory::new(desk.store.postings().clone(), Ahead::Itself);
+        for change in compacted(&log) {
+            let (key, value) = change.encode();
+            let read = Change::decode(&key, value.as_deref()).unwrap();
+            restored.apply(&[read], &Committed::rehearsal()).unwrap();
+        }
+        assert_eq!(restored.dump().unwrap(), desk.store.dump().unwrap(), "restored from the compacted log");
+    }
+}
+
+fn timed_line(name: &str, number: usize, time: &str) -> String {
+    format!(
+        "{{\"id\":\"{name}\",\"lang\":\"en\",\"text\":{:?},\"crawl_date\":{time}}}\n",
+        long_story(number, "")
+    )
+}
+
+// One line with a `fetched_at` of 2100 in a file expired every line before it and stored none after it.
+#[test]
+fn one_line_of_the_year_2100_does_not_end_deduplication_in_a_file() {
+    let folder = Folder::new("line-of-2100");
+    let mut lines = String::new();
+    for n in 0..20 {
+        if n == 10 {
+            lines += &timed_line("wrong", 999, "\"2099-12-31T23:59:59Z\"");
+        }
+        let time = format!("\"2026-03-02T06:{n:02}:00Z\"");
+        lines += &timed_line(&format!("a{n}"), n, &time);
+        lines += &timed_line(&format!("b{n}"), n, &time);
+    }
+    folder.write("in.ndjson", lines.as_bytes());
+    let said = folder.run(&["--set", "match.retention=7d", "file", "in.ndjson", "--quiet"]).stdout;
+    let copies = verdicts(&said).iter().filter(|line| line.contains("exact-duplicate")).count();
+    assert_eq!(copies, 20, "{said}");
+}
+
+// `"crawl_date":"20260303"` was read as seconds since 1970, which is August 1970: beside articles with a time of day the
+// article arrived expired, and its byte-identical copy was `unique`.
+#[test]
+fn compact_dates_and_warc_timestamps_are_dates() {
+    let folder = Folder::new("compact-dates");
+    let mut lines = String::new();
+    for n in 0..8 {
+        lines += &timed_line(&format!("a{n}"), n, "\"2026-03-03T06:10:00Z\"");
+    }
+    let dates = ["\"20260303\"", "20260303", "\"20260303061000\"", "20260303061000", "\"20260303T061000Z\""];
+    for (n, date) in dates.iter().enumerate() {
+        lines += &timed_line(&format!("c{n}"), 100 + n, date);
+        lines += &timed_line(&format!("d{n}"), 100 + n, date);
+    }
+    folder.write("in.ndjson", lines.as_bytes());
+    let said = folder.run(&["--set", "match.retention=7d", "file", "in.ndjson", "--quiet"]).stdout;
+    assert!(!said.contains("expired"), "{said}");
+    let found = verdicts(&said);
+    for (n, date) in dates.iter().enumerate() {
+        let copy = format!("d{n} exact-duplicate c{n}");
+        assert!(found.contains(&copy), "{date} is not found: {found:?}");
+    }
+}
+
+// A column for ids that the settings name and the table does not have made every row an article of its own, named by its
+// line; nobody was told.
+#[test]
+fn a_column_for_ids_that_is_not_there_is_a_dead_letter() {
+    let folder = Folder::new("no-such-column");
+    folder.write("in.csv", b"uid,text\n1,one text\n2,another text\n");
+    let (_, said) = folder.start(&["file", "in.csv", "--field", "id=uuid", "--quiet"], b"");
+    assert!(said.stderr.contains("missing field \"uuid\""), "{}", said.stderr);
+    assert_eq!(verdicts(&said.stdout), [""; 0]);
+    // Asked for by name, file and line stand in for it.
+    let said = folder.run(&["file", "in.csv", "--field", "id=uuid", "--id", "line", "--quiet"]);
+    assert_eq!(said.stdout.lines().count(), 2);
+    assert_eq!(folder.run(&["file", "in.csv", "--field", "id=uid", "--quiet"]).stdout.lines().count(), 2);
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn the_stream_time_of_a_file_state_is_set_where_it_lies() {
+    let folder = Folder::new("file-stream-time");
+    let lines: String = (0..6).map(|n| timed_line(&format!("a{n}"), n, "\"2031-01-01\"")).collect();
+    folder.write("in.ndjson", lines.as_bytes());
+    folder.run(&[
+        "--set",
+        "match.retention=7d",
+        "file",
+        "in.ndjson",
+        "--state",
+        "state",
+        "-o",
+        "out",
+        "--quiet",
+    ]);
+    let inspect = || folder.run(&["state", "inspect", "state", "--json"]).stdout;
+    assert!(inspect().contains("2031-01-01T00:00:00Z"), "{}", inspect());
+    let set = |time: &str| ["state", "set-stream-time", "en", time, "--state", "state"].map(str::to_owned);
+    let said = folder.run(&set("2026-03-02").each_ref().map(String::as_str)).stdout;
+    assert!(said.contains("stream time of en is 2026-03-02T00:00:00Z"), "{said}");
+    assert!(inspect().contains("2026-03-02T00:00:00Z") && !inspect().contains("2031"), "{}", inspect());
+    let future = folder.fail(&set("2099-01-01").each_ref().map(String::as_str));
+    assert!(future.contains("in the future"), "{future}");
+    let wrong = folder.fail(&set("soon").each_ref().map(String::as_str));
+    assert!(wrong.contains("\"soon\" is not a time"), "{wrong}");
+}

@@ -1,0 +1,165 @@
+//! Wrong clocks on the bus, the clock in the log, and the command that puts stream time right.
+
+use serde_json::json;
+
+use super::broker::shared;
+use super::bus::{Record, Row};
+use super::stage::Bench;
+
+const MARCH_2026: i64 = 1_772_431_800_000;
+const DAY: i64 = 24 * 60 * 60 * 1000;
+const YEAR_2031: i64 = 1_924_992_000_000;
+
+const WORDS: [&str; 48] = [
+    "the", "council", "said", "on", "monday", "that", "a", "new", "bridge", "would", "open", "before",
+    "winter", "and", "people", "from", "both", "towns", "have", "asked", "for", "more", "buses", "while",
+    "police", "are", "looking", "into", "how", "money", "was", "spent", "by", "former", "mayor", "who",
+    "left", "office", "last", "year", "after", "heavy", "rain", "had", "closed", "several", "schools",
+    "again",
+];
+
+/// An article in English, with a text of its own for every story number.
+fn article(id: &str, story: u64, time: i64) -> Record {
+    let word = |at: u64| (story * 1000 + at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let text: Vec<&str> = (0..80).map(|at| WORDS[word(at) as usize % WORDS.len()]).collect();
+    let value = json!({"id": id, "language": "en", "body": text.join(" ")}).to_string();
+    Record { timestamp: Some(time), partition: Some(0), ..Record::new(id, &value) }
+}
+
+fn verdict<'r>(rows: &'r [Row], id: &str) -> (&'r Row, String, String) {
+    let row = rows.iter().find(|row| row.id() == id).unwrap_or_else(|| panic!("{id} is not there"));
+    (row, row.says("verdict").unwrap(), row.says("flags").unwrap_or_default())
+}
+
+// A record time of 2031 expired its whole language and let nothing in until 2031. And where several articles agree on a
+// wrong time, there was no way back but to throw the state away.
+#[test]
+fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
+    let bench = Bench::new(shared(), "wrong-clock", "", "");
+    let mut records: Vec<Record> =
+        (0..12).map(|n| article(&format!("a{n}"), n, MARCH_2026 + n as i64)).collect();
+    records.push(article("wrong", 500, YEAR_2031));
+    records.push(article("copy0", 0, MARCH_2026 + 1000));
+    records.push(article("late", 500, MARCH_2026 + 2000));
+    bench.produce(&records);
+    let running = bench.run(&[]);
+    let rows = bench.wait_for(&["unique", "near"], 15, &running);
+    assert_eq!(verdict(&rows, "copy0").1, "exact-duplicate");
+    assert_eq!(verdict(&rows, "late").1, "exact-duplicate", "the article with the wrong clock was stored");
+
+    // Forward: what the stage knows of March is expired then.
+    let june = "2026-06-01T00:00:00Z";
+    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", june]);
+    assert!(status.success() && said.contains(&bench.topic("routed")), "{said}");
+    bench.produce(&[article("expired", 1, MARCH_2026 + 3000)]);
+    let rows = bench.wait_for(&["unique", "near"], 16, &running);
+    let (_, verdict_then, flags) = verdict(&rows, "expired");
+    assert_eq!((verdict_then.as_str(), flags.contains("expired")), ("unique", true), "{flags}");
+    assert!(running.said().contains("stream time set by control record"));
+
+    // Back, and then a restore from the changelog alone: the control records are part of the log.
+    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", "2026-03-03"]);
+    assert!(status.success(), "{said}");
+    bench.produce(&[article("back", 700, MARCH_2026 + DAY)]);
+    bench.wait_for(&["unique", "near"], 17, &running);
+    assert!(running.stop().success());
+    std::fs::remove_dir_all(bench.dir.join("state")).unwrap();
+    bench.produce(&[article("copy11", 11, MARCH_2026 + DAY), article("again", 700, MARCH_2026 + DAY)]);
+    let running = bench.run(&[]);
+    let rows = bench.wait_for(&["unique", "near"], 19, &running);
+    assert!(running.stop().success());
+    assert_eq!(verdict(&rows, "again").1, "exact-duplicate");
+    assert_eq!(verdict(&rows, "copy11").1, "exact-duplicate", "not yet removed, so it is live again");
+    assert_eq!(rows.len(), 19, "control records are not articles: nothing goes out for them");
+}
+
+// Without a clock in the log (`direct`, CreateTime) only agreement protects a language. A crawler whose clock is wrong in
+// every article wins in the end; one command puts that right, and the state need not be thrown away.
+#[test]
+fn in_direct_mode_a_crawler_that_agrees_with_itself_is_put_right_by_the_command() {
+    let bench = Bench::new(shared(), "direct-clock", "mode = \"direct\"", "");
+    let mut records: Vec<Record> = (0..10).map(|n| article(&format!("a{n}"), n, MARCH_2026)).collect();
+    records.extend((0..4).map(|n| article(&format!("w{n}"), 500 + n, YEAR_2031)));
+    records.push(article("copy0", 0, MARCH_2026 + 1000));
+    records.push(article("w4", 504, YEAR_2031));
+    records.push(article("lost", 600, MARCH_2026 + 2000));
+    records.push(article("lost-copy", 600, MARCH_2026 + 2000));
+    bench.produce(&records);
+    let running = bench.run(&[]);
+    let rows = bench.wait_for(&["unique", "near"], 18, &running);
+    assert_eq!(verdict(&rows, "copy0").1, "exact-duplicate", "four wrong clocks do nothing");
+    assert!(verdict(&rows, "w3").2.contains("ahead-of-stream"));
+    let (_, lost, flags) = verdict(&rows, "lost-copy");
+    assert_eq!((lost.as_str(), flags.contains("expired")), ("unique", true), "five agree");
+    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", "2026-03-03"]);
+    assert!(status.success() && said.lines().filter(|line| line.contains("offset")).count() >= 2, "{said}");
+    bench.produce(&[article("found", 601, MARCH_2026 + 3000), article("found-copy", 601, MARCH_2026 + 3000)]);
+    let rows = bench.wait_for(&["unique", "near"], 20, &running);
+    assert!(running.stop().success());
+    assert_eq!(verdict(&rows, "found-copy").1, "exact-duplicate");
+    assert_eq!(bench.read("dead").len(), 0, "a control record is not a dead letter");
+}
+
+// Where the broker stamps records itself, that clock is in the log: nobody gets further ahead than `input.skew`.
+#[test]
+fn the_brokers_append_time_bounds_an_article() {
+    let mut bench = Bench::without_topics(shared(), "append-time", "mode = \"direct\"", "");
+    let raw = shared().create_topic("append-time-raw", 2, &[("message.timestamp.type", "LogAppendTime")]);
+    bench.write("mode = \"direct\"", "");
+    let config = std::fs::read_to_string(bench.config()).unwrap();
+    std::fs::write(bench.config(), config.replace(&bench.topic("raw"), &raw)).unwrap();
+    let (status, said) = bench.samestory(&["topics", "--create"]);
+    assert!(status.success(), "{said}");
+    let fetched = |id: &str, story: u64| {
+        let mut record = article(id, story, YEAR_2031);
+        let mut value: serde_json::Value = serde_json::from_slice(record.value.as_ref().unwrap()).unwrap();
+        value["fetched_at"] = json!("2031-01-01T00:00:00Z");
+        record.value = Some(value.to_string().into_bytes());
+        record
+    };
+    let mut records: Vec<Record> = (0..8).map(|n| fetched(&format!("w{n}"), n)).collect();
+    records.push(article("a", 100, 0));
+    records.push(article("copy", 100, 0));
+    shared().produce(&raw, &records);
+    let running = bench.run(&[]);
+    let rows = bench.wait_for(&["unique", "near"], 10, &running);
+    assert!(running.stop().success());
+    assert!(verdict(&rows, "w0").2.contains("clamped-time"));
+    let (_, copy, flags) = verdict(&rows, "copy");
+    assert_eq!((copy.as_str(), flags.contains("expired")), ("exact-duplicate", false), "{flags}");
+}
+
+// `[input.fields] id` with a typing error fell back to the record's key, which was the site: `probe` said 100 %, and 60
+// articles became versions of one.
+#[test]
+fn a_wrong_path_for_ids_makes_dead_letters_and_probe_says_where_ids_come_from() {
+    let mut bench = Bench::new(shared(), "wrong-path", "", "[input.fields]\nid = \"meta.uuid\"\n");
+    let mut records = Vec::new();
+    for n in 0..20_u64 {
+        let mut record = article(&format!("a{n}"), n, MARCH_2026);
+        let mut value: serde_json::Value = serde_json::from_slice(record.value.as_ref().unwrap()).unwrap();
+        value["meta"] = json!({"uid": format!("u{n}"), "site": "wire.example"});
+        value.as_object_mut().unwrap().remove("id");
+        record.key = Some(b"wire.example".to_vec());
+        record.value = Some(value.to_string().into_bytes());
+        records.push(record);
+    }
+    bench.produce(&records);
+    let probe = |bench: &Bench<'_>| bench.samestory(&["probe", &bench.topic("raw")]).1;
+    let said = probe(&bench);
+    assert!(said.contains("20 × no-id") && said.contains("missing field \"meta.uuid\""), "{said}");
+    let running = bench.run(&[]);
+    bench.wait_for(&["dead"], 20, &running);
+    assert!(running.stop().success());
+    assert_eq!(bench.read("unique").len() + bench.read("near").len(), 0);
+
+    bench.write("", "[input.fields]\nid = \"meta.uid\"\n");
+    let said = probe(&bench);
+    assert!(said.contains("from meta.uid 20 (100.0 %)") && said.contains("20 (100.0 %)"), "{said}");
+    assert!(!said.contains("few"), "{said}");
+    bench.write("", "[input.fields]\nid = \"meta.site\"\n");
+    let said = probe(&bench);
+    assert!(said.contains("distinct ids   1 (5.0 %)") && said.contains("is input.fields.id"), "{said}");
+    bench.write("", "");
+    assert!(probe(&bench).contains("from the record's key 20 (100.0 %)"), "{said}");
+}
