@@ -62,7 +62,7 @@ const EVENT: Label = Label {
     name: "event",
     values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
 };
-const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old" };
+const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
 const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };
 const STATE: Label = Label { name: "state", values: "taking-over, restoring, running, stopped" };
 const HOLDER: Label =

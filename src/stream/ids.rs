@@ -4,7 +4,6 @@
 //! module holds the only unsafe code of the stream: every question has a time limit, and every object that librdkafka
 //! allocates here is freed by the guard that holds it.
 #![allow(unsafe_code, reason = "librdkafka's C interface; each block says why it is sound")]
-#![allow(dead_code, reason = "who asks comes next")]
 
 use std::ffi::{CStr, CString, c_char};
 use std::time::Duration;

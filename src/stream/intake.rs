@@ -20,6 +20,7 @@ use super::routed::{self, Carried, Forget, Routed};
 /// Reads a partition's records.
 #[derive(Clone, Debug)]
 pub(super) struct Intake {
+    application: String,
     topic: String,
     /// The topic that positions of articles are on.
     raw_topic: String,
@@ -97,6 +98,7 @@ impl Intake {
     pub(super) fn raw(config: &Config, registry: Option<&Arc<Registry>>) -> Intake {
         let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
         Intake {
+            application: config.bus.app.clone(),
             raw_topic: topic.clone(),
             topic,
             languages,
@@ -108,8 +110,9 @@ impl Intake {
     pub(super) fn routed(config: &Config, partitions: i32) -> Intake {
         let (topic, languages) = (config.bus.topics.routed.clone(), config.bus.languages.clone());
         let fingerprints = Decoder::new(config, true, None).fingerprints();
+        let application = config.bus.app.clone();
         let raw_topic = config.bus.topics.raw.clone();
-        Intake { topic, raw_topic, languages, kind: Kind::Routed { partitions, fingerprints } }
+        Intake { application, topic, raw_topic, languages, kind: Kind::Routed { partitions, fingerprints } }
     }
 
     pub(super) fn topic(&self) -> &str {
@@ -118,11 +121,6 @@ impl Intake {
 
     pub(super) fn is_routed(&self) -> bool {
         matches!(self.kind, Kind::Routed { .. })
-    }
-
-    /// What a partition's position is kept under.
-    pub(super) fn name(&self, partition: i32) -> InputName {
-        InputName::new(&format!("{}/{partition}", self.topic))
     }
 
     /// Asks for what these records were written with.
@@ -143,13 +141,12 @@ impl Intake {
         }
     }
 
-    /// The batch of a partition's records, after which it is read on from `next`. A record whose article goes out in
-    /// other bytes than its own has those from here on.
+    /// The batch of a partition's records, without a position. A record whose article goes out in other bytes than its
+    /// own has those from here on.
     pub(super) fn batch(
         &self,
         partition: i32,
         records: &mut [Record],
-        next: i64,
         progress: &Progress,
     ) -> Result<Taken, Unreadable> {
         let mut batch = Batch::default();
@@ -207,8 +204,6 @@ impl Intake {
                 }
             }
         }
-        let next = Input { next: u64::try_from(next).unwrap_or(0), note: None };
-        batch.inputs.insert(self.name(partition), next);
         batch.inputs.extend(self.map());
         let made_with = Input { next: u64::from(self.fingerprints()), note: None };
         batch.inputs.insert(fingerprints_name(), made_with);
@@ -261,7 +256,20 @@ impl Intake {
 
     /// Whether state was made with settings that ours do not go on from: then what is to be said.
     pub(super) fn misfit(&self, progress: &Progress) -> Option<String> {
-        self.other_map(progress).or_else(|| self.other_fingerprints(progress))
+        let other_application = self.other_application(progress);
+        other_application.or_else(|| self.other_map(progress)).or_else(|| self.other_fingerprints(progress))
+    }
+
+    /// Two applications on one changelog would each restore what the other wrote.
+    fn other_application(&self, progress: &Progress) -> Option<String> {
+        let written = progress.bus.as_ref()?.application.as_str();
+        (written != self.application).then(|| {
+            format!(
+                "the changelog belongs to application \"{written}\", but stage.app is \"{}\"; put stage.app back, or \
+                 give this application topics of its own in [topics]",
+                self.application
+            )
+        })
     }
 
     /// Whether state was made of other fingerprints than ours, which cannot be compared: then what is to be said.
@@ -356,22 +364,22 @@ mod tests {
     #[test]
     fn a_delete_that_was_judged_is_ignored_and_its_forgets_are_not() {
         let intake = intake("[\"en\"]", 2);
-        let (ours, next) = (TopicId::from_halves(1, 2), 100);
+        let ours = TopicId::from_halves(1, 2);
         let mut progress = Progress { raw: BTreeMap::from([((ours, 0), 5)]), ..Progress::default() };
         // A broker that does not say ids is not another broker.
         for topic in [ours, TopicId::UNKNOWN] {
-            let taken = intake.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), next, &progress).unwrap();
+            let taken = intake.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), &progress).unwrap();
             assert_eq!((taken.repeated, taken.places.len(), taken.batch.items.len()), (3, 7, 7));
             assert_eq!(taken.batch.raw, BTreeMap::from([((topic, 0), 9)]));
         }
         let other = TopicId::from_halves(3, 4);
-        let stopped = intake.batch(1, &mut deletes(other, &[9]), next, &progress).err().unwrap().to_string();
+        let stopped = intake.batch(1, &mut deletes(other, &[9]), &progress).err().unwrap().to_string();
         for part in [&ours.to_string(), &other.to_string(), "stage.generation"] {
             assert!(stopped.contains(part), "{stopped}");
         }
         // Nothing was judged yet, and one batch has both.
         progress.raw.clear();
         let mut both = [deletes(ours, &[1]), deletes(other, &[2])].concat();
-        assert!(intake.batch(1, &mut both, next, &progress).is_err());
+        assert!(intake.batch(1, &mut both, &progress).is_err());
     }
 }

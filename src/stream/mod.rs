@@ -352,6 +352,7 @@ fn judge(
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),
             shelf: Arc::clone(&reins.shelf),
+            compared: Instant::now(),
         })
     })
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::{Config, Mode, home};
 use crate::detect::{Engine, Incoming};
 use crate::model::{ArticleId, EventTime, Lang, Position};
-use crate::store::{Ahead, Committed, Memory, Row, Store, View};
+use crate::store::{Ahead, BusPosition, Committed, Memory, Row, Store, TopicName, View};
 
 use super::decode::{Decoded, Decoder};
 use super::intake::{Intake, Taken};
@@ -72,11 +72,22 @@ pub fn replay(
     let mut store = Memory::new(config.postings.clone(), Ahead::Changelog { partition });
     let mut sent = Vec::new();
     for read in records {
-        let next = read.offset + 1;
+        let next = u64::try_from(read.offset + 1).unwrap_or(0);
         let mut records = [read.into()];
         let progress = store.progress().map_err(|error| error.to_string())?;
-        let taken = intake.batch(partition, &mut records, next, &progress);
-        let Taken { batch, places, .. } = taken.map_err(|error| error.to_string())?;
+        let taken = intake.batch(partition, &mut records, &progress);
+        let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
+        // Ids and epochs are the broker's, so a replay does not know them.
+        batch.bus = Some(BusPosition {
+            application: TopicName::new(&config.bus.app),
+            cluster: None,
+            changelog: None,
+            topic: TopicName::new(intake.topic()),
+            topic_id: None,
+            partition,
+            next,
+            leader_epoch: None,
+        });
         let plan = engine.plan(&store, batch).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
         for (decided, (_, placed)) in plan.decided.iter().zip(places) {

@@ -1,4 +1,4 @@
-//! Changelog → store. Opening never wipes; a partition is made from zero for three causes only, each said aloud.
+//! Changelog → store. Opening never wipes; a partition is rebuilt from zero for four causes only, each said aloud.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
@@ -16,8 +16,9 @@ use crate::model::EventTime;
 use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreError, View};
 
 use super::clients::{PATIENCE, Quiet, left_until, offset_at};
-use super::faults;
 use super::finish::Finishing;
+use super::ids::Here;
+use super::{faults, ids};
 
 /// Records that are applied together.
 const CHUNK: usize = 2000;
@@ -54,6 +55,11 @@ pub(super) enum RestoreError {
         "changelog partition {partition} offset {offset}: {error}; it was written by another version or for other settings: start that version, or a new generation"
     )]
     Foreign { partition: i32, offset: i64, error: crate::store::DecodeError },
+    /// Records remain to be replayed, and tombstones before them may be gone: quarantine the store and rebuild it.
+    #[error(
+        "the state ends at changelog offset {known}, and records from {first} on remain to be replayed that are older than the changelog keeps tombstones"
+    )]
+    TooOld { known: i64, first: i64 },
     /// The old directory cannot be set aside: stop.
     #[error("state {} cannot be set aside: {error}", path.display())]
     Aside { path: PathBuf, error: std::io::Error },
@@ -68,16 +74,20 @@ pub(super) enum Cause {
     OutsideTheLog,
     /// Tombstones that it has not seen may be gone from the log.
     TooOld,
+    /// It was made from another topic of the same name, or in another cluster.
+    OtherTopic,
 }
 
 impl Cause {
-    pub(super) const ALL: [Cause; 3] = [Cause::Damaged, Cause::OutsideTheLog, Cause::TooOld];
+    pub(super) const ALL: [Cause; 4] =
+        [Cause::Damaged, Cause::OutsideTheLog, Cause::TooOld, Cause::OtherTopic];
 
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Cause::Damaged => "damaged",
             Cause::OutsideTheLog => "outside-the-log",
             Cause::TooOld => "too-old",
+            Cause::OtherTopic => "other-topic",
         }
     }
 }
@@ -96,6 +106,8 @@ pub(super) struct Reading {
     /// Where its postings are still to be made, and how; nothing where it has them.
     unposted: Option<(PathBuf, RocksOptions)>,
     log: BaseConsumer<Quiet>,
+    /// The store is older than the log keeps tombstones: a single record to replay proves it too old.
+    stale: bool,
     next: i64,
     first: i64,
     /// Everything before this was decided, or will be, by those who wrote before us.
@@ -122,8 +134,14 @@ impl Restorer {
 
     /// Opens what is there and finds out how much of the log it has not seen.
     ///
-    /// `wiped` are the causes for which this partition was made from zero before; none of them counts twice.
-    pub(super) fn begin(&self, partition: i32, wiped: &mut Vec<Cause>) -> Result<Restoring, RestoreError> {
+    /// `wiped` are the causes for which this partition was made from zero before; none of them counts twice until it has
+    /// been restored to the end.
+    pub(super) fn begin(
+        &self,
+        partition: i32,
+        here: &Here,
+        wiped: &mut Vec<Cause>,
+    ) -> Result<Restoring, RestoreError> {
         // First the end: what is written after this is by nobody, since only the owner of the partition writes here.
         let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
         let target = if faults::mutant("restore-to-lso") {
@@ -133,27 +151,30 @@ impl Restorer {
             high
         };
         let directory = self.directory(partition);
-        let mut store = self.open(partition, &directory, wiped)?;
+        let mut store = self.open(partition, here, &directory, wiped)?;
         let known = store.changelog_next()?.map(|next| i64::try_from(next).unwrap_or(i64::MAX));
         let mut next = known.unwrap_or(low);
         let cause = match known {
             None => None,
             Some(known) if known < low || known > high => Some(Cause::OutsideTheLog),
-            Some(known) if known < high && self.is_too_old(partition, known, high)? => Some(Cause::TooOld),
             Some(_) => None,
+        };
+        let stale = match known {
+            Some(known) if cause.is_none() && known < high => self.is_stale(partition, known, high)?,
+            _ => false,
         };
         if let Some(cause) = cause {
             drop(store);
             self.set_aside(partition, &directory, cause, wiped)?;
-            store = self.open(partition, &directory, wiped)?;
+            store = self.open(partition, here, &directory, wiped)?;
             next = low;
         }
         let mut unposted = None;
         let from_nothing = known.is_none() || cause.is_some();
         if from_nothing && target - next >= faults::number("SAMESTORY_MANY", MANY).cast_signed() {
             drop(store);
-            store = Rocks::refill(&directory, &self.options(partition))?;
-            unposted = Some((directory, self.options(partition)));
+            store = Rocks::refill(&directory, &self.options(partition, here))?;
+            unposted = Some((directory, self.options(partition, here)));
         }
         let log: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
         let mut list = TopicPartitionList::new();
@@ -169,6 +190,7 @@ impl Restorer {
             store,
             unposted,
             log,
+            stale,
             next,
             first: next,
             target,
@@ -179,12 +201,19 @@ impl Restorer {
         })))
     }
 
-    fn options(&self, partition: i32) -> RocksOptions {
-        RocksOptions { ahead: Ahead::Changelog { partition }, ..self.options.clone() }
+    fn options(&self, partition: i32, here: &Here) -> RocksOptions {
+        let changelog = (!faults::mutant("topic-id-ignored")).then(|| here.changelog());
+        RocksOptions { ahead: Ahead::Changelog { partition }, changelog, ..self.options.clone() }
     }
 
-    fn open(&self, partition: i32, directory: &Path, wiped: &mut Vec<Cause>) -> Result<Rocks, RestoreError> {
-        let options = self.options(partition);
+    fn open(
+        &self,
+        partition: i32,
+        here: &Here,
+        directory: &Path,
+        wiped: &mut Vec<Cause>,
+    ) -> Result<Rocks, RestoreError> {
+        let options = self.options(partition, here);
         match Rocks::open(directory, &options) {
             Err(StoreError::OtherBands { found, expected, .. }) => {
                 tracing::info!(
@@ -206,6 +235,11 @@ impl Restorer {
             Err(StoreError::Corrupt { detail, .. }) => {
                 tracing::error!(partition, detail, "the state is damaged");
                 self.set_aside(partition, directory, Cause::Damaged, wiped)?;
+                Ok(Rocks::open(directory, &options)?)
+            }
+            Err(error @ StoreError::OtherChangelog { .. }) => {
+                tracing::error!(partition, "{error}");
+                self.set_aside(partition, directory, Cause::OtherTopic, wiped)?;
                 Ok(Rocks::open(directory, &options)?)
             }
             other => Ok(other?),
@@ -237,15 +271,64 @@ impl Restorer {
         Ok(())
     }
 
-    /// Whether records that the store has not seen are so old that tombstones among them may be gone.
-    fn is_too_old(&self, partition: i32, known: i64, high: i64) -> Result<bool, KafkaError> {
+    /// Whether the store ends before all records that are younger than the log keeps tombstones.
+    ///
+    /// Such a store is too old only if a record remains to be replayed. Offsets alone do not tell: behind the last record
+    /// there is at least the marker of its commit. Nothing can be missed where no record remains: every transaction ends
+    /// with the position record, compaction keeps the newest one, so if anything was committed since, that one is found.
+    fn is_stale(&self, partition: i32, known: i64, high: i64) -> Result<bool, KafkaError> {
+        if faults::mutant("too-old-off") {
+            return Ok(false);
+        }
         // A margin: compaction and clocks are not exact.
         let safe = self.tombstones.mul_f64(0.9);
         let since = now().millis().saturating_sub(i64::try_from(safe.as_millis()).unwrap_or(i64::MAX));
         let since = EventTime::from_millis(since.max(0));
-        // Where no record is as young as that, all of them are too old.
+        // Where no record is as young as that, all of them are older.
         let young = offset_at(&self.surveyor, &self.changelog, partition, since)?.unwrap_or(high);
         Ok(known < young)
+    }
+
+    /// Whether the log was cut before `next` and written again since the record before it was read under `epoch`.
+    ///
+    /// librdkafka asks the broker where that epoch ended when it seeks with an epoch (KIP-320), and refuses to read on
+    /// from a place that lies behind.
+    pub(super) fn is_truncated(
+        &self,
+        topic: &str,
+        partition: i32,
+        next: i64,
+        epoch: i32,
+    ) -> Result<bool, KafkaError> {
+        let newest = ids::epoch_at_the_end(&self.surveyor, topic, partition, PATIENCE)?;
+        if newest.is_none_or(|newest| newest == epoch) {
+            return Ok(false);
+        }
+        let mut config = self.config.clone();
+        config.set("fetch.wait.max.ms", "10");
+        let reader: BaseConsumer<Quiet> = config.create_with_context(Quiet)?;
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, Offset::Offset(next))?;
+        reader.assign(&list)?;
+        ids::set_leader_epoch(&mut list, topic, partition, epoch);
+        let deadline = Instant::now() + PATIENCE;
+        let mut sought = false;
+        while !left_until(deadline).is_zero() {
+            if !sought {
+                // Until the partition's leader is known there is nothing to seek in.
+                let done = reader.seek_partitions(list.clone(), left_until(deadline))?;
+                sought = done.elements().iter().all(|element| element.error().is_ok());
+            }
+            match reader.poll(Duration::from_millis(10)) {
+                Some(Ok(_) | Err(KafkaError::PartitionEOF(_))) if sought => return Ok(false),
+                Some(Err(KafkaError::MessageConsumption(
+                    RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
+                ))) if sought => return Ok(true),
+                Some(Err(error)) => tracing::debug!(%error, partition, "validating the position"),
+                Some(Ok(_)) | None => {}
+            }
+        }
+        Err(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut))
     }
 }
 
@@ -290,9 +373,13 @@ impl Reading {
     fn step(mut self: Box<Self>) -> Result<Step, RestoreError> {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
-        while self.next < self.target && changes.len() < CHUNK {
+        let chunk = faults::number("SAMESTORY_CHUNK", CHUNK as u64) as usize;
+        while self.next < self.target && changes.len() < chunk {
             let left = left_until(deadline);
             match self.log.poll(left) {
+                Some(Ok(message)) if self.stale => {
+                    return Err(RestoreError::TooOld { known: self.first, first: message.offset() });
+                }
                 Some(Ok(message)) => {
                     let key = message.key().unwrap_or_default();
                     let change = Change::decode(key, message.payload()).map_err(|error| {

@@ -135,7 +135,14 @@ impl Route {
         let known = self.recorded.raw_offsets(self.routing.topic_id)?;
         let next = match start(partition, &known, others_committed) {
             Start::After(highest) => {
-                let known = Known { committed: None, position: Some(highest + 1), low, high };
+                let known = Known {
+                    committed: None,
+                    position: Some(highest + 1),
+                    moved: None,
+                    truncated: false,
+                    low,
+                    high,
+                };
                 let next = match decide(known, self.accept) {
                     Takeover::Resume(next) => next,
                     Takeover::Accepted { from, lost } => {

@@ -18,8 +18,8 @@ use crate::config::{BatchLimits, StartAt};
 use crate::model::EventTime;
 
 use super::clients::{self, PATIENCE};
-use super::faults;
 use super::record::Record;
+use super::{faults, ids};
 
 /// What happened to the assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,6 +301,7 @@ pub(super) fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
     });
     let record = Record {
         offset: message.offset(),
+        leader_epoch: ids::leader_epoch(message),
         time: message.timestamp().to_millis().map(EventTime::from_millis),
         log_time: match message.timestamp() {
             Timestamp::LogAppendTime(millis) => Some(EventTime::from_millis(millis)),

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use crate::store::BusPosition;
+
+use super::ids::Here;
+
 /// What the operator has said about partitions that do not agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
@@ -12,16 +16,53 @@ pub struct Accept {
 }
 
 /// What is known of a partition when its state is restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     /// The group's offset.
     pub(super) committed: Option<i64>,
     /// What the changelog says has been judged.
     pub(super) position: Option<i64>,
+    /// The position was written in another topic or cluster than there is now.
+    pub(super) moved: Option<Moved>,
+    /// The log no longer holds the record before the position: it was cut there and written again.
+    pub(super) truncated: bool,
     /// The first record that the log still holds.
     pub(super) low: i64,
     /// Where the log ends.
     pub(super) high: i64,
+}
+
+/// A position that does not belong to the topics as they are now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// What differs.
+    what: &'static str,
+    /// As recorded with the position.
+    before: String,
+    /// As it is now.
+    now: String,
+}
+
+/// Compares where a position was written with what is there now. What either side does not know is not compared.
+pub(super) fn moved(position: &BusPosition, topic: &str, here: &Here) -> Option<Moved> {
+    let moved = |what, before: &dyn fmt::Display, now: &dyn fmt::Display| {
+        Some(Moved { what, before: before.to_string(), now: now.to_string() })
+    };
+    if position.topic.as_str() != topic {
+        return moved("input topic", &position.topic, &topic);
+    }
+    match (&position.cluster, &here.cluster) {
+        (Some(before), Some(now)) if before != now => return moved("cluster id", before, now),
+        _ => {}
+    }
+    match (&position.topic_id, &here.input) {
+        (Some(before), Some(now)) if before != now => return moved("topic id of the input", before, now),
+        _ => {}
+    }
+    match (&position.changelog, &here.changelog) {
+        (Some(before), Some(now)) if before != now => moved("topic id of the changelog", before, now),
+        _ => None,
+    }
 }
 
 /// What to do.
@@ -46,6 +87,10 @@ pub(super) enum Disagreement {
     Gap { next: i64, low: i64 },
     /// The log ends before what was read.
     Shorter { next: i64, high: i64 },
+    /// The position belongs to another topic or cluster.
+    Moved { moved: Moved, position: Option<i64> },
+    /// The log was cut before what was read, and written again.
+    Truncated { next: i64 },
 }
 
 impl fmt::Display for Disagreement {
@@ -69,7 +114,21 @@ impl fmt::Display for Disagreement {
             ),
             Disagreement::Shorter { next, high } => write!(
                 f,
-                "the next record is {next}, but the topic ends at {high}: it was made anew or cut; start with --accept-offsets after setting the group's offset, or rebuild the state"
+                "the next record is {next}, but the topic ends at {high}: it was truncated, records that were judged are gone; start with --accept-offsets after setting the group's offset, or rebuild the state with `samestory state rebuild`"
+            ),
+            Disagreement::Moved { moved: Moved { what, before, now }, position } => {
+                write!(f, "the position ")?;
+                if let Some(position) = position {
+                    write!(f, "{position} ")?;
+                }
+                write!(
+                    f,
+                    "was written with {what} {before}, but it is {now} now: the topic was deleted and created again, or this is another topic or cluster; start with --accept-offsets to go on here with the state as it is (from the group's offset, or from input.start where it has none), or rebuild the state with `samestory state rebuild`"
+                )
+            }
+            Disagreement::Truncated { next } => write!(
+                f,
+                "the log was truncated before offset {next} and written again (its leader epoch says so): records before {next} were never judged; set the group's offset back and start with --accept-offsets, or rebuild the state with `samestory state rebuild`"
             ),
         }
     }
@@ -77,7 +136,16 @@ impl fmt::Display for Disagreement {
 
 /// Decides.
 pub(super) fn decide(known: Known, accept: Accept) -> Takeover {
-    let Known { committed, position, low, high } = known;
+    let Known { committed, position, moved, truncated, low, high } = known;
+    if let Some(moved) = moved {
+        return match committed {
+            Some(committed) if accept.offsets && (low..=high).contains(&committed) => {
+                Takeover::Accepted { from: committed, lost: 0 }
+            }
+            None if accept.offsets => Takeover::Begin,
+            _ => Takeover::Stop(Disagreement::Moved { moved, position }),
+        };
+    }
     let next = match (committed, position) {
         (None, None) => return Takeover::Begin,
         (None, Some(position)) => position,
@@ -93,23 +161,27 @@ pub(super) fn decide(known: Known, accept: Accept) -> Takeover {
         next if next < low && accept.gap => Takeover::Accepted { from: low, lost: low - next },
         next if next < low => Takeover::Stop(Disagreement::Gap { next, low }),
         next if next > high => Takeover::Stop(Disagreement::Shorter { next, high }),
+        next if truncated && accept.offsets => Takeover::Accepted { from: next, lost: 0 },
+        next if truncated => Takeover::Stop(Disagreement::Truncated { next }),
         next => Takeover::Resume(next),
     }
 }
 
 /// Decides for a stage without state: it has the group's offset and nothing else.
 pub(super) fn decide_stateless(committed: Option<i64>, low: i64, high: i64, accept: Accept) -> Takeover {
-    decide(Known { committed, position: committed, low, high }, accept)
+    decide(Known { committed, position: committed, moved: None, truncated: false, low, high }, accept)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TopicId;
+    use crate::store::TopicName;
 
     const NO: Accept = Accept { offsets: false, gap: false };
 
     fn known(committed: Option<i64>, position: Option<i64>) -> Known {
-        Known { committed, position, low: 10, high: 100 }
+        Known { committed, position, moved: None, truncated: false, low: 10, high: 100 }
     }
 
     #[test]
@@ -131,6 +203,58 @@ mod tests {
         let shorter = Disagreement::Shorter { next: 101, high: 100 };
         assert_eq!(decide(known(Some(101), Some(101)), NO), Takeover::Stop(shorter));
         assert_eq!(decide(known(Some(100), Some(100)), NO), Takeover::Resume(100));
+    }
+
+    /// An input topic was deleted and created again: the old position was a bare number, and the first records of the
+    /// new topic were skipped without a word.
+    #[test]
+    fn a_position_of_another_topic_is_never_used_and_both_ids_are_named() {
+        let written = BusPosition {
+            application: TopicName::new("app"),
+            cluster: Some(TopicName::new("cluster-a")),
+            changelog: Some(TopicId::from_halves(0, 1)),
+            topic: TopicName::new("articles"),
+            topic_id: Some(TopicId::from_halves(0, 2)),
+            partition: 0,
+            next: 17,
+            leader_epoch: None,
+        };
+        let same =
+            Here { cluster: written.cluster.clone(), changelog: written.changelog, input: written.topic_id };
+        assert_eq!(moved(&written, "articles", &same), None);
+        // What a broker does not say is no proof.
+        assert_eq!(moved(&written, "articles", &Here { cluster: None, changelog: None, input: None }), None);
+        let others = [
+            Here { cluster: Some(TopicName::new("cluster-b")), ..same.clone() },
+            Here { changelog: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+            Here { input: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+        ];
+        let mut found: Vec<Moved> =
+            others.iter().map(|here| moved(&written, "articles", here).unwrap()).collect();
+        found.extend(moved(&written, "renamed", &same));
+        assert_eq!(found.len(), 4);
+        let accept = Accept { offsets: true, gap: false };
+        for moved in found {
+            let Moved { what, before, now } = moved.clone();
+            // The same number on both sides proves nothing.
+            let known = |committed| Known { moved: Some(moved.clone()), ..known(committed, Some(17)) };
+            let Takeover::Stop(stopped) = decide(known(Some(17)), NO) else { panic!("{what}") };
+            let said = stopped.to_string();
+            for part in [what, &before, &now, "17", "--accept-offsets", "state rebuild"] {
+                assert!(said.contains(part), "{said}");
+            }
+            assert_eq!(decide(known(Some(20)), accept), Takeover::Accepted { from: 20, lost: 0 });
+            assert_eq!(decide(known(None), accept), Takeover::Begin);
+            assert!(matches!(decide(known(Some(101)), accept), Takeover::Stop(_)));
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_cut_and_written_again_stops_the_partition() {
+        let truncated = Known { truncated: true, ..known(Some(17), Some(17)) };
+        assert_eq!(decide(truncated.clone(), NO), Takeover::Stop(Disagreement::Truncated { next: 17 }));
+        let accept = Accept { offsets: true, gap: false };
+        assert_eq!(decide(truncated, accept), Takeover::Accepted { from: 17, lost: 0 });
     }
 
     #[test]

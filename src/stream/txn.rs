@@ -18,8 +18,8 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
 use crate::store::Committed;
 
-use super::record::Outgoing;
-use super::{clients, faults};
+use super::record::{Epochs, Outgoing};
+use super::{clients, faults, ids};
 
 /// Why a transaction did not commit.
 #[derive(Debug)]
@@ -253,6 +253,8 @@ pub(super) struct Offsets<'a> {
     pub(super) topic: &'a str,
     /// By partition, the offset to read next.
     pub(super) next: &'a BTreeMap<i32, i64>,
+    /// The leader epochs of the records before that.
+    pub(super) epochs: &'a Epochs,
     /// Captured when the batch was read, in the assignment it was read in.
     pub(super) membership: &'a ConsumerGroupMetadata,
 }
@@ -307,6 +309,9 @@ impl Txn<'_> {
         for (&partition, &next) in offsets.next {
             list.add_partition_offset(offsets.topic, partition, Offset::Offset(next))
                 .map_err(|error| self.sorted(error, Step::Within))?;
+            if let Some(epoch) = offsets.epochs.before(partition, next) {
+                ids::set_leader_epoch(&mut list, offsets.topic, partition, epoch);
+            }
         }
         let patience = deadline.saturating_duration_since(Instant::now());
         self.producer

@@ -15,7 +15,7 @@ use crate::store::Shelf;
 
 use super::clients::{self, Role, Worker};
 use super::measure::{self, Lap};
-use super::record::Record;
+use super::record::{Epochs, Record};
 use super::source::{Collected, Happened, Source, SourceError};
 use super::stage::Stage;
 use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
@@ -223,6 +223,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             .filter_map(|(&partition, records)| first(records).map(|offset| (partition, offset)))
             .collect();
         let count: usize = records.values().map(Vec::len).sum();
+        let epochs = Epochs::of(&records);
         if let Err(why) = self.stage.gather(&records) {
             return self.wait(why, &rewind);
         }
@@ -249,7 +250,8 @@ impl<'a, S: Stage> Turns<'a, S> {
                 txn.send(record)?;
             }
             lap.done("send");
-            txn.commit(&Offsets { topic: self.source.topic(), next: &planning.next, membership: &membership })
+            let (topic, next) = (self.source.topic(), &planning.next);
+            txn.commit(&Offsets { topic, next, epochs: &epochs, membership: &membership })
         })();
         self.reins.progress.closed(&self.name);
         match committed {

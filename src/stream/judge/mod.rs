@@ -11,7 +11,7 @@ use crate::detect::{Decided, Engine, Plan};
 use crate::health::Standing;
 use crate::metrics;
 use crate::model::Lang;
-use crate::store::{Change, Committed, Laid, Rows, Shelf, Store, StoreError, View};
+use crate::store::{BusPosition, Change, Committed, Laid, Rows, Shelf, Store, StoreError, TopicName, View};
 
 use super::intake::{Intake, Places, Taken, Unreadable};
 use super::outgoing::{Original, Writer};
@@ -28,6 +28,10 @@ use tasks::Task;
 
 /// How often what was applied is written down, so that a crash replays minutes and not hours.
 pub(super) const FLUSH: Duration = Duration::from_secs(60);
+
+/// How often topics' ids are compared while partitions are worked on. librdkafka reads on from the same offset in a topic
+/// that was deleted and created again, if that is long enough (2.12 has a FIXME there).
+const COMPARE: Duration = Duration::from_secs(10);
 
 /// The stage with state.
 pub(super) struct Judge {
@@ -48,6 +52,8 @@ pub(super) struct Judge {
     pub(super) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
     /// Where the stores are shown to those who ask.
     pub(super) shelf: Arc<Shelf>,
+    /// When the topics' ids were last compared.
+    pub(super) compared: Instant,
 }
 
 /// A decision about all partitions of a batch.
@@ -106,8 +112,18 @@ impl Judge {
             return Err(Unreadable::new("it is not running").into());
         };
         let progress = running.store.progress()?;
-        let Taken { mut batch, places, repeated } =
-            self.intake.batch(partition, &mut records, next, &progress)?;
+        let leader_epoch = records.last().and_then(|record| record.leader_epoch);
+        let Taken { mut batch, places, repeated } = self.intake.batch(partition, &mut records, &progress)?;
+        batch.bus = Some(BusPosition {
+            application: TopicName::new(&self.bus.app),
+            cluster: running.here.cluster.clone(),
+            changelog: running.here.changelog,
+            topic: TopicName::new(self.intake.topic()),
+            topic_id: running.here.input,
+            partition,
+            next: u64::try_from(next).unwrap_or(0),
+            leader_epoch,
+        });
         if faults::mutant("wall-clock") {
             batch.items.iter_mut().for_each(|item| item.time = Some(super::restore::now()));
         }
@@ -122,6 +138,38 @@ impl Judge {
             }
         }
         Ok(Part { partition, plan, laid, places, records, repeated, silent_below: i64::MIN, waits: None })
+    }
+}
+
+impl Judge {
+    /// Partitions whose topics are not the ones that their positions belong to any more. They are taken over again, which
+    /// stops them by name.
+    fn recreated(&mut self) -> Vec<i32> {
+        let often = faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64);
+        let idle = !self.tasks.values().any(|task| matches!(task, Task::Running(_)));
+        if idle || self.compared.elapsed() < Duration::from_millis(often) {
+            return Vec::new();
+        }
+        self.compared = Instant::now();
+        let now = match self.here() {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::debug!(%error, "comparing topic ids; it is tried again");
+                return Vec::new();
+            }
+        };
+        let other = |task: &Task| matches!(task, Task::Running(running) if running.here.differs(&now));
+        let recreated: Vec<i32> =
+            self.tasks.iter().filter(|(_, task)| other(task)).map(|(&partition, _)| partition).collect();
+        for &partition in &recreated {
+            tracing::error!(
+                partition,
+                "a topic was deleted and created again; the partition is taken over again"
+            );
+            self.revoked(partition);
+            self.assigned(partition);
+        }
+        recreated
     }
 }
 
@@ -311,7 +359,7 @@ impl Stage for Judge {
                 running.sizes = measure::sizes(&running.store);
             }
         }
-        let mut halted = Vec::new();
+        let mut halted = self.recreated();
         for (partition, error) in failed {
             self.fail(partition, error);
             halted.push(partition);

@@ -4,15 +4,17 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::Consumer;
+use rdkafka::error::KafkaError;
 
 use crate::config::StartAt;
 use crate::health::Sizes;
 use crate::store::{Rocks, Shown, StoreError, View};
 use crate::stream::clients::PATIENCE;
-use crate::stream::measure;
+use crate::stream::ids::Here;
 use crate::stream::restore::{Cause, RestoreError, Restoring, Step};
 use crate::stream::source::Source;
-use crate::stream::takeover::{Known, Takeover, decide};
+use crate::stream::takeover::{Known, Takeover, decide, moved};
+use crate::stream::{faults, measure};
 
 use super::Judge;
 
@@ -21,7 +23,7 @@ pub(in crate::stream) enum Task {
     /// Its offset is asked for. First of all: what is committed after this is not our predecessor's.
     Claiming { not_before: Instant },
     /// Its state is brought to the end of its log.
-    Restoring { committed: Option<i64>, restoring: Restoring },
+    Restoring { committed: Option<i64>, here: Here, restoring: Restoring },
     /// Only now can it be planned with and applied to.
     Running(Box<Running>),
     /// Somebody has to decide.
@@ -33,6 +35,8 @@ pub(in crate::stream) struct Running {
     // Dropped first: nobody reads a store that is closed.
     pub(super) _shown: Shown,
     pub(super) store: Rocks,
+    /// The topics that its positions belong to.
+    pub(super) here: Here,
     /// A position that the log does not know yet.
     pub(super) unsaid: Option<i64>,
     pub(super) flushed: Instant,
@@ -50,7 +54,9 @@ impl Judge {
                 return (Task::Claiming { not_before }, None);
             }
             Task::Claiming { .. } => self.claim(partition, source),
-            Task::Restoring { committed, restoring } => self.restore(partition, committed, restoring, source),
+            Task::Restoring { committed, here, restoring } => {
+                self.restore(partition, (committed, here), restoring, source)
+            }
             Task::Running(mut running) => {
                 let from = running.held.take_if(|(until, _)| *until <= Instant::now());
                 return (Task::Running(running), from.map(|(_, from)| from));
@@ -62,37 +68,59 @@ impl Judge {
 
     fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
         let committed = source.committed(partition)?;
+        let here = self.here()?;
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
-        let restoring = self.restorer.begin(partition, wiped.entry(partition).or_default())?;
-        Ok((Task::Restoring { committed, restoring }, None))
+        let restoring = self.restorer.begin(partition, &here, wiped.entry(partition).or_default())?;
+        Ok((Task::Restoring { committed, here, restoring }, None))
+    }
+
+    /// The topics as they are now.
+    pub(super) fn here(&self) -> Result<Here, KafkaError> {
+        let client = self.restorer.surveyor.client();
+        Here::ask(client, &self.restorer.changelog, self.intake.topic(), PATIENCE)
     }
 
     fn restore(
         &mut self,
         partition: i32,
-        committed: Option<i64>,
+        (committed, here): (Option<i64>, Here),
         restoring: Restoring,
         source: &Source,
     ) -> Result<(Task, Option<i64>), RestoreError> {
         let store = match restoring.step()? {
-            Step::More(restoring) => return Ok((Task::Restoring { committed, restoring }, None)),
+            Step::More(restoring) => return Ok((Task::Restoring { committed, here, restoring }, None)),
             Step::Restored(store) => *store,
         };
+        if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
+            // It is at the end of its log. If it is too old again in a month, that is another matter; a disk that
+            // damages what is written to it stays one.
+            wiped.retain(|&cause| cause == Cause::Damaged);
+        }
         let progress = store.progress()?;
         if let Some(refusal) = self.intake.misfit(&progress) {
             tracing::error!(partition, "stopped: {refusal}");
             return Ok((Task::Stopped, None));
         }
-        let position = progress.inputs.get(&self.intake.name(partition));
-        let position = position.map(|input| i64::try_from(input.next).unwrap_or(i64::MAX));
+        let written = progress.bus.as_ref();
+        let position = written.map(|written| i64::try_from(written.next).unwrap_or(i64::MAX));
         let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
+        let moved = written
+            .filter(|_| !faults::mutant("topic-id-ignored"))
+            .and_then(|written| moved(written, source.topic(), &here));
+        let truncated = match (position, written.and_then(|written| written.leader_epoch)) {
+            (Some(next), Some(epoch)) if moved.is_none() && low < next && next <= high => {
+                self.restorer.is_truncated(source.topic(), partition, next, epoch)?
+            }
+            _ => false,
+        };
         let sizes = measure::sizes(&store);
         let shelf = &self.shelf;
         let running = |unsaid| {
             let (_shown, flushed) = (shelf.show(partition, &store), Instant::now());
-            Task::Running(Box::new(Running { _shown, store, unsaid, flushed, held: None, sizes }))
+            Task::Running(Box::new(Running { _shown, store, here, unsaid, flushed, held: None, sizes }))
         };
-        Ok(match decide(Known { committed, position, low, high }, self.accept) {
+        let known = Known { committed, position, moved, truncated, low, high };
+        Ok(match decide(known, self.accept) {
             Takeover::Resume(next) => {
                 tracing::info!(partition, next, "going on");
                 (running(None), Some(next))
@@ -143,16 +171,7 @@ impl Judge {
                         // be there by then.
                         return again(1000);
                     }
-                    let directory = self.restorer.directory(partition);
-                    let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
-                    let wiped = wiped.entry(partition).or_default();
-                    match self.restorer.set_aside(partition, &directory, Cause::Damaged, wiped) {
-                        Ok(()) => again(0),
-                        Err(error) => {
-                            tracing::error!(partition, "stopped: {error}");
-                            Task::Stopped
-                        }
-                    }
+                    self.quarantine(partition, Cause::Damaged)
                 }
                 StoreError::Unusable { .. } if self.has_no_space(partition) => {
                     tracing::error!(partition, "stopped for now: {error}");
@@ -163,7 +182,24 @@ impl Judge {
                     Task::Stopped
                 }
             },
+            RestoreError::TooOld { .. } => {
+                tracing::error!(partition, "{error}");
+                self.quarantine(partition, Cause::TooOld)
+            }
             error => {
+                tracing::error!(partition, "stopped: {error}");
+                Task::Stopped
+            }
+        }
+    }
+
+    /// Moves a store out of the way, so that the partition is rebuilt from its log.
+    fn quarantine(&mut self, partition: i32, cause: Cause) -> Task {
+        let directory = self.restorer.directory(partition);
+        let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.restorer.set_aside(partition, &directory, cause, wiped.entry(partition).or_default()) {
+            Ok(()) => Task::Claiming { not_before: Instant::now() },
+            Err(error) => {
                 tracing::error!(partition, "stopped: {error}");
                 Task::Stopped
             }

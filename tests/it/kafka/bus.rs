@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -144,6 +146,43 @@ impl Broker {
         name
     }
 
+    /// Deletes a topic, and returns when the broker does not know it any more.
+    pub(crate) fn delete_topic(&self, topic: &str) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
+        let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
+        let deleted = block_on(admin.delete_topics(&[topic], &options)).unwrap();
+        assert_eq!(deleted, [Ok(topic.to_owned())]);
+        let client: BaseConsumer = self.client().create().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while client
+            .fetch_metadata(None, PATIENCE)
+            .unwrap()
+            .topics()
+            .iter()
+            .any(|found| found.name() == topic)
+        {
+            assert!(Instant::now() < deadline, "topic {topic} does not go away");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Changes one setting of a topic; its other settings stay.
+    pub(crate) fn set_topic(&self, topic: &str, key: &str, value: &str) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
+        let resource = ResourceSpecifier::Topic(topic);
+        let found = block_on(admin.describe_configs([&resource], &AdminOptions::new())).unwrap();
+        let found = found.into_iter().next().unwrap().unwrap();
+        // This call replaces all of them.
+        let mut alter = AlterConfig::new(resource);
+        let own = found.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic);
+        for entry in own.filter(|entry| entry.name != key) {
+            alter = alter.set(&entry.name, entry.value.as_deref().unwrap());
+        }
+        let alter = alter.set(key, value);
+        let altered = block_on(admin.alter_configs([&alter], &AdminOptions::new())).unwrap();
+        assert!(altered.iter().all(Result::is_ok), "{altered:?}");
+    }
+
     /// How many partitions of the topic have a leader.
     fn partitions(&self, topic: &str) -> i32 {
         let client: BaseConsumer = self.client().create().unwrap();
@@ -254,6 +293,18 @@ impl Broker {
             }
             thread::sleep(Duration::from_millis(200));
         }
+    }
+
+    /// The leader epoch that a group has committed with its offset of a partition; -1 where there is none.
+    #[allow(unsafe_code)]
+    pub(crate) fn committed_epoch(&self, group: &str, topic: &str, partition: i32) -> i32 {
+        let client: BaseConsumer = self.client().set("group.id", group).create().unwrap();
+        let mut list = TopicPartitionList::new();
+        list.add_partition(topic, partition);
+        let committed = client.committed_offsets(list, PATIENCE).unwrap();
+        assert_eq!(committed.count(), 1);
+        // SAFETY: the list has one element and lives through the call.
+        unsafe { rdkafka::bindings::rd_kafka_topic_partition_get_leader_epoch((*committed.ptr()).elems) }
     }
 
     /// How many members a group has, once they have agreed on who reads what.

@@ -37,6 +37,8 @@ mod inputs;
 mod interop;
 // Asking the stage how it is.
 mod ops;
+// How a partition changes hands when its topics, its log or its state are not what they were.
+mod recovery;
 // Route without its offsets, raw partitions that come and go, articles that change their language.
 mod routes;
 // TLS, a password, and the least rights.

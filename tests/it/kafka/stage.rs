@@ -100,12 +100,22 @@ impl<'b> Bench<'b> {
 
     /// One of several processes, with a name and a state of its own.
     pub(crate) fn run_as(&self, instance: &str, arguments: &[&str]) -> Running {
+        self.run_as_with(instance, arguments, &[])
+    }
+
+    pub(crate) fn run_as_with(
+        &self,
+        instance: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Running {
         let config = self.dir.join(format!("{instance}.toml"));
         let (state, own) = (self.dir.join("state"), self.dir.join(format!("state-{instance}")));
         let text = self.settings.replace(&format!("state = {state:?}"), &format!("state = {own:?}"));
         fs::write(&config, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
         command.arg("--config").arg(config).arg("run").args(arguments).env("SAMESTORY_INSTANCE", instance);
+        command.envs(environment.iter().copied());
         self.started(command)
     }
 

@@ -384,9 +384,20 @@ fn live(scene: &Scene, partition: i32) -> Result<Vec<StateRow>, String> {
     store.dump().map_err(|error| error.to_string())
 }
 
+/// A row's value; of the position, without the ids and epochs that only the broker knows.
+fn without_ids(row: &StateRow) -> Vec<u8> {
+    let progress = (row.family == "meta").then(|| Change::decode(b"\x03", Some(&row.value)));
+    let Some(Ok(Change::Progress(mut progress))) = progress else { return row.value.clone() };
+    if let Some(position) = &mut progress.bus {
+        (position.cluster, position.changelog, position.topic_id) = (None, None, None);
+        position.leader_epoch = None;
+    }
+    Change::Progress(progress).encode().1.unwrap()
+}
+
 fn compare(what: &str, found: &[StateRow], wanted: &[StateRow], findings: &mut Findings) {
     let keyed = |rows: &[StateRow]| -> BTreeMap<(String, Vec<u8>), Vec<u8>> {
-        rows.iter().map(|row| ((row.family.clone(), row.key.clone()), row.value.clone())).collect()
+        rows.iter().map(|row| ((row.family.clone(), row.key.clone()), without_ids(row))).collect()
     };
     let (found, wanted) = (keyed(found), keyed(wanted));
     let name = |(family, key): &(String, Vec<u8>)| format!("{family} {}", key.escape_ascii());
