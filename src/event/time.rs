@@ -55,10 +55,19 @@ fn compact(digits: &str) -> Option<i64> {
 /// Seconds, milliseconds, microseconds or nanoseconds, told by size: no article is from before 1973 in milliseconds or
 /// from after the year 5000 in seconds.
 fn since_1970(text: &str) -> Option<i64> {
-    let number: f64 = match text.as_bytes() {
-        [b'0'..=b'9' | b'-' | b'+' | b'.', ..] => text.parse().ok()?,
-        _ => return None,
-    };
+    if !text.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first)) {
+        return None;
+    }
+    // Whole numbers are divided as such: nanoseconds have more digits than a float.
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(match whole.unsigned_abs() {
+            size if size < 10_u64.pow(11) => whole * 1_000,
+            size if size < 10_u64.pow(14) => whole,
+            size if size < 10_u64.pow(17) => whole.div_euclid(1_000),
+            _ => whole.div_euclid(1_000_000),
+        });
+    }
+    let number: f64 = text.parse().ok()?;
     let millis = match number.abs() {
         size if size < 1e11 => number * 1e3,
         size if size < 1e14 => number,
@@ -66,7 +75,7 @@ fn since_1970(text: &str) -> Option<i64> {
         _ => number / 1e6,
     };
     // A cast saturates, so 1e400 is far in the future and not an error.
-    Some(millis as i64)
+    Some(millis.round() as i64)
 }
 
 /// ISO 8601. A space may stand between date, time and zone.
