@@ -72,16 +72,16 @@ fn four_wrong_clocks_do_nothing_and_an_operator_puts_five_right() {
     assert_eq!(stream_time(&desk.store), Some(MARCH_2026));
     recorded(&mut desk, "w4", &story(104), YEAR_2031);
     assert_eq!(stream_time(&desk.store), Some(YEAR_2031), "five articles agree");
-    let lost = recorded(&mut desk, "lost", &story(7), MARCH_2026 + DAY);
+    let lost = recorded(&mut desk, "lost", &story(9), MARCH_2026 + DAY);
     assert_eq!((lost.verdict, &lost.flags[..]), (Verdict::Unique, &[Flag::Expired][..]));
     let set = |language, millis| Incoming::SetStreamTime { language, at: EventTime::from_millis(millis) };
     let item = desk.item(None, set(english(), MARCH_2026 + DAY));
     let plan = desk.run(vec![item]);
     assert_eq!((plan.stats.stream_times_set, plan.outputs().count()), (1, 0));
-    let found = recorded(&mut desk, "found", &story(7), MARCH_2026 + DAY);
+    let found = recorded(&mut desk, "found", &story(9), MARCH_2026 + DAY);
     assert_eq!(
         (found.duplicate_of, &found.flags[..]),
-        (Some(id("a7")), &[][..]),
+        (Some(id("a9")), &[][..]),
         "what is left is live again"
     );
     // A language that never arrived does not appear for it: the record may go to every partition.
