@@ -10,7 +10,7 @@ use samestory::config::Config;
 use samestory::detect::{Engine, Preparer};
 use samestory::event::fields::{Field, Fields};
 use samestory::local::report::Report;
-use samestory::local::{self, Format, Job, Only, Reading, Source, Summary};
+use samestory::local::{self, Format, Job, Only, Reading, RunError, Source, Summary, WholeFile};
 use samestory::store::{Ahead, Memory, Store};
 
 use super::Failure;
@@ -29,6 +29,11 @@ Each article is written as one JSON object per line: its verdict, what it is a c
 article as it came. What cannot be read is named on standard error with file and line, counted, and passed over;
 --dead-letters keeps all of it, a JSON object per line: file, line, reason, message, and original, the line as it stands
 (original_hex, in hexadecimal digits, where that is no text).
+
+Files are written under a name ending in .partial-NUMBER and take their place when they are complete, so a run that fails leaves
+an existing file as it was and says where the lines until then are. With --state an output is continued in place instead, and a
+file that this state did not write is refused. A file that is also read, written twice, the settings, or part of the state is
+refused before anything is written.
 
 Articles need an id and a body. Usual names are understood (id, _id, guid …; body, text, content …; lang, language;
 title, headline; published_at, date; url, link); --field names others: id, body, title, url, host, language,
@@ -128,6 +133,8 @@ fn mapping(text: &str) -> Result<(Field, String), String> {
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
     let job = job(args, config);
+    // Before anything is opened for writing, the state included.
+    job.refuse_clashes().map_err(RunError::from)?;
     let total: Option<u64> = job.reading.sources.iter().map(|source| source.check().ok().flatten()).sum();
     let mut progress = Progress::new(total, args.quiet);
     for warning in &config.warnings {
@@ -135,9 +142,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let mut report = args.html.as_ref().map(|_| Report::new(&job.reading));
     // A page that cannot be written is better found out now than after an hour.
-    if let Some(path) = &args.html {
-        std::fs::write(path, "").map_err(|error| page_failure(path, error))?;
-    }
+    let page = match &args.html {
+        Some(path) => Some((path, WholeFile::create(path).map_err(|error| page_failure(path, error))?)),
+        None => None,
+    };
     let summary = match &args.state {
         None => {
             let mut state = Memory::new(config.postings.clone(), Ahead::Itself);
@@ -155,11 +163,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    if let (Some(report), Some(path)) = (report, &args.html) {
+    if let (Some(report), Some((path, page))) = (report, page) {
         progress.say("writing the page");
-        report
-            .write(path, &summary, &job.reading, &config.text)
-            .map_err(|error| page_failure(path, error))?;
+        let html = report.render(&summary, &job.reading, &config.text);
+        page.write(html.as_bytes()).map_err(|error| page_failure(path, error))?;
     }
     let files = [("verdicts", &args.output), ("letters", &args.dead_letters), ("report", &args.html)];
     progress.finish(&summary, start.elapsed(), &files);
@@ -214,7 +221,9 @@ fn job(args: &Args, config: &Config) -> Job {
         article: !args.no_article,
         output: args.output.clone(),
         dead_letters: args.dead_letters.clone(),
-        resume: args.state.is_some(),
+        html: args.html.clone(),
+        settings: config.file.clone(),
+        state: args.state.clone(),
     }
 }
 

@@ -250,8 +250,12 @@ impl Failure {
     /// As documented in the help.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::Plan(_) | Failure::OneInput | Failure::UnknownLanguage(_) => 2,
-            Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_)) => 2,
+            Failure::Config(_)
+            | Failure::Plan(_)
+            | Failure::OneInput
+            | Failure::UnknownLanguage(_)
+            | Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_))
+            | Failure::Run(RunError::Clash(_)) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(feature = "http")]

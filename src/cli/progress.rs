@@ -1,6 +1,6 @@
 //! What `samestory file` says on standard error: a bar on a terminal, records that could not be read, a summary.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use samestory::event::{DeadLetter, Reason};
@@ -78,6 +78,10 @@ impl Watch for Progress {
             self.named += 1;
             self.note(&letter_line(letter));
         }
+    }
+
+    fn partial(&mut self, path: &Path) {
+        self.note(&format!("the lines until then are in {}", path.display()));
     }
 
     fn batch(&mut self, so_far: &Summary, bytes: u64) {

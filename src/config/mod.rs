@@ -59,6 +59,8 @@ pub struct Config {
     pub http: Http,
     /// What is allowed and may surprise: to be said at the start.
     pub warnings: Vec<String>,
+    /// The file that the settings came from, if there is one.
+    pub file: Option<PathBuf>,
 }
 
 impl Config {
@@ -91,7 +93,9 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn load_with(file: Option<&Path>, set: &[String]) -> Result<Config, ConfigError> {
-        Layers::read(file, set)?.settings()?.try_into()
+        let layers = Layers::read(file, set)?;
+        let config: Config = layers.settings()?.try_into()?;
+        Ok(Config { file: layers.file, ..config })
     }
 }
 
@@ -164,7 +168,7 @@ impl TryFrom<Settings> for Config {
         engine.config = hash(&text, &engine, &postings);
         let bus = Bus::checked(&settings)?;
         let http = Http::checked(&settings.http)?;
-        Ok(Config { text, fields, engine, banding, postings, bus, http, warnings })
+        Ok(Config { text, fields, engine, banding, postings, bus, http, warnings, file: None })
     }
 }
 

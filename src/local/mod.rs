@@ -5,9 +5,12 @@
 //! that was interrupted at any moment goes on where state and output agree.
 
 mod array;
+mod clash;
 mod control;
 mod lines;
+mod place;
 mod records;
+mod replace;
 pub mod report;
 mod resume;
 mod sink;
@@ -21,7 +24,7 @@ mod zst;
 use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -36,8 +39,10 @@ use resume::Identity;
 use stage::{Ready, ReadyItem, Stage, Start};
 use written::Written;
 
+pub use clash::ClashError;
 pub use control::set_stream_time;
 pub use records::Format;
+pub use replace::WholeFile;
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
 pub use stage::{Reading, each_record};
@@ -63,8 +68,12 @@ pub struct Job {
     pub output: Option<PathBuf>,
     /// Write what cannot be judged to this file, with the reason.
     pub dead_letters: Option<PathBuf>,
-    /// The state outlives the run: remember how far it came, and go on from there.
-    pub resume: bool,
+    /// The page that the caller writes at the end.
+    pub html: Option<PathBuf>,
+    /// The file that the settings came from.
+    pub settings: Option<PathBuf>,
+    /// The directory of a state that outlives the run: remember how far it came, and resume there.
+    pub state: Option<PathBuf>,
 }
 
 /// Which verdicts are written.
@@ -103,6 +112,8 @@ pub trait Watch {
     fn dead_letter(&mut self, letter: &DeadLetter);
     /// A batch is done: this much so far, from so many bytes of the inputs.
     fn batch(&mut self, so_far: &Summary, bytes: u64);
+    /// The run failed; the lines until then are in this file, and the file that was asked for is as it was.
+    fn partial(&mut self, path: &Path);
 }
 
 /// Why a run ended early. What was written until then is right.
@@ -125,6 +136,9 @@ pub enum RunError {
     /// The verdicts cannot be written.
     #[error(transparent)]
     Sink(#[from] SinkError),
+    /// A file would be written over another of this run.
+    #[error(transparent)]
+    Clash(#[from] ClashError),
     /// The state cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -169,9 +183,11 @@ pub fn run(
     if job.reading.sources.iter().filter(|source| matches!(source, Source::Pipe)).count() > 1 {
         return Err(RunError::Pipes);
     }
-    let before = state.progress()?;
+    job.refuse_clashes()?;
+    let mut before = state.progress()?;
     let files = identify(job, &before)?;
-    let (sink, letters) = written::open(job, &before)?;
+    let (mut sink, mut letters) = written::open(job, &before)?;
+    register(state, &mut before, [Some(&mut sink), letters.as_mut()])?;
     let starts = files.iter().enumerate();
     let starts =
         starts.map(|(source, file)| Start { source, skip: file.as_ref().map_or(0, |file| file.judged) });
@@ -189,13 +205,41 @@ pub fn run(
         bytes: Arc::new(AtomicU64::new(0)),
     };
     let bytes = Arc::clone(&run.bytes);
-    thread::scope(|scope| {
+    let outcome = thread::scope(|scope| {
         // Dropped when this ends, however it ends; then no thread waits for it to take more.
         let mut stage = Stage::start(scope, &job.reading, preparer, starts, job.threads, bytes);
         run.judge_all(&mut stage, watch)
-    })?;
-    run.state.flush()?;
-    Ok(run.summary)
+    });
+    let outcome = outcome.and_then(|()| Ok(run.state.flush()?));
+    let Run { sink, letters, summary, .. } = run;
+    if let Err(error) = outcome {
+        for partial in [Some(sink), letters].into_iter().flatten().filter_map(Written::keep) {
+            watch.partial(&partial);
+        }
+        return Err(error);
+    }
+    sink.finish()?;
+    letters.map_or(Ok(()), Written::finish)?;
+    Ok(summary)
+}
+
+/// Tells the state which files it is going to write, and makes that safe before the first line: otherwise a run that is killed
+/// early leaves a file that the next run must take for somebody else's.
+fn register(
+    state: &mut impl Store,
+    before: &mut Progress,
+    files: [Option<&mut Written>; 2],
+) -> Result<(), RunError> {
+    let mut new = Vec::new();
+    for file in files.into_iter().flatten() {
+        new.extend(file.entry()?);
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
+    before.inputs.extend(new);
+    state.apply(&[Change::Progress(before.clone())], &Committed::attest_output())?;
+    Ok(state.flush()?)
 }
 
 /// What is known of each source; nothing where nothing is remembered.
@@ -207,7 +251,7 @@ fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunEr
             files.push(None);
             continue;
         };
-        if !job.resume {
+        if job.state.is_none() {
             files.push(None);
             continue;
         }
@@ -304,13 +348,13 @@ impl<S: Store> Run<'_, S> {
                 }
             }
         }
-        if let Some((name, length)) = self.sink.add(&lines)? {
-            remember(&mut plan, &mut laid, name, length);
+        if let Some((name, input)) = self.sink.add(&lines)? {
+            remember(&mut plan, &mut laid, name, input);
         }
         if let Some(written) = self.letters.as_mut().filter(|_| !letters.is_empty())
-            && let Some((name, length)) = written.add(&letters)?
+            && let Some((name, input)) = written.add(&letters)?
         {
-            remember(&mut plan, &mut laid, name, length);
+            remember(&mut plan, &mut laid, name, input);
         }
         self.state.apply_laid(laid, &Committed::attest_output())?;
         if let Some(report) = &mut self.report {
@@ -321,9 +365,9 @@ impl<S: Store> Run<'_, S> {
 }
 
 /// Adds the length of the output to the progress that a plan ends with.
-fn remember(plan: &mut Plan, laid: &mut Laid, name: &InputName, length: Option<u64>) {
-    if let (Some(Change::Progress(progress)), Some(next)) = (plan.changes.last_mut(), length) {
-        progress.inputs.insert(name.clone(), Input { next, note: None });
+fn remember(plan: &mut Plan, laid: &mut Laid, name: &InputName, input: Input) {
+    if let Some(Change::Progress(progress)) = plan.changes.last_mut() {
+        progress.inputs.insert(name.clone(), input);
         laid.set_progress(progress);
     }
 }

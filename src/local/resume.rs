@@ -4,8 +4,8 @@
 //! | entry | next | note |
 //! |---|---|---|
 //! | `file:` + absolute path | records judged | `begins <n> <hash>`: XXH3 of the file's first n bytes, at most 4096 |
-//! | `output:` + absolute path | bytes written | – |
-//! | `dead-letters:` + absolute path | bytes written | – |
+//! | `output:` + absolute path | bytes written | `begins <n> <hash>` of what was written |
+//! | `dead-letters:` + absolute path | bytes written | the same |
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use crate::model::Cut;
 use crate::store::{Input, InputName, Progress};
 
 /// How much of a file tells it from another of the same name.
-const BEGINNING: u64 = 4096;
+pub(super) const BEGINNING: u64 = 4096;
 
 /// A file as it is remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,10 +61,18 @@ fn begins(note: &str) -> Option<u64> {
 fn beginning(path: &Path, length: u64) -> io::Result<Cut<4096>> {
     let mut start = Vec::new();
     File::open(path)?.take(length).read_to_end(&mut start)?;
-    Ok(Cut::new(&format!("begins {} {:016x}", start.len(), xxh3_64(&start))))
+    Ok(beginning_of(&start))
 }
 
-/// The name that a file which is written is remembered under. It must exist.
-pub(super) fn written_name(kind: &str, path: &Path) -> io::Result<InputName> {
-    Ok(InputName::new(&format!("{kind}:{}", path.canonicalize()?.display())))
+/// The note on a file that begins with these bytes.
+pub(super) fn beginning_of(start: &[u8]) -> Cut<4096> {
+    Cut::new(&format!("begins {} {:016x}", start.len(), xxh3_64(start)))
+}
+
+/// Compares the beginning of a file with the note on it.
+pub(super) fn begins_as(path: &Path, known: &Input) -> io::Result<bool> {
+    match known.note.as_ref().and_then(|note| begins(note.as_str())) {
+        Some(0) | None => Ok(true),
+        Some(length) => Ok(known.note.as_ref() == Some(&beginning(path, length)?)),
+    }
 }

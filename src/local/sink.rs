@@ -1,8 +1,11 @@
-//! Where tagged articles go: standard output, or a file that can be continued.
+//! Where tagged articles go: standard output, a stream, a file that is continued, or a file that appears at the end.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use super::replace::{self, Replacement};
+use super::resume::{BEGINNING, beginning_of};
 
 /// Why verdicts cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -19,15 +22,12 @@ pub enum SinkError {
         #[source]
         error: io::Error,
     },
-    /// The output would overwrite what is read.
-    #[error("{} is an input; choose another file for the output", path.display())]
-    Input {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// Two kinds of lines would stand in one file.
-    #[error("{} is the output; choose another file for dead letters", path.display())]
-    Output {
+    /// A run with a state continues its output in place, so a file of somebody else would be lost.
+    #[error(
+        "{} exists, and this state did not write it; remove it, or choose another file (with --state an output is continued in place)",
+        path.display()
+    )]
+    Foreign {
         /// Which file.
         path: PathBuf,
     },
@@ -57,31 +57,49 @@ impl SinkError {
 #[derive(Debug)]
 pub(super) enum Sink {
     Stdout,
-    File { path: PathBuf, file: File, length: u64 },
+    /// A pipe, a device, an open file of this process.
+    Stream {
+        path: PathBuf,
+        file: File,
+    },
+    /// Written in place, so that a later run can continue it.
+    Continued {
+        path: PathBuf,
+        file: File,
+        length: u64,
+        beginning: Vec<u8>,
+    },
+    /// Gets its name when it is complete.
+    Replaced {
+        path: PathBuf,
+        replacement: Replacement,
+    },
 }
 
 impl Sink {
-    /// A file, from its start.
-    pub(super) fn create(path: &Path) -> Result<Sink, SinkError> {
-        Sink::resume(path, 0)
+    /// A pipe or a device.
+    pub(super) fn stream(path: &Path) -> Result<Sink, SinkError> {
+        let file = replace::open_stream(path).map_err(|error| failed(path, error))?;
+        Ok(Sink::Stream { path: path.to_owned(), file })
     }
 
-    /// A file whose first `length` bytes stay. What follows them was written after the last verdict that the state
+    /// A file that replaces what is there at the end.
+    pub(super) fn replace(path: &Path) -> Result<Sink, SinkError> {
+        let replacement = Replacement::create(path).map_err(|error| failed(path, error))?;
+        Ok(Sink::Replaced { path: path.to_owned(), replacement })
+    }
+
+    /// A file whose first `length` bytes stay; it has at least so many. What follows them was written after the last verdict that the state
     /// knows of, and is written again.
     pub(super) fn resume(path: &Path, length: u64) -> Result<Sink, SinkError> {
-        let failed = |error| SinkError::File { path: path.to_owned(), error };
+        let failed = |error| failed(path, error);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(path).map_err(failed)?;
-        let data = file.metadata().map_err(failed)?;
-        if data.len() < length {
-            return Err(SinkError::Shortened { path: path.to_owned(), expected: length, found: data.len() });
-        }
-        // /dev/null and pipes have no length to set.
-        if data.is_file() {
-            file.set_len(length).map_err(failed)?;
-            file.seek(SeekFrom::Start(length)).map_err(failed)?;
-        }
-        Ok(Sink::File { path: path.to_owned(), file, length })
+        let mut beginning = Vec::new();
+        (&file).take(length.min(BEGINNING)).read_to_end(&mut beginning).map_err(failed)?;
+        file.set_len(length).map_err(failed)?;
+        file.seek(SeekFrom::Start(length)).map_err(failed)?;
+        Ok(Sink::Continued { path: path.to_owned(), file, length, beginning })
     }
 
     /// Writes all of it; it may not be safe yet.
@@ -91,21 +109,49 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush()).map_err(SinkError::Stdout)
             }
-            Sink::File { path, file, length } => {
+            Sink::Stream { path, file } => file.write_all(bytes).map_err(|error| failed(path, error)),
+            Sink::Continued { path, file, length, beginning } => {
                 *length += bytes.len() as u64;
-                file.write_all(bytes).map_err(|error| SinkError::File { path: path.clone(), error })
+                let room = (BEGINNING as usize).saturating_sub(beginning.len());
+                beginning.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                file.write_all(bytes).map_err(|error| failed(path, error))
+            }
+            Sink::Replaced { path, replacement } => {
+                replacement.write(bytes).map_err(|error| failed(path, error))
             }
         }
     }
 
-    /// Makes what was written survive a loss of power; its length then, if it has one.
-    pub(super) fn settle(&mut self) -> Result<Option<u64>, SinkError> {
+    /// Makes a file that is continued survive a loss of power; how the state remembers it then.
+    pub(super) fn settle(&mut self) -> Result<Option<crate::store::Input>, SinkError> {
         match self {
-            Sink::Stdout => Ok(None),
-            Sink::File { path, file, length } => {
-                file.sync_data().map_err(|error| SinkError::File { path: path.clone(), error })?;
-                Ok(Some(*length))
+            Sink::Continued { path, file, length, beginning } => {
+                file.sync_data().map_err(|error| failed(path, error))?;
+                Ok(Some(crate::store::Input { next: *length, note: Some(beginning_of(beginning)) }))
             }
+            Sink::Stdout | Sink::Stream { .. } | Sink::Replaced { .. } => Ok(None),
         }
     }
+
+    /// Ends a run that went well: a file that was written beside its target takes its place.
+    pub(super) fn finish(self) -> Result<(), SinkError> {
+        match self {
+            Sink::Replaced { path, replacement } => {
+                replacement.finish().map_err(|error| failed(&path, error))
+            }
+            Sink::Stdout | Sink::Stream { .. } | Sink::Continued { .. } => Ok(()),
+        }
+    }
+
+    /// Ends a run that failed: where the lines are that were written until then, if not at their target.
+    pub(super) fn keep(self) -> Option<PathBuf> {
+        match self {
+            Sink::Replaced { replacement, .. } => replacement.keep(),
+            Sink::Stdout | Sink::Stream { .. } | Sink::Continued { .. } => None,
+        }
+    }
+}
+
+fn failed(path: &Path, error: io::Error) -> SinkError {
+    SinkError::File { path: path.to_owned(), error }
 }

@@ -1,72 +1,85 @@
-//! The files a run writes: the output, and what could not be judged. With a state that outlives the run it is the state
-//! that knows how much of each is right; whatever follows that was written by a run that was cut off, and is written
-//! again.
+//! The files a run writes: the output, and what could not be judged.
+//!
+//! Without a state both appear when they are complete. With a state that outlives the run they are continued in place, and it is
+//! the state that knows how much of each is right; whatever follows that was written by a run that was cut off, and is written
+//! again. The state therefore knows a file's name before the first byte is written, and refuses files that it does not know.
 
-use std::path::Path;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
 
-use crate::store::{InputName, Progress};
+use crate::store::{Input, InputName, Progress};
 
 use super::sink::{Sink, SinkError};
-use super::source::Source;
-use super::{Job, resume};
+use super::{Job, place, replace, resume};
 
 /// Where lines go, and what the state remembers them by.
 pub(super) struct Written {
     sink: Sink,
     name: Option<InputName>,
+    /// The state does not know the name yet.
+    is_new: bool,
 }
 
 impl Written {
     fn open(kind: &str, path: &Path, job: &Job, before: &Progress) -> Result<Written, SinkError> {
-        if job.reading.sources.iter().any(|source| matches!(source, Source::File(file) if same(file, path))) {
-            return Err(SinkError::Input { path: path.to_owned() });
+        if replace::is_stream(path) {
+            return Ok(Written { sink: Sink::stream(path)?, name: None, is_new: false });
         }
-        if !job.resume {
-            return Ok(Written { sink: Sink::create(path)?, name: None });
+        if job.state.is_none() {
+            return Ok(Written { sink: Sink::replace(path)?, name: None, is_new: false });
         }
         let failed = |error| SinkError::File { path: path.to_owned(), error };
-        let known = |name: &InputName| before.inputs.get(name).map_or(0, |written| written.next);
-        // A file that is not there has no absolute path yet; if the state knows it all the same, it is too short.
-        if let (Err(_), Some(parent)) = (path.canonicalize(), path.parent()) {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            let place = parent.canonicalize().map_err(failed)?.join(path.file_name().unwrap_or_default());
-            let expected = known(&InputName::new(&format!("{kind}:{}", place.display())));
-            if expected > 0 {
-                return Err(SinkError::Shortened { path: path.to_owned(), expected, found: 0 });
-            }
-            drop(Sink::create(path)?);
+        let name = InputName::new(&format!("{kind}:{}", place::absolute(path).display()));
+        let found = path.metadata().ok().filter(Metadata::is_file).map_or(0, |data| data.len());
+        let known = before.inputs.get(&name);
+        let length = known.map_or(0, |known| known.next);
+        if found < length {
+            return Err(SinkError::Shortened { path: path.to_owned(), expected: length, found });
         }
-        let name = resume::written_name(kind, path).map_err(failed)?;
-        Ok(Written { sink: Sink::resume(path, known(&name))?, name: Some(name) })
+        let ours = match known {
+            Some(known) => resume::begins_as(path, known).map_err(failed)?,
+            None => found == 0,
+        };
+        if !ours {
+            return Err(SinkError::Foreign { path: path.to_owned() });
+        }
+        Ok(Written { sink: Sink::resume(path, length)?, name: Some(name), is_new: known.is_none() })
     }
 
     /// Writes lines. Where they are to be continued, they are safe then; and under which name the state is to remember
-    /// how many bytes, if that is known.
-    pub(super) fn add(&mut self, lines: &[u8]) -> Result<Option<(&InputName, Option<u64>)>, SinkError> {
+    /// what.
+    pub(super) fn add(&mut self, lines: &[u8]) -> Result<Option<(&InputName, Input)>, SinkError> {
         self.sink.write(lines)?;
-        match &self.name {
-            Some(name) => Ok(Some((name, self.sink.settle()?))),
-            None => Ok(None),
-        }
+        let input = self.sink.settle()?;
+        Ok(self.name.as_ref().zip(input))
+    }
+
+    /// What the state must know before the first line.
+    pub(super) fn entry(&mut self) -> Result<Option<(InputName, Input)>, SinkError> {
+        let input = if self.is_new { self.sink.settle()? } else { None };
+        Ok(self.name.clone().zip(input))
+    }
+
+    /// The run went well.
+    pub(super) fn finish(self) -> Result<(), SinkError> {
+        self.sink.finish()
+    }
+
+    /// The run failed: where the lines are that were written until then, if not at their target.
+    pub(super) fn keep(self) -> Option<PathBuf> {
+        self.sink.keep()
     }
 }
 
 /// The output, and the file of dead letters if there is one.
 pub(super) fn open(job: &Job, before: &Progress) -> Result<(Written, Option<Written>), SinkError> {
     let output = match &job.output {
-        None => Written { sink: Sink::Stdout, name: None },
+        None => Written { sink: Sink::Stdout, name: None, is_new: false },
         Some(path) => Written::open("output", path, job, before)?,
     };
-    let letters = match (&job.dead_letters, &job.output) {
-        (Some(path), Some(output)) if same(path, output) => {
-            return Err(SinkError::Output { path: path.clone() });
-        }
-        (Some(path), _) => Some(Written::open("dead-letters", path, job, before)?),
-        (None, _) => None,
+    let letters = match &job.dead_letters {
+        Some(path) => Some(Written::open("dead-letters", path, job, before)?),
+        None => None,
     };
     Ok((output, letters))
-}
-
-fn same(a: &Path, b: &Path) -> bool {
-    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

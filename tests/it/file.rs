@@ -330,7 +330,10 @@ fn what_is_not_a_file_of_articles_is_said_at_once() {
         (vec!["utf16.csv"], "utf16.csv is UTF-16; convert it"),
         (vec!["a.xz"], "xzcat a.xz | samestory file -"),
         (vec!["text"], "cannot tell how text is written"),
-        (vec!["a.ndjson", "--output", "a.ndjson"], "a.ndjson is an input"),
+        (
+            vec!["a.ndjson", "--output", "a.ndjson"],
+            "--output a.ndjson and the input a.ndjson are the same file",
+        ),
         (vec!["a.ndjson", "--output", "dir"], "cannot write dir"),
         (vec!["a.ndjson", "--html", "no/such/page.html"], "cannot write the page no/such/page.html"),
     ] {

@@ -8,6 +8,9 @@ mod architecture;
 mod avro;
 // Which earlier documents are looked at, counted.
 mod candidates;
+// `samestory file` never writes over a file that the run needs.
+#[cfg(all(unix, feature = "rocksdb"))]
+mod clashes;
 // The program as it is run.
 mod cli;
 // Wrong clocks, sparse archives, dates of every notation.

@@ -10,9 +10,6 @@ mod words;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::fs;
-use std::io;
-use std::path::Path;
 
 use serde_json::value::RawValue;
 
@@ -189,17 +186,8 @@ impl Report {
         }))
     }
 
-    /// Writes the page.
-    ///
-    /// # Errors
-    /// It cannot be written there. An input that cannot be read again is no error: its texts are missing.
-    pub fn write(
-        self,
-        path: &Path,
-        summary: &Summary,
-        reading: &Reading,
-        options: &Options,
-    ) -> io::Result<()> {
+    /// The page, as HTML. Texts of an input that cannot be read again are missing.
+    pub fn render(self, summary: &Summary, reading: &Reading, options: &Options) -> String {
         let near = self.near.heap.into_sorted_vec();
         let related = self.related.heap.into_sorted_vec();
         let cards = cards(&near, &self.copies);
@@ -214,7 +202,7 @@ impl Report {
             hidden_pairs: self.near.seen - cards.iter().map(|card| card.pairs.len() as u64).sum::<u64>(),
             texts: &texts,
         };
-        fs::write(path, page.render())
+        page.render()
     }
 }
 
