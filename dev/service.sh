@@ -54,6 +54,9 @@ free_port() {
   echo "$port"
 }
 
+# All that runs in the directory; a script with more than one process has its own way.
+end_all() { if running >/dev/null; then kill_now; fi; }
+
 # ---- the watcher: stops the service when another process is gone
 
 # A process of its own that outlives this one and whoever called it.
@@ -74,7 +77,7 @@ watch_loop() {
   # Whoever is just starting it has to finish first.
   exec 9>"$dir/lock"
   flock 9
-  running >/dev/null && kill_now
+  end_all
   rm -f "$dir/pid" "$dir/watch.$with_pid"
   if [ -n "$discard" ]; then rm -rf "$dir"; fi
 }
