@@ -152,6 +152,8 @@ pub struct Member {
     pub partitions: BTreeMap<i32, Standing>,
     /// By partition, records that wait to be read; only where it is known.
     pub lags: BTreeMap<i32, i64>,
+    /// By partition, records that are committed and that the broker was asked to delete and still has.
+    pub unpurged: BTreeMap<i32, u64>,
     joining: Joining,
     away: bool,
     waits: Option<String>,
@@ -179,6 +181,7 @@ impl Board {
             role,
             partitions: BTreeMap::new(),
             lags: BTreeMap::new(),
+            unpurged: BTreeMap::new(),
             joining,
             away: false,
             waits: None,
@@ -199,6 +202,13 @@ impl Board {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.waits = why;
             member.heard = Instant::now();
+        }
+    }
+
+    /// Records of a worker's partitions that could not be deleted from the input.
+    pub fn unpurged(&self, worker: &str, records: BTreeMap<i32, u64>) {
+        if let Some(member) = self.inner().workers.get_mut(worker) {
+            member.unpurged = records;
         }
     }
 

@@ -41,6 +41,7 @@ impl Scrape {
         let ready = self.board.reasons().is_empty();
         page.write(&table::READY, [(String::new(), f64::from(u8::from(ready)))]);
         page.write(&table::LAG, lags(&workers));
+        page.write(&table::UNPURGED, unpurged(&workers));
         page.write(&table::PARTITIONS, partitions(&workers));
         page.write(&table::RESTORE_SHARE, restores(&workers));
         page.write(&table::STATE_BYTES, sizes(&workers));
@@ -88,6 +89,18 @@ fn lags(workers: &[Member]) -> BTreeMap<String, f64> {
         }
     }
     lags
+}
+
+/// Only of partitions that are held now: another process speaks for the others.
+fn unpurged(workers: &[Member]) -> BTreeMap<String, f64> {
+    let mut records = BTreeMap::new();
+    for member in workers.iter().filter(|member| member.role == "match") {
+        for partition in member.partitions.keys() {
+            let count = member.unpurged.get(partition).copied().unwrap_or(0);
+            records.insert(format!("partition=\"{partition}\""), count as f64);
+        }
+    }
+    records
 }
 
 fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {

@@ -187,6 +187,13 @@ pub(super) const LAG: Metric = gauge(
     &[ROLE, PARTITION],
     "Records of a partition that wait to be read. Not there while a partition is restored.",
 );
+pub(super) const UNPURGED: Metric = gauge(
+    "samestory_unpurged_records",
+    "records",
+    &[PARTITION],
+    "Routed records below the committed offset that the broker still has after it was asked to delete them, about every 30 \
+     seconds. 0 is right; more for long means that deletes fail and the disks of the brokers fill.",
+);
 pub(super) const PARTITIONS: Metric =
     gauge("samestory_partitions", "partitions", &[ROLE, STATE], "Partitions that this process holds.");
 pub(super) const RESTORE_SHARE: Metric = gauge(
@@ -233,6 +240,7 @@ pub(super) const BEGAN: Metric =
 pub const METRICS: &[Metric] = &[
     READY,
     LAG,
+    UNPURGED,
     PARTITIONS,
     RESTORE_SHARE,
     RESTORES,

@@ -305,8 +305,8 @@ fn judge(
         Role::Direct => Intake::raw(config, values.registry.as_ref()),
         Role::Route | Role::Match => Intake::routed(config, counts.routed),
     };
-    let purge =
-        (worker.role == Role::Match && bus.purge).then(|| purge::start(bus, worker, Arc::clone(&reins.stop)));
+    let purge = (worker.role == Role::Match && bus.purge)
+        .then(|| purge::start(bus, worker, Arc::clone(&reins.stop), Arc::clone(&reins.board)));
     // Counted over the life of the process, however often a worker begins anew.
     let wiped = Arc::default();
     worker::run(bus, worker, intake.topic(), reins, || {

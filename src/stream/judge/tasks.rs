@@ -123,6 +123,10 @@ impl Judge {
         Ok(match decide(known, self.accept) {
             Takeover::Resume(next) => {
                 tracing::info!(partition, next, "going on");
+                if let Some(purge) = &self.purge {
+                    // Whatever an earlier owner could not delete. A purge that has ended is no reason to stop.
+                    let _sent = purge.send((partition, next));
+                }
                 (running(None), Some(next))
             }
             Takeover::Begin => {

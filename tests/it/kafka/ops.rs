@@ -44,7 +44,7 @@ fn wait_until_ready(running: &Running, address: &str) {
 }
 
 /// Every sample of a scrape: its name, labels and value.
-fn scrape(address: &str) -> Vec<(String, String, f64)> {
+pub(super) fn scrape(address: &str) -> Vec<(String, String, f64)> {
     let (status, text) = get(address, "/metrics").unwrap();
     assert_eq!(status, 200);
     let sample = |line: &str| {
@@ -55,7 +55,7 @@ fn scrape(address: &str) -> Vec<(String, String, f64)> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(sample).collect()
 }
 
-fn sum(samples: &[(String, String, f64)], name: &str, label: &str) -> f64 {
+pub(super) fn sum(samples: &[(String, String, f64)], name: &str, label: &str) -> f64 {
     let these = samples.iter().filter(|(found, labels, _)| found == name && labels.contains(label));
     these.map(|(_, _, value)| value).sum()
 }

@@ -1,10 +1,13 @@
 //! Through TLS and a password, with the rights that docs/security.md lists and no others.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use super::broker::Broker;
+use super::bus::Isolation;
 use super::days::{articles, each_once, in_order, outputs};
-use super::stage::Bench;
+use super::ops::{scrape, sum};
+use super::stage::{Bench, PATIENCE, Running};
 
 const PASSWORD: &str = "open sesame please";
 
@@ -111,4 +114,42 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     write("--add");
     each_once(&outputs(&bench, 80, &running), 80);
     assert!(running.stop().success());
+    purge_without_its_right(&bench, &environment[..1]);
+}
+
+// Without the right to delete, purging failed at debug level only: each partition's answer was ignored, nothing was retried for
+// an idle partition, and a topic with retention.ms=-1 filled the brokers' disks while every metric said that all was well.
+fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
+    let routed = bench.topic("routed");
+    let delete = |verb: &str| {
+        let user = ["--allow-principal", "User:stage", "--operation", "Delete", "--topic", &routed];
+        let force = if verb == "--remove" { &["--force"][..] } else { &[] };
+        bench.broker.tool("org.apache.kafka.tools.AclCommand", &[&[verb], &user[..], force].concat());
+    };
+    delete("--remove");
+    let environment = [environment, &[("SAMESTORY_PURGE_MS", "300")]].concat();
+    let mut running = bench.run_with(&[], &environment);
+    let address = running.address();
+    let unpurged = || sum(&scrape(&address), "samestory_unpurged_records", "");
+    let said = running.wait_until_it_says("cannot be deleted");
+    let line = said.lines().find(|line| line.contains("cannot be deleted")).unwrap();
+    assert!(line.contains("WARN") && line.contains(&routed) && line.contains("uthoriz"), "{line}");
+    // Nothing new arrives, and yet it knows what an earlier process left: 80 articles, and a marker for each transaction.
+    wait_until(&running, "unpurged records show", || unpurged() >= 80.0);
+    // It is tried several times meanwhile.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(running.said().matches("cannot be deleted").count(), 1, "a cause is warned of once");
+    delete("--add");
+    running.wait_until_it_says("routed records are deleted again");
+    wait_until(&running, "everything is purged", || unpurged() == 0.0);
+    assert_eq!(bench.broker.read(&routed, Isolation::Committed).len(), 0);
+    assert!(running.stop().success());
+}
+
+fn wait_until(running: &Running, what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}; {}", running.said());
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
