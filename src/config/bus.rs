@@ -109,8 +109,8 @@ pub struct TopicNames {
     pub partitions: u16,
     /// Partitions of the topics that others read, when they are made.
     pub output_partitions: u16,
-    /// Copies of each, when they are made.
-    pub replication: u16,
+    /// Replicas of each, when they are made; without it, as many as the cluster allows, up to three.
+    pub replication: Option<u16>,
     /// The largest record that any of them takes.
     pub max_message_bytes: u32,
 }
@@ -267,7 +267,10 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
         dead_letter: topic("dead_letter", &written.dead_letter, "samestory.dead-letter")?,
         partitions: at_least_one("topics.partitions", written.partitions, 4)?,
         output_partitions: at_least_one("topics.output_partitions", written.output_partitions, 4)?,
-        replication: at_least_one("topics.replication", written.replication, 1)?,
+        replication: match written.replication {
+            None => None,
+            written => Some(at_least_one("topics.replication", written, 1)?),
+        },
         max_message_bytes: at_least_one("topics.max_message_bytes", written.max_message_bytes, 4 << 20)?,
     };
     let mut all =

@@ -38,9 +38,9 @@ pub(super) struct Args {
     /// Share of articles that are duplicates of earlier ones (`samestory probe` counts them)
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     duplicates: f64,
-    /// Copies of each topic
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
-    replication: u16,
+    /// Replicas of each topic; by default the setting topics.replication, else 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=9))]
+    replication: Option<u16>,
     /// The busiest hour, as a multiple of the average
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     peak: f64,
@@ -98,7 +98,8 @@ fn needs(args: &Args, config: &Config) -> Result<Needs, Failure> {
             1000.0,
             "the busiest hour is from 1 to 1,000 times the average",
         )?,
-        replication: args.replication,
+        // As `samestory topics --create` makes them in a cluster of three brokers or more.
+        replication: args.replication.or(config.bus.topics.replication).unwrap_or(3),
         languages: shares(&args.languages)?,
         partitions: args.partitions,
     })

@@ -47,5 +47,7 @@ mod security;
 mod space;
 // The program on the bus: its own topics, its own state, ended with the test.
 pub(crate) mod stage;
+// Topics: their settings, and what depends on them.
+mod topics;
 // The same verdicts as from files.
 mod verdicts;
