@@ -406,6 +406,10 @@ impl Reading {
             self.store.apply(&changes, &Committed::attest(BTreeMap::from([(self.partition, end)])))?;
             faults::point("restore");
         }
+        let pause = faults::number("SAMESTORY_RESTORE_PAUSE_MS", 0);
+        if pause > 0 {
+            std::thread::sleep(Duration::from_millis(pause));
+        }
         self.report();
         if self.next < self.target {
             return Ok(Step::More(Restoring::Reading(self)));

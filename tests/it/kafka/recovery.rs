@@ -260,8 +260,12 @@ fn three_partitions_that_come_at_once_while_one_restores_all_go_on() {
     let mut others: Vec<Running> = ["one", "two", "three"].map(|name| bench.run_as(name, &[])).into();
     bench.produce(&spread(|n| n % 3 != 2));
     outputs(&bench, 80, &others[0]);
-    // It reads two records of the changelog, sleeps, and has many more to read.
-    let slowly = [("SAMESTORY_SLEEP_AT", "restore:1:6000"), ("SAMESTORY_CHUNK", "2")];
+    // It reads two records of the changelog, sleeps until the others are gone, and then reads the rest in small steps.
+    let slowly = [
+        ("SAMESTORY_SLEEP_AT", "restore:1:5000"),
+        ("SAMESTORY_CHUNK", "2"),
+        ("SAMESTORY_RESTORE_PAUSE_MS", "100"),
+    ];
     let mut late = bench.run_as_with("late", &[], &slowly);
     late.wait_until_it_says("sleeps at restore");
     others.iter().for_each(|other| other.signal("TERM"));
