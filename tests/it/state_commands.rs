@@ -98,7 +98,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     let folder = Folder::new("state-commands");
     judged(&folder, 60);
     let seen = inspect(&folder);
-    assert_eq!(seen["format"]["version"], 1);
+    assert_eq!(seen["format"]["version"], 2);
     assert_eq!(seen["format"]["scheme"], 1);
     assert_eq!(seen["format"]["changelog_partition"], Value::Null);
     assert_eq!(seen["remarks"], serde_json::json!([]));
