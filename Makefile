@@ -42,7 +42,7 @@ test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chanc
 	  cargo test --release --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
-	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without kafka::generations
 
 check: tools-test ## format, lints, licences and sources
 	cargo fmt --all --check

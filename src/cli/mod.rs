@@ -11,6 +11,8 @@ mod fingerprint;
 mod flood;
 #[cfg(feature = "kafka")]
 mod follow;
+#[cfg(feature = "kafka")]
+mod generation;
 mod input;
 mod languages;
 #[cfg(feature = "http")]
@@ -64,6 +66,7 @@ On a Kafka bus:
   samestory probe articles.raw                   what is on a topic, before anything is set up
   samestory topics --create && samestory run     the stage; samestory follow shows its verdicts
   samestory schemas check                        what the schema registry must know
+  samestory generation end                       let the new generation of state publish
 
 Exit codes:
   0  done
@@ -123,6 +126,9 @@ enum Command {
     /// Make or check the topics of the bus
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
+    /// End an old generation of state, so that the new one publishes
+    #[cfg(feature = "kafka")]
+    Generation(generation::Args),
     /// Register or check our schemas in the schema registry, or print them
     #[cfg(feature = "kafka")]
     Schemas(schemas::Args),
@@ -217,6 +223,9 @@ pub(crate) enum Failure {
     Control(#[from] samestory::stream::control::ControlError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
+    Generation(#[from] samestory::stream::generations::end::EndError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
     Probe(#[from] samestory::stream::probe::ProbeError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
@@ -265,6 +274,7 @@ impl Failure {
             #[cfg(feature = "kafka")]
             Failure::OnlyOnce
             | Failure::Property(_)
+            | Failure::Generation(samestory::stream::generations::end::EndError::NoneBefore)
             | Failure::Stage(samestory::stream::RunError::Values(_))
             | Failure::Ready(ready::ReadyError::Off)
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
@@ -272,6 +282,7 @@ impl Failure {
             Failure::Stage(_)
             | Failure::Topics(_)
             | Failure::Control(_)
+            | Failure::Generation(_)
             | Failure::Probe(_)
             | Failure::Ready(_)
             | Failure::Schemas(_)
@@ -310,6 +321,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     | Command::Probe(_)
     | Command::Produce(_)
     | Command::Follow(_)
+    | Command::Generation(_)
     | Command::Topics(_) = &cli.command
     {
         samestory::stream::check_properties(&config.bus)?;
@@ -332,6 +344,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Follow(args) => follow::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Topics(args) => topics::run(&args, &config),
+        #[cfg(feature = "kafka")]
+        Command::Generation(args) => generation::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Schemas(args) => schemas::run(&args, &config),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),

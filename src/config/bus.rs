@@ -103,8 +103,12 @@ pub struct TopicNames {
     pub clusters: String,
     /// The state's write-ahead log.
     pub changelog: String,
+    /// The same in the first generation.
+    pub changelog_first: String,
     /// What could not be judged.
     pub dead_letter: String,
+    /// Where each generation that has ended says how far it has published.
+    pub generations: String,
     /// Partitions of the routed topic and the changelog, when they are made.
     pub partitions: u16,
     /// Partitions of the topics that others read, when they are made.
@@ -113,13 +117,6 @@ pub struct TopicNames {
     pub replication: Option<u16>,
     /// The largest record that any of them takes.
     pub max_message_bytes: u32,
-}
-
-impl TopicNames {
-    /// What leads from route to match in another generation.
-    pub fn routed_of(&self, generation: u32) -> String {
-        of_generation(&self.routed_first, generation)
-    }
 }
 
 fn of_generation(name: &str, generation: u32) -> String {
@@ -177,6 +174,15 @@ const OWNED: &[&str] = &[
 ];
 
 impl Bus {
+    /// The same application in another generation: its groups and its internal topics.
+    pub fn of_generation(&self, generation: u32) -> Bus {
+        let mut bus = self.clone();
+        bus.generation = generation;
+        bus.topics.routed = of_generation(&bus.topics.routed_first, generation);
+        bus.topics.changelog = of_generation(&bus.topics.changelog_first, generation);
+        bus
+    }
+
     pub(super) fn checked(settings: &Settings) -> Result<Bus, ConfigError> {
         let stage = &settings.stage;
         let app = name("stage.app", stage.app.as_deref().unwrap_or("samestory"))?;
@@ -256,6 +262,7 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
     let unique = topic("unique", &written.unique, "samestory.unique")?;
     let near_duplicate = topic("near_duplicate", &written.near_duplicate, "samestory.near-duplicate")?;
     let routed_first = topic("routed", &written.routed, "samestory.routed")?;
+    let changelog_first = topic("changelog", &written.changelog, "samestory.changelog")?;
     let names = TopicNames {
         raw: topic("raw", &written.raw, "articles.raw")?,
         routed: of_generation(&routed_first, generation),
@@ -263,8 +270,10 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
         unique: if single { tagged.clone() } else { unique },
         near_duplicate: if single { tagged } else { near_duplicate },
         clusters: topic("clusters", &written.clusters, "samestory.clusters")?,
-        changelog: of_generation(&topic("changelog", &written.changelog, "samestory.changelog")?, generation),
+        changelog: of_generation(&changelog_first, generation),
+        changelog_first,
         dead_letter: topic("dead_letter", &written.dead_letter, "samestory.dead-letter")?,
+        generations: topic("generations", &written.generations, "samestory.generations")?,
         partitions: at_least_one("topics.partitions", written.partitions, 4)?,
         output_partitions: at_least_one("topics.output_partitions", written.output_partitions, 4)?,
         replication: match written.replication {
@@ -273,9 +282,8 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
         },
         max_message_bytes: at_least_one("topics.max_message_bytes", written.max_message_bytes, 4 << 20)?,
     };
-    let mut all =
-        [&names.raw, &names.routed, &names.unique, &names.clusters, &names.changelog, &names.dead_letter]
-            .to_vec();
+    let mut all = vec![&names.raw, &names.routed, &names.unique, &names.clusters, &names.changelog];
+    all.extend([&names.dead_letter, &names.generations]);
     all.extend((!single).then_some(&names.near_duplicate));
     all.sort_unstable();
     match all.windows(2).find(|pair| pair[0] == pair[1]) {

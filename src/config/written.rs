@@ -259,6 +259,8 @@ pub struct TopicSettings {
     pub changelog: Option<String>,
     /// What could not be judged.
     pub dead_letter: Option<String>,
+    /// Where each generation that has ended says how far it has published.
+    pub generations: Option<String>,
     /// Partitions of the routed topic and the changelog, when they are made.
     pub partitions: Option<u16>,
     /// Partitions of the topics that others read, when they are made.

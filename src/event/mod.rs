@@ -3,8 +3,11 @@
 #[cfg(feature = "avro")]
 pub mod avro;
 pub mod fields;
+mod generation;
 pub mod json;
 pub mod time;
+
+pub use generation::GenerationEnd;
 
 use crate::model::{
     ArticleId, ClusterId, EventTime, Lang, LanguageSource, MatchType, Position, Share, Verdict,

@@ -14,7 +14,7 @@ struct Topic {
     cleanup: &'static str,
 }
 
-const TOPICS: [Topic; 7] = [
+const TOPICS: [Topic; 8] = [
     Topic {
         name: "articles.raw",
         key: "article id, UTF-8",
@@ -55,6 +55,12 @@ const TOPICS: [Topic; 7] = [
         name: "samestory.changelog",
         key: "internal",
         value: "internal: Change, samestory's own layout",
+        cleanup: "compact",
+    },
+    Topic {
+        name: "samestory.generations",
+        key: "`stage.app`/generation, UTF-8",
+        value: "internal: JSON, the offsets up to which a generation that has ended has published",
         cleanup: "compact",
     },
 ];

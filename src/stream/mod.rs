@@ -3,7 +3,7 @@
 //! - [`clients`](self): how clients are set up; `source`: the group's member; `txn`: transactions
 //! - `worker`: the turn and the loop around it, the same for every role
 //! - `route`: raw article → the partition where its language lives; `judge`: look-up → verdict → state
-//! - `takeover` and `restore`: how a partition changes hands
+//! - `takeover` and `restore`: how a partition changes hands; `generations`: how one generation of state follows another
 //! - `decode`, `payload`, `routed`, `outgoing`: bytes in, between, and out; `values`: the registry at the start
 
 mod clients;
@@ -12,13 +12,13 @@ mod decode;
 mod faults;
 mod finish;
 pub mod follow;
+pub mod generations;
 mod ids;
 mod intake;
 mod judge;
 mod measure;
 mod outgoing;
 mod payload;
-mod predecessor;
 pub mod probe;
 pub mod produce;
 mod purge;
@@ -54,10 +54,10 @@ use crate::store::{Ahead, Budget, RocksOptions, Shelf};
 
 use clients::{Quiet, Worker};
 use decode::Decoder;
+use generations::Generations;
 use intake::Intake;
 use judge::Judge;
 use outgoing::{Wire, Writer};
-use predecessor::Predecessor;
 use recorded::Recorded;
 use restore::Restorer;
 use route::Route;
@@ -282,7 +282,7 @@ fn route(
             writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
-            predecessor: Predecessor::find(bus, &worker.id(bus)).map_err(RunError::Client)?,
+            generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
@@ -343,11 +343,7 @@ fn judge(
             restorer,
             writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
             accept,
-            predecessor: match worker.role {
-                Role::Direct => Predecessor::find(bus, &worker.id(bus)).map_err(RunError::Client)?,
-                // What route has written says itself whether it is to be spoken of.
-                Role::Route | Role::Match => None,
-            },
+            generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),

@@ -141,7 +141,7 @@ fn each_progress<T>(
 
 /// The newest progress in a partition of the changelog; nothing where there is none, or none that we can read: the
 /// match stage will say what is the matter with that.
-fn last_progress(
+pub(super) fn last_progress(
     log: &BaseConsumer<Quiet>,
     topic: &str,
     partition: i32,

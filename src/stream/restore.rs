@@ -17,6 +17,7 @@ use crate::store::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreEr
 
 use super::clients::{PATIENCE, Quiet, left_until, offset_at};
 use super::finish::Finishing;
+use super::generations::LookError;
 use super::ids::Here;
 use super::{faults, ids};
 
@@ -47,6 +48,9 @@ pub(super) enum RestoreError {
     /// The broker did not answer: try again.
     #[error("the broker does not answer: {0}")]
     Away(#[from] KafkaError),
+    /// It is not known which generations have ended.
+    #[error(transparent)]
+    Generations(LookError),
     /// See [`StoreError`].
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -63,6 +67,15 @@ pub(super) enum RestoreError {
     /// The old directory cannot be set aside: stop.
     #[error("state {} cannot be set aside: {error}", path.display())]
     Aside { path: PathBuf, error: std::io::Error },
+}
+
+impl From<LookError> for RestoreError {
+    fn from(error: LookError) -> RestoreError {
+        match error {
+            LookError::Away(error) => RestoreError::Away(error),
+            error => RestoreError::Generations(error),
+        }
+    }
 }
 
 /// Why a store is made from zero.

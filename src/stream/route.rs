@@ -14,16 +14,16 @@ use crate::model::{Position, TopicId};
 use crate::store::Committed;
 
 use super::clients::{PATIENCE, Quiet};
+use super::generations::{Generations, LookError, OFTEN};
 use super::outgoing::{Original, Writer};
 use super::payload::Placed;
-use super::predecessor::{OFTEN, Predecessor, admit};
 use super::record::{Outgoing, Record};
 use super::recorded::Recorded;
 use super::restore::now;
 use super::routing::{Routing, Send};
 use super::source::Source;
 use super::stage::{Planning, Stage};
-use super::takeover::{Accept, Known, Takeover, decide, decide_stateless};
+use super::takeover::{Accept, Disagreement, Known, Takeover, decide, decide_stateless};
 use super::{faults, ids};
 
 /// The stateless stage.
@@ -35,7 +35,7 @@ pub(super) struct Route {
     /// The raw positions that match knows.
     pub(super) recorded: Recorded,
     pub(super) accept: Accept,
-    pub(super) predecessor: Option<Predecessor>,
+    pub(super) generations: Generations,
     pub(super) tasks: BTreeMap<i32, Task>,
     /// First offsets of partitions that we may not have, for a group that has read nothing yet. They are committed
     /// together with that of partition 0.
@@ -101,11 +101,16 @@ fn start(partition: i32, known: &BTreeMap<i32, i64>, others_committed: bool) -> 
 
 impl Route {
     /// Finds out where a partition is read from. An offset comes with a partition that is ready.
-    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), KafkaError> {
+    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), LookError> {
         if partition == 0 {
             self.first_offsets.clear();
         }
         let committed = source.committed(partition)?;
+        // After the offset: an end that is being written is waited for there.
+        if let Some(end) = self.generations.claim(&self.surveyor)? {
+            tracing::error!(partition, "stopped: {}", Disagreement::Ended(Box::new(end)));
+            return Ok((Task::Stopped, None));
+        }
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         let id = self.ask_topic_id()?;
         if let Some(known) = self.other_topic(id)? {
@@ -268,9 +273,15 @@ impl Stage for Route {
         });
         let claiming: Vec<i32> = claiming.map(|(&partition, _)| partition).collect();
         for partition in claiming {
-            let (task, from) = self.claim(partition, source).unwrap_or_else(|error| {
-                tracing::debug!(%error, partition, "taking over; it is tried again");
-                (Task::Claiming { not_before: Instant::now() + AGAIN }, None)
+            let (task, from) = self.claim(partition, source).unwrap_or_else(|error| match error {
+                LookError::Away(error) => {
+                    tracing::debug!(%error, partition, "taking over; it is tried again");
+                    (Task::Claiming { not_before: Instant::now() + AGAIN }, None)
+                }
+                foreign => {
+                    tracing::error!(partition, "stopped: {foreign}");
+                    (Task::Stopped, None)
+                }
             });
             self.tasks.insert(partition, task);
             ready.extend(from.map(|from| (partition, from)));
@@ -315,7 +326,7 @@ impl Stage for Route {
         }
         let mut outbox = self.routing.outbox();
         for (partition, mut records) in records {
-            let admitted = admit(&mut self.predecessor, partition, &mut records);
+            let admitted = self.generations.admit(partition, &mut records, &self.surveyor);
             let silent = records.first().is_some_and(|first| first.offset < admitted.silent_below);
             match (records.last(), admitted.waits) {
                 (Some(last), Some(_)) => held.push((partition, last.offset + 1)),

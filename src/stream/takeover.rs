@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::event::GenerationEnd;
 use crate::store::BusPosition;
 
 use super::ids::Here;
@@ -91,6 +92,8 @@ pub(super) enum Disagreement {
     Moved { moved: Moved, position: Option<i64> },
     /// The log was cut before what was read, and written again.
     Truncated { next: i64 },
+    /// The next generation publishes.
+    Ended(Box<GenerationEnd>),
 }
 
 impl fmt::Display for Disagreement {
@@ -111,6 +114,11 @@ impl fmt::Display for Disagreement {
                 f,
                 "the next record is {next}, but the topic begins at {low}: {} records are gone; start with --accept-gap to go on from {low} without them",
                 low - next
+            ),
+            Disagreement::Ended(end) => write!(
+                f,
+                "generation {} has ended ({}, at offsets {:?}) and publishes nothing more; start the next one, with a higher stage.generation",
+                end.generation, end.ended_at, end.next
             ),
             Disagreement::Shorter { next, high } => write!(
                 f,

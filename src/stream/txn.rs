@@ -298,26 +298,36 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// See [`TxnError`]. Whatever can be aborted has been when this returns.
-    pub(super) fn commit(mut self, offsets: &Offsets<'_>) -> Result<Committed, TxnError> {
+    pub(super) fn commit(self, offsets: &Offsets<'_>) -> Result<Committed, TxnError> {
+        self.commit_all(std::slice::from_ref(offsets))
+    }
+
+    /// The same with the offsets of several groups: if one of them refuses its member, nothing becomes visible.
+    ///
+    /// # Errors
+    /// As [`Txn::commit`].
+    pub(super) fn commit_all(mut self, offsets: &[Offsets<'_>]) -> Result<Committed, TxnError> {
         let deadline = self.began + self.producer.timeout;
         self.producer.drain(deadline).map_err(|error| self.sorted(error, Step::Within))?;
         if let Some(error) = self.producer.producer.context().heard().failed.take() {
             return Err(self.sorted(error, Step::Within));
         }
         faults::point("flush");
-        let mut list = TopicPartitionList::with_capacity(offsets.next.len());
-        for (&partition, &next) in offsets.next {
-            list.add_partition_offset(offsets.topic, partition, Offset::Offset(next))
-                .map_err(|error| self.sorted(error, Step::Within))?;
-            if let Some(epoch) = offsets.epochs.before(partition, next) {
-                ids::set_leader_epoch(&mut list, offsets.topic, partition, epoch);
+        for offsets in offsets {
+            let mut list = TopicPartitionList::with_capacity(offsets.next.len());
+            for (&partition, &next) in offsets.next {
+                list.add_partition_offset(offsets.topic, partition, Offset::Offset(next))
+                    .map_err(|error| self.sorted(error, Step::Within))?;
+                if let Some(epoch) = offsets.epochs.before(partition, next) {
+                    ids::set_leader_epoch(&mut list, offsets.topic, partition, epoch);
+                }
             }
+            let patience = deadline.saturating_duration_since(Instant::now());
+            self.producer
+                .producer
+                .send_offsets_to_transaction(&list, offsets.membership, patience)
+                .map_err(|error| self.sorted(error, Step::Within))?;
         }
-        let patience = deadline.saturating_duration_since(Instant::now());
-        self.producer
-            .producer
-            .send_offsets_to_transaction(&list, offsets.membership, patience)
-            .map_err(|error| self.sorted(error, Step::Within))?;
         faults::point("offsets");
         // The library knows how much of the transaction's time is left.
         self.producer.producer.commit_transaction(Timeout::Never).map_err(|error| {

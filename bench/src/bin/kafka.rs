@@ -182,6 +182,7 @@ near_duplicate = "{mode}.near"
 clusters = "{mode}.clusters"
 changelog = "{mode}.changelog"
 dead_letter = "{mode}.dead"
+generations = "{mode}.generations"
 partitions = 1
 output_partitions = 1
 [kafka]

@@ -13,10 +13,10 @@ use crate::metrics;
 use crate::model::Lang;
 use crate::store::{BusPosition, Change, Committed, Laid, Rows, Shelf, Store, StoreError, TopicName, View};
 
+use super::generations::{Admitted, Generations, OFTEN};
 use super::intake::{Intake, Places, Taken, Unreadable};
 use super::outgoing::{Original, Writer};
 use super::payload::Placed;
-use super::predecessor::{Admitted, OFTEN, Predecessor, admit};
 use super::record::{Outgoing, Record};
 use super::restore::{Cause, Restorer};
 use super::source::Source;
@@ -41,8 +41,7 @@ pub(super) struct Judge {
     pub(super) restorer: Restorer,
     pub(super) writer: Writer,
     pub(super) accept: Accept,
-    /// Where raw articles are judged, the generation before this one.
-    pub(super) predecessor: Option<Predecessor>,
+    pub(super) generations: Generations,
     pub(super) tasks: BTreeMap<i32, Task>,
     /// Causes for which partitions were made from zero in the life of this process.
     pub(super) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
@@ -238,7 +237,8 @@ impl Stage for Judge {
             halted: Vec::new(),
         };
         for (partition, mut records) in records {
-            let Admitted { silent_below, waits } = admit(&mut self.predecessor, partition, &mut records);
+            let surveyor = &self.restorer.surveyor;
+            let Admitted { silent_below, waits } = self.generations.admit(partition, &mut records, surveyor);
             if let (true, Some(from)) = (records.is_empty(), waits) {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
                     running.held = Some((Instant::now() + OFTEN, from));

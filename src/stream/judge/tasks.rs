@@ -13,7 +13,7 @@ use crate::stream::clients::PATIENCE;
 use crate::stream::ids::Here;
 use crate::stream::restore::{Cause, RestoreError, Restoring, Step};
 use crate::stream::source::Source;
-use crate::stream::takeover::{Known, Takeover, decide, moved};
+use crate::stream::takeover::{Disagreement, Known, Takeover, decide, moved};
 use crate::stream::{faults, measure};
 
 use super::Judge;
@@ -68,6 +68,11 @@ impl Judge {
 
     fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
         let committed = source.committed(partition)?;
+        // After the offset: an end that is being written is waited for there.
+        if let Some(end) = self.generations.claim(&self.restorer.surveyor)? {
+            tracing::error!(partition, "stopped: {}", Disagreement::Ended(Box::new(end)));
+            return Ok((Task::Stopped, None));
+        }
         let here = self.here()?;
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
         let restoring = self.restorer.begin(partition, &here, wiped.entry(partition).or_default())?;

@@ -232,6 +232,7 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
     }
     all.push(topic(&names.clusters, outer, vec![must("cleanup.policy", "compact", compacted)]));
     all.push(output(&names.dead_letter));
+    all.push(topic(&names.generations, 1, vec![must("cleanup.policy", "compact", compacted)]));
     all
 }
 

@@ -35,6 +35,7 @@ fn named(bench: &Bench<'_>, name: &str) -> String {
         ("samestory.clusters", "clusters"),
         ("samestory.changelog", "changelog"),
         ("samestory.dead-letter", "dead"),
+        ("samestory.generations", "generations"),
     ];
     match topics.iter().find(|(usual, _)| *usual == name) {
         Some((_, ours)) => bench.topic(ours),

@@ -49,7 +49,8 @@ impl<'b> Bench<'b> {
         let topics = format!(
             "raw = \"{prefix}.raw\"\nrouted = \"{prefix}.routed\"\nunique = \"{prefix}.unique\"\nnear_duplicate = \
              \"{prefix}.near\"\ntagged = \"{prefix}.tagged\"\nclusters = \"{prefix}.clusters\"\nchangelog = \
-             \"{prefix}.changelog\"\ndead_letter = \"{prefix}.dead\"\n"
+             \"{prefix}.changelog\"\ndead_letter = \"{prefix}.dead\"\ngenerations = \
+             \"{prefix}.generations\"\n"
         );
         let kafka = if rest.contains("[kafka]") { "" } else { "[kafka]\n" };
         // Where the broker assigns partitions, it says how long a member may be silent.
@@ -92,8 +93,13 @@ impl<'b> Bench<'b> {
     }
 
     pub(crate) fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
+        self.start(&[&["run"], arguments].concat(), environment)
+    }
+
+    /// Starts any command; its standard error is kept as its log.
+    pub(crate) fn start(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
-        command.arg("--config").arg(self.config()).arg("run").args(arguments);
+        command.arg("--config").arg(self.config()).args(arguments);
         command.envs(environment.iter().copied());
         self.started(command)
     }
