@@ -5,6 +5,7 @@ use serde_json::json;
 use super::broker::shared;
 use super::bus::{Record, Row};
 use super::stage::Bench;
+use crate::desk::Dice;
 
 // A broker refuses times more than an hour ahead of its own clock, so the wrong clocks here are years ahead of the other
 // articles and not of the broker.
@@ -22,8 +23,8 @@ const WORDS: [&str; 48] = [
 
 /// An article in English, with a text of its own for every story number.
 fn article(id: &str, story: u64, time: i64) -> Record {
-    let word = |at: u64| (story * 1000 + at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    let text: Vec<&str> = (0..80).map(|at| WORDS[word(at) as usize % WORDS.len()]).collect();
+    let mut dice = Dice(story);
+    let text: Vec<&str> = (0..80).map(|_| dice.one_of(&WORDS)).collect();
     let value = json!({"id": id, "language": "en", "body": text.join(" ")}).to_string();
     Record { timestamp: Some(time), partition: Some(0), ..Record::new(id, &value) }
 }
