@@ -4,12 +4,14 @@
 //! alike. Compare rows of one run with each other; seconds of different runs say little.
 
 //!
-//! `samestory-bench [full] [steps | store [CONTENDER…] | restore | query]`: all rows, or the steps alone, or the stores
-//! alone, or changelogs read back into stores, or the questions alone; `full` grows the stores to a million articles.
+//! `samestory-bench [full] [steps | store [CONTENDER…] | restore | copies | query]`: all rows, or the steps alone, or the
+//! stores alone, or changelogs read back into stores, or copies of one text, or the questions alone; `full` grows the stores to a million articles.
 //!
 //! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]`: one contender in this process, a line of JSON for each
 //! size. A store in a directory that is named is kept, and grows from what it holds.
 
+#[cfg(feature = "disk")]
+mod boilerplate;
 #[cfg(feature = "disk")]
 mod codecs;
 mod contenders;
@@ -72,6 +74,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let restored = restore::rows(if full { 500_000 } else { 100_000 })?;
         restore::print(&restored);
         stores.extend(restored);
+    }
+    #[cfg(feature = "disk")]
+    if part.is_none_or(|part| part == "copies") {
+        let copies = boilerplate::rows(full)?;
+        boilerplate::print(&copies);
+        stores.extend(copies);
     }
     #[cfg(feature = "disk")]
     if part.is_none_or(|part| part == "query") {

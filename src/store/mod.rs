@@ -42,7 +42,7 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{
-    Blocks, Budget, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions, RocksReader, Shelf,
+    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions, RocksReader, Shelf,
     Shown, Snapshot, Watch,
 };
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};

@@ -101,6 +101,11 @@ impl RocksReader {
         self.0.blocks.since()
     }
 
+    /// The size of the cache of hot buckets, and the work done on it.
+    pub fn hot_buckets(&self) -> super::HotBuckets {
+        self.0.crowded.load()
+    }
+
     /// What is damaged, file by file: reading a family ends at the first damage, and there may be more.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ use super::{Committed, Store, StoreError, value};
 
 pub use blocks::Blocks;
 use crowded::Crowded;
+pub use crowded::HotBuckets;
 pub use open::{Budget, RocksOptions};
 pub use reband::{Rebanded, Watch};
 pub use shelf::{Loan, Shelf, Shown};

@@ -150,7 +150,7 @@ impl Rows for RocksReader {
                 pages.set(same.at, place);
             }
         }
-        self.0.crowded.keep(language, crowds, version);
+        self.0.crowded.keep(language, crowds, cap, version);
         Ok(pages)
     }
 
