@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-image test-faults test-mutants check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-deploy test-image test-faults test-mutants test-space check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -43,6 +43,10 @@ test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chanc
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
 	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without kafka::generations
+
+test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)
+	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \
+	  cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
 
 check: tools-test ## format, lints, licences and sources
 	cargo fmt --all --check

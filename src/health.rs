@@ -22,6 +22,8 @@ pub enum Standing {
     TakingOver,
     /// Its state is brought to the end of its log.
     Restoring(Restore),
+    /// There is no space for its state; it resumes once there is.
+    NoSpace,
     /// It is worked on.
     Running(Arc<Sizes>),
     /// Somebody has to decide; the log says what.
@@ -106,6 +108,13 @@ pub enum Reason {
         percent: f64,
         /// About how long it will take yet.
         seconds_left: Option<f64>,
+    },
+    /// There is no space for a partition's state. It resumes once there is; nothing is lost.
+    NoSpace {
+        /// Who.
+        worker: String,
+        /// Of what.
+        partition: i32,
     },
     /// The schema registry does not answer: what cannot be read yet waits, and nothing is lost.
     RegistryAway {
@@ -269,6 +278,7 @@ impl Member {
             match standing {
                 Standing::Running(_) => {}
                 Standing::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
+                Standing::NoSpace => reasons.push(Reason::NoSpace { worker, partition }),
                 Standing::Stopped => reasons.push(Reason::Stopped { worker, partition }),
                 Standing::Restoring(restore) => reasons.push(Reason::Restoring {
                     worker,

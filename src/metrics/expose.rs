@@ -106,13 +106,14 @@ fn unpurged(workers: &[Member]) -> BTreeMap<String, f64> {
 fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut counts = BTreeMap::new();
     for member in workers {
-        // All four, so that none vanishes when it is nought.
-        for state in ["taking-over", "restoring", "running", "stopped"] {
+        // All five, so that none vanishes when it is nought.
+        for state in ["taking-over", "no-space", "restoring", "running", "stopped"] {
             counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0);
         }
         for standing in member.partitions.values() {
             let state = match standing {
                 Standing::TakingOver => "taking-over",
+                Standing::NoSpace => "no-space",
                 Standing::Restoring(_) => "restoring",
                 Standing::Running(_) => "running",
                 Standing::Stopped => "stopped",

@@ -64,7 +64,7 @@ const EVENT: Label = Label {
 };
 const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
 const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };
-const STATE: Label = Label { name: "state", values: "taking-over, restoring, running, stopped" };
+const STATE: Label = Label { name: "state", values: "taking-over, no-space, restoring, running, stopped" };
 const HOLDER: Label =
     Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
 const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };

@@ -67,6 +67,15 @@ pub enum StoreError {
         /// As reported.
         detail: String,
     },
+    /// Background work of the store is late or was interrupted: close it, open it again and replay. Nothing that was applied
+    /// is lost.
+    #[error("state {place} is stalled: {detail}; it is closed and opened again, nothing applied is lost")]
+    Stalled {
+        /// Which store.
+        place: String,
+        /// As reported.
+        detail: String,
+    },
     /// The directory cannot be used: tell the operator. What it holds is as it was.
     #[error("state {place} cannot be used: {detail}")]
     Unusable {

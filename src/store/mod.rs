@@ -42,8 +42,8 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{
-    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions, RocksReader, Shelf,
-    Shown, Snapshot, Watch,
+    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions,
+    RocksReader, Shelf, Shown, Snapshot, Watch, check_room,
 };
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};
 pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};

@@ -4,9 +4,12 @@
 //! position is a row like any other. Opening never wipes.
 
 mod blocks;
+mod bounded;
 mod crowded;
 mod existing;
 mod filter;
+#[cfg(test)]
+mod full_tests;
 mod open;
 mod read;
 mod reband;
@@ -20,11 +23,13 @@ mod snapshot;
 mod stale_tests;
 mod upkeep;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
 
-use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, WriteBatch};
+use rocksdb::{BoundColumnFamily, ErrorKind, WriteBatch};
 
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
@@ -63,7 +68,7 @@ pub struct Rocks {
 pub struct RocksReader(Arc<Opened>);
 
 struct Opened {
-    db: DB,
+    db: bounded::Database,
     place: String,
     postings: Postings,
     sieve: sieve::Sieve,
@@ -101,11 +106,6 @@ impl Rocks {
         &self.reader.0
     }
 
-    fn write(&self, batch: WriteBatch) -> Result<(), StoreError> {
-        let opened = self.opened();
-        opened.db.write_opt(batch, &open::writing(self.options.ahead)).map_err(|error| opened.failure(&error))
-    }
-
     fn write_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
         let next = proof.covers(self.options.ahead, self.place())?;
         #[cfg(feature = "faults")]
@@ -124,7 +124,10 @@ impl Rocks {
             }
             self.batch(&pending, next)
         })?;
-        self.write(batch)?;
+        let batch = Cell::new(Some(batch));
+        // After a stall the batch is made once more: RocksDB has consumed the first.
+        let make = || batch.take().map_or_else(|| self.batch(&pending, next), Ok);
+        self.opened().write(self.options.ahead, make)?;
         self.opened().note(&pending);
         self.opened().version.fetch_add(1, Ordering::Relaxed);
         if self.opened().sieve.is_stale(self.opened()) {
@@ -137,9 +140,11 @@ impl Rocks {
     #[cfg(feature = "faults")]
     fn written_beside(&self, next: Option<u64>) -> Result<Option<u64>, StoreError> {
         let Some(at) = next.filter(|_| self.options.position_beside_the_batch) else { return Ok(next) };
-        let mut batch = WriteBatch::default();
-        batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
-        self.write(batch)?;
+        self.opened().write(self.options.ahead, || {
+            let mut batch = WriteBatch::default();
+            batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
+            Ok(batch)
+        })?;
         self.opened().flush()?;
         Ok(None)
     }
@@ -181,6 +186,8 @@ impl Rocks {
 
 impl Store for Rocks {
     fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError> {
+        // A flush that has failed since the last turn: the next write would fail too, after its commit.
+        self.opened().check_background()?;
         for family in Family::of(language) {
             self.opened().create(family, &self.options)?;
         }
@@ -264,15 +271,6 @@ impl Opened {
         languages
     }
 
-    /// Flushes every family by name: together they are a consistent state, and only those that are named are.
-    fn flush(&self) -> Result<(), StoreError> {
-        let families: Vec<_> = self.families().into_iter().filter_map(|family| self.family(family)).collect();
-        let families: Vec<&Arc<BoundColumnFamily<'_>>> = families.iter().collect();
-        let mut options = FlushOptions::default();
-        options.set_wait(true);
-        self.db.flush_cfs_opt(&families, &options).map_err(|error| self.failure(&error))
-    }
-
     /// What the library may do at any time when families need not reach the disk together: one, and another after a
     /// while.
     #[cfg(feature = "faults")]
@@ -289,6 +287,9 @@ impl Opened {
     }
 }
 
+/// How the system says that there is no space.
+const NO_SPACE: &[&str] = &["No space left", "quota exceeded", "File too large"];
+
 /// What to do about an error. A kind that the library does not know is taken for damage, never for "not there".
 fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
     let (place, detail) = (place.to_owned(), error.to_string());
@@ -298,10 +299,47 @@ fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
             StoreError::Corrupt { place, detail }
         }
         ErrorKind::IOError if says(&["lock file", "lock hold"]) => StoreError::InUse { place },
-        ErrorKind::IOError if says(&["No space left", "quota exceeded", "File too large"]) => {
-            StoreError::Full { place, detail }
-        }
+        ErrorKind::IOError | ErrorKind::Incomplete if says(NO_SPACE) => StoreError::Full { place, detail },
+        // Nothing is wrong with the store: background work is late, or was stopped by closing it.
+        ErrorKind::Incomplete
+        | ErrorKind::ShutdownInProgress
+        | ErrorKind::TimedOut
+        | ErrorKind::Aborted
+        | ErrorKind::Busy
+        | ErrorKind::TryAgain => StoreError::Stalled { place, detail },
         _ => StoreError::Unusable { place, detail },
+    }
+}
+
+/// The same for an error of the file system.
+fn io_failure(place: &str, error: &io::Error) -> StoreError {
+    let (place, detail) = (place.to_owned(), error.to_string());
+    match is_no_space(error) {
+        true => StoreError::Full { place, detail },
+        false => StoreError::Unusable { place, detail },
+    }
+}
+
+fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Whether there is room beside a store's directory for it to be opened and written to: 1 MiB, which is tried.
+///
+/// # Errors
+/// There is none: [`StoreError::Full`].
+pub fn check_room(directory: &Path) -> Result<(), StoreError> {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(".room");
+    let probe = directory.with_file_name(name);
+    let written = fs::write(&probe, vec![0; 1 << 20]);
+    // Where it cannot be removed it is overwritten the next time.
+    let _removed = fs::remove_file(&probe);
+    match written {
+        Err(error) if is_no_space(&error) => Err(io_failure(&directory.display().to_string(), &error)),
+        // Any other reason shows when the store is opened.
+        _ => Ok(()),
     }
 }
 

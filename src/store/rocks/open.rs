@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LruCacheOptions,
-    Options, SliceTransform, WriteBufferManager, WriteOptions,
+    Options, SliceTransform, WriteBatch, WriteBufferManager, WriteOptions,
 };
 
 use super::{Opened, failure};
@@ -130,7 +130,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
     let db = DB::open_cf_descriptors(&settings, directory, descriptors)
         .map_err(|error| failure(&place, &error))?;
     Ok(Opened {
-        db,
+        db: super::bounded::Database::new(db),
         place,
         postings: options.postings.clone(),
         sieve: super::sieve::Sieve::default(),
@@ -148,7 +148,7 @@ fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
     if directory.exists() && !directory.is_dir() {
         return Err(unusable("it is not a directory".into()));
     }
-    std::fs::create_dir_all(directory).map_err(|error| unusable(error.to_string()))?;
+    std::fs::create_dir_all(directory).map_err(|error| super::io_failure(place, &error))?;
     let entries = std::fs::read_dir(directory).map_err(|error| unusable(error.to_string()))?;
     let mut strangers = Vec::new();
     for entry in entries {
@@ -196,16 +196,19 @@ impl Opened {
 
     /// Writes down what the store is made with, and sees to it that it stays.
     pub(super) fn put_format(&self, format: &Format) -> Result<(), StoreError> {
-        let meta = self.existing(Family::Meta)?;
-        let put = self.db.put_cf_opt(&meta, key::FORMAT, format.encode(), &writing(format.ahead));
-        put.map_err(|error| self.failure(&error))?;
+        self.write(format.ahead, || {
+            let mut batch = WriteBatch::default();
+            batch.put_cf(&self.existing(Family::Meta)?, key::FORMAT, format.encode());
+            Ok(batch)
+        })?;
         self.flush()
     }
 }
 
-/// Where the changelog is the log, RocksDB keeps none.
+/// Where the changelog is the log, RocksDB keeps none. A write that would stall fails instead; [`Opened::write`] waits.
 pub(super) fn writing(ahead: Ahead) -> WriteOptions {
     let mut options = WriteOptions::default();
+    options.set_no_slowdown(true);
     options.disable_wal(matches!(ahead, Ahead::Changelog { .. }));
     options
 }
@@ -236,8 +239,11 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     // Every merge rewrites much of what is there. So it waits for many new tables, which filters keep look-ups out of, and
     // there is one level below them until that is large: a second one would be rewritten ten times over.
     settings.set_level_zero_file_num_compaction_trigger(12);
-    settings.set_level_zero_slowdown_writes_trigger(40);
+    // A write that must not wait cannot be slowed down, only stopped: each attempt would add to its own delay.
+    settings.set_level_zero_slowdown_writes_trigger(60);
     settings.set_level_zero_stop_writes_trigger(60);
+    settings.set_soft_pending_compaction_bytes_limit(256 << 30);
+    settings.set_hard_pending_compaction_bytes_limit(256 << 30);
     settings.set_max_bytes_for_level_base(1 << 30);
     settings.set_level_compaction_dynamic_level_bytes(true);
     let mut table = BlockBasedOptions::default();

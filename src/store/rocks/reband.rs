@@ -106,11 +106,12 @@ impl Rocks {
                     opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
                     let workshop = opened.workshop(directory)?;
                     let reader = RocksReader(Arc::new(opened));
-                    for language in Rows::languages(&reader) {
-                        reader.reband_language(language, options, &workshop, watch)?;
-                    }
-                    // Empty by now, and in nobody's way if not.
+                    let mut languages = Rows::languages(&reader).into_iter();
+                    let made = languages
+                        .try_for_each(|language| reader.reband_language(language, options, &workshop, watch));
+                    // Also after a failure: on a full disk an unfinished table would take the space that opening needs.
                     drop(std::fs::remove_dir_all(&workshop));
+                    made?;
                     reader.0.flush()?;
                     reader.0.put_format(&wanted)?;
                 }
@@ -128,7 +129,7 @@ impl Opened {
         // Left by one that was cut off.
         drop(std::fs::remove_dir_all(&workshop));
         let made = std::fs::create_dir(&workshop);
-        made.map(|()| workshop).map_err(|error| self.unusable(error.to_string()))
+        made.map(|()| workshop).map_err(|error| super::io_failure(&self.place, &error))
     }
 
     fn unusable(&self, detail: String) -> StoreError {

@@ -103,13 +103,7 @@ impl Rocks {
             opened.db.compact_range_cf_opt(&opened.existing(family)?, None::<&[u8]>, None::<&[u8]>, &options);
         }
         // The library does not say how a compaction went; a full disk shows here.
-        match opened.property(Family::Meta, properties::BACKGROUND_ERRORS)? {
-            0 => Ok(()),
-            errors => Err(StoreError::Unusable {
-                place: opened.place.clone(),
-                detail: format!("{errors} compactions failed; its file LOG says why"),
-            }),
-        }
+        opened.check_background()
     }
 }
 
@@ -153,8 +147,13 @@ pub(super) mod tests {
         }))
     }
 
+    /// A directory of this test's own.
+    pub(in crate::store::rocks) fn temporary(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()))
+    }
+
     pub(in crate::store::rocks) fn made(name: &str) -> (Rocks, std::path::PathBuf) {
-        let directory = std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()));
+        let directory = temporary(name);
         drop(std::fs::remove_dir_all(&directory));
         let posting = Posting {
             minhash: Banding::new(32, 4, LANES).ok(),

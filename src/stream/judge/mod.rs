@@ -202,6 +202,7 @@ impl Stage for Judge {
     fn standing(&self) -> Vec<(i32, Standing)> {
         let standing = |task: &Task| match task {
             Task::Claiming { .. } => Standing::TakingOver,
+            Task::NoSpace { .. } => Standing::NoSpace,
             Task::Restoring { restoring, .. } => Standing::Restoring(restoring.so_far()),
             Task::Running(running) => Standing::Running(Arc::clone(&running.sizes)),
             Task::Stopped => Standing::Stopped,
@@ -213,7 +214,7 @@ impl Stage for Judge {
         self.tasks.values().any(|task| match task {
             Task::Claiming { not_before } => *not_before <= Instant::now(),
             Task::Restoring { .. } => true,
-            Task::Running(_) | Task::Stopped => false,
+            Task::Running(_) | Task::NoSpace { .. } | Task::Stopped => false,
         })
     }
 

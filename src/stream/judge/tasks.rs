@@ -8,7 +8,7 @@ use rdkafka::error::KafkaError;
 
 use crate::config::StartAt;
 use crate::health::Sizes;
-use crate::store::{Rocks, Shown, StoreError, View};
+use crate::store::{Rocks, Shown, StoreError, View, check_room};
 use crate::stream::clients::PATIENCE;
 use crate::stream::ids::Here;
 use crate::stream::restore::{Cause, RestoreError, Restoring, Step};
@@ -22,12 +22,20 @@ use super::Judge;
 pub(in crate::stream) enum Task {
     /// Its offset is asked for. First of all: what is committed after this is not our predecessor's.
     Claiming { not_before: Instant },
+    /// There is no space for its state. It is claimed again once there is.
+    NoSpace { look_again: Instant },
     /// Its state is brought to the end of its log.
     Restoring { committed: Option<i64>, here: Here, restoring: Restoring },
     /// Only now can it be planned with and applied to.
     Running(Box<Running>),
     /// Somebody has to decide.
     Stopped,
+}
+
+impl Task {
+    fn no_space() -> Task {
+        Task::NoSpace { look_again: Instant::now() + Duration::from_secs(2) }
+    }
 }
 
 /// A partition that is worked on.
@@ -54,6 +62,17 @@ impl Judge {
                 return (Task::Claiming { not_before }, None);
             }
             Task::Claiming { .. } => self.claim(partition, source),
+            Task::NoSpace { look_again } if look_again > Instant::now() => {
+                return (Task::NoSpace { look_again }, None);
+            }
+            Task::NoSpace { .. } => {
+                let Err(error) = check_room(&self.restorer.directory(partition)) else {
+                    tracing::info!(partition, "there is space for the state again; resuming");
+                    return (Task::Claiming { not_before: Instant::now() }, None);
+                };
+                tracing::debug!(%error, partition, "still no space");
+                return (Task::no_space(), None);
+            }
             Task::Restoring { committed, here, restoring } => {
                 self.restore(partition, (committed, here), restoring, source)
             }
@@ -169,7 +188,11 @@ impl Judge {
             }
             RestoreError::Store(error) => match error {
                 StoreError::InUse { .. } => again(1000),
-                StoreError::Full { .. } | StoreError::Outdated { .. } => {
+                StoreError::Full { .. } => {
+                    tracing::error!(partition, "stopped for now: {error}");
+                    Task::no_space()
+                }
+                StoreError::Stalled { .. } | StoreError::Outdated { .. } => {
                     tracing::error!(partition, "stopped for now: {error}");
                     again(5000)
                 }
@@ -182,9 +205,9 @@ impl Judge {
                     }
                     self.quarantine(partition, Cause::Damaged)
                 }
-                StoreError::Unusable { .. } if self.has_no_space(partition) => {
+                StoreError::Unusable { .. } if check_room(&self.restorer.directory(partition)).is_err() => {
                     tracing::error!(partition, "stopped for now: {error}");
-                    again(5000)
+                    Task::no_space()
                 }
                 error => {
                     tracing::error!(partition, "stopped: {error}");
@@ -213,14 +236,5 @@ impl Judge {
                 Task::Stopped
             }
         }
-    }
-
-    /// RocksDB reports a full disk in other words once its background work has failed: a file written there tells.
-    fn has_no_space(&self, partition: i32) -> bool {
-        let directory = self.restorer.directory(partition);
-        let probe = directory.with_extension("probe");
-        let written = std::fs::write(&probe, [0; 64 << 10]);
-        let _removed = std::fs::remove_file(&probe);
-        written.is_err()
     }
 }
