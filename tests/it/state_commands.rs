@@ -130,7 +130,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     assert_eq!(updated["revision"], 1);
 
     let table = folder.run(&["state", "inspect", "state"]).stdout;
-    for words in ["format 1, scheme 1", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
+    for words in ["format 2, scheme 1", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
         assert!(table.contains(words), "{words} is missing in:\n{table}");
     }
     let sound = folder.run(&["state", "verify", "state"]).stdout;

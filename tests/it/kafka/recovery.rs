@@ -248,8 +248,9 @@ fn find(dir: &Path, name: &str) -> std::path::PathBuf {
     panic!("no {name} below {}", dir.display());
 }
 
-/// A process restores a partition when those of three others come to it at once. All four are restored side by side, each
-/// goes on where it was, and copies of what the others had judged are recognised.
+/// While a partition was restored, polls did not wait, and a rebalance that such a poll served was not heard of: partitions
+/// that came stood still, and ones that went were worked on, until the last restore was done. Now all four are restored side
+/// by side, each goes on where it was, and copies of what the others had judged are recognised.
 #[test]
 fn three_partitions_that_come_at_once_while_one_restores_all_go_on() {
     let bench = Bench::new(shared(), "three-at-once", DIRECT, "[topics]\npartitions = 4\n");
