@@ -150,7 +150,7 @@ fn the_size_of_a_batch_shows_in_no_verdict() {
     // Four articles go to and fro between two languages, and others copy the stories that they leave.
     let record = |at: usize| match at % 3 {
         0 => article(&format!("mover-{}", at % 4), at % 8 > 3, at % 5, at),
-        _ => article(&format!("copy-{at}"), at % 2 == 0, at % 5, at),
+        _ => article(&format!("copy-{at}"), at.is_multiple_of(2), at % 5, at),
     };
     let records: Vec<Record> = (0..240).map(record).collect();
     let run = |articles: u32| {

@@ -224,10 +224,13 @@ fn each_input_has_its_output(
     complain(findings, "output for what was never fed", &more.collect::<Vec<_>>());
 }
 
+/// By routed and raw partition, what was said, in order.
+type Told = BTreeMap<(i32, i32), Vec<Event>>;
+
 /// What a routed partition was told, without what it was told before: (routed partition, raw partition) → events in order.
 /// A partition hears of each raw record once, so each event of a raw partition has a higher offset than the one before.
-fn told(routed: &[Row]) -> (BTreeMap<(i32, i32), Vec<Event>>, Vec<String>) {
-    let mut told: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
+fn told(routed: &[Row]) -> (Told, Vec<String>) {
+    let mut told = Told::new();
     let mut repeats = Vec::new();
     for row in routed {
         for event in events(row.value.as_deref().unwrap()).unwrap() {
