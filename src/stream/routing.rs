@@ -257,7 +257,8 @@ mod tests {
     fn raw(seed: u64, count: i64) -> Vec<Record> {
         let mut random = Random(seed);
         let mut record = |offset: i64| {
-            let id = format!("a{}", random.below(12));
+            // Versions of an article come from one raw partition, as they do where the key is the id.
+            let id = format!("a{seed}-{}", random.below(12));
             let value = match random.below(20) {
                 0 => None,
                 1 => Some("{".to_owned()),
