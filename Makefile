@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-image test-faults test-mutants test-space check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-deploy test-image test-faults test-mutants test-bombs test-space check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -40,6 +40,9 @@ test-image: tools-test ## the steps of the Dockerfile and the commands of docker
 test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chance from SEED
 	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \
 	  cargo test --release --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
+
+test-bombs: tools-test ## compression bombs of gigabytes against the stage's memory (two gigabytes, about a minute)
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
 	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without kafka::generations

@@ -26,6 +26,13 @@ pub enum Standing {
     NoSpace,
     /// It is worked on.
     Running(Arc<Sizes>),
+    /// A batch of its input cannot be read, from this offset on.
+    Unreadable {
+        /// The first offset that cannot be read.
+        offset: i64,
+        /// What the client reports.
+        why: String,
+    },
     /// Somebody has to decide; the log says what.
     Stopped,
 }
@@ -123,12 +130,35 @@ pub enum Reason {
         /// What it said, or that it said nothing.
         why: String,
     },
+    /// A batch of a partition's input cannot be read. It is skipped after `input.unreadable_after`.
+    Unreadable {
+        /// Who.
+        worker: String,
+        /// Of what.
+        partition: i32,
+        /// The first offset that cannot be read.
+        offset: i64,
+        /// What the client reports.
+        why: String,
+    },
+    /// A topic refuses records that cannot be made smaller; somebody has to raise its limits.
+    Refused {
+        /// Who.
+        worker: String,
+        /// What the broker says.
+        why: String,
+    },
     /// A partition stands still until somebody decides; the log says what.
     Stopped {
         /// Who.
         worker: String,
         /// Of what.
         partition: i32,
+    },
+    /// A thread that the stage needs has panicked or hangs; the process is about to end.
+    Failed {
+        /// Which thread, and how.
+        why: String,
     },
     /// A worker has not come round for a while: it waits for the broker, or makes bands anew.
     Silent {
@@ -149,6 +179,7 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Inner {
     started: bool,
+    failed: Option<String>,
     workers: BTreeMap<String, Member>,
 }
 
@@ -166,6 +197,7 @@ pub struct Member {
     joining: Joining,
     away: bool,
     waits: Option<String>,
+    refused: Option<String>,
     heard: Instant,
 }
 
@@ -184,6 +216,22 @@ impl Board {
         self.inner().started = true;
     }
 
+    /// A thread that the stage needs has panicked or hangs. Sets `stop`: the process must end, not live on without it.
+    pub fn failed(&self, why: impl Into<String>) {
+        self.inner().failed.get_or_insert_with(|| why.into());
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the process must be restarted; `/healthz` answers with it.
+    pub fn failure(&self) -> Option<String> {
+        self.inner().failed.clone()
+    }
+
+    /// A value that a thread holds for as long as it runs. If the thread panics, the stage [fails](Board::failed).
+    pub fn guard(self: &Arc<Board>, thread: &str) -> Guard {
+        Guard { board: Arc::clone(self), thread: thread.to_owned() }
+    }
+
     /// A worker begins, perhaps anew: it has no partitions.
     pub fn begins(&self, worker: &str, role: &'static str, joining: Joining) {
         let member = Member {
@@ -194,6 +242,7 @@ impl Board {
             joining,
             away: false,
             waits: None,
+            refused: None,
             heard: Instant::now(),
         };
         self.inner().workers.insert(worker.to_owned(), member);
@@ -218,6 +267,14 @@ impl Board {
     pub fn unpurged(&self, worker: &str, records: BTreeMap<i32, u64>) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.unpurged = records;
+        }
+    }
+
+    /// A topic refuses what a worker has to write, or does not any more.
+    pub fn refuses(&self, worker: &str, why: Option<String>) {
+        if let Some(member) = self.inner().workers.get_mut(worker) {
+            member.refused = why;
+            member.heard = Instant::now();
         }
     }
 
@@ -249,6 +306,9 @@ impl Board {
         if self.stop.load(Ordering::Relaxed) {
             reasons.push(Reason::Stopping);
         }
+        if let Some(why) = inner.failed.clone() {
+            reasons.push(Reason::Failed { why });
+        }
         if !inner.started {
             reasons.push(Reason::Starting);
         }
@@ -256,6 +316,22 @@ impl Board {
             member.complain(name, &mut reasons);
         }
         reasons
+    }
+}
+
+/// Fails the stage when the thread that holds it panics.
+#[derive(Debug)]
+#[must_use = "move it into the thread"]
+pub struct Guard {
+    board: Arc<Board>,
+    thread: String,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.board.failed(format!("thread {} panicked", self.thread));
+        }
     }
 }
 
@@ -270,6 +346,9 @@ impl Member {
         if let Some(why) = self.waits.clone() {
             reasons.push(Reason::RegistryAway { worker: worker(), why });
         }
+        if let Some(why) = self.refused.clone() {
+            reasons.push(Reason::Refused { worker: worker(), why });
+        }
         if self.joining == Joining::Waiting {
             reasons.push(Reason::WaitingForPartitions { worker: worker() });
         }
@@ -279,6 +358,10 @@ impl Member {
                 Standing::Running(_) => {}
                 Standing::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
                 Standing::NoSpace => reasons.push(Reason::NoSpace { worker, partition }),
+                Standing::Unreadable { offset, why } => {
+                    let (offset, why) = (*offset, why.clone());
+                    reasons.push(Reason::Unreadable { worker, partition, offset, why });
+                }
                 Standing::Stopped => reasons.push(Reason::Stopped { worker, partition }),
                 Standing::Restoring(restore) => reasons.push(Reason::Restoring {
                     worker,
@@ -351,6 +434,25 @@ mod tests {
         assert_eq!(board.reasons(), []);
         stop.store(true, Ordering::Relaxed);
         assert_eq!(board.reasons(), [Reason::Stopping]);
+    }
+
+    #[test]
+    fn a_thread_that_panics_fails_the_stage_and_one_that_ends_does_not() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let board = Arc::new(Board::new(Arc::clone(&stop)));
+        board.started();
+        let guard = board.guard("calm");
+        std::thread::spawn(move || drop(guard)).join().unwrap();
+        assert_eq!((board.failure(), stop.load(Ordering::Relaxed)), (None, false));
+        let guard = board.guard("purge");
+        let thread = std::thread::spawn(move || {
+            let _guard = guard;
+            panic!("a test");
+        });
+        assert!(thread.join().is_err());
+        let why = "thread purge panicked".to_owned();
+        assert_eq!((board.failure(), stop.load(Ordering::Relaxed)), (Some(why.clone()), true));
+        assert_eq!(board.reasons(), [Reason::Stopping, Reason::Failed { why }]);
     }
 
     #[test]

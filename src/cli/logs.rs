@@ -22,6 +22,17 @@ pub(super) fn start() {
     if subscriber.try_init().is_err() {
         return;
     }
+    // A panic is a line of the log like any other: in JSON, and bounded when every record causes one.
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let location = panic.location().map(ToString::to_string);
+        tracing::error!(
+            thread = thread.name(),
+            location,
+            "panic: {}",
+            panic.payload_as_str().unwrap_or("no message")
+        );
+    }));
     // A flood that has ended says nothing more by itself. Without this thread it is left out all the same, only uncounted.
     let _spawned = std::thread::Builder::new().name("logs".into()).spawn(move || {
         loop {

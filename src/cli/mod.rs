@@ -234,6 +234,9 @@ pub(crate) enum Failure {
     #[error("http.query = off: there is nothing to serve; write an address and a port")]
     NothingToServe,
     #[cfg(feature = "http")]
+    #[error("{0}; nothing answers any more")]
+    Died(String),
+    #[cfg(feature = "http")]
     #[error(transparent)]
     Http(#[from] samestory::http::HttpError),
     #[cfg(feature = "kafka")]
@@ -270,7 +273,7 @@ impl Failure {
             #[cfg(feature = "http")]
             Failure::NothingToServe | Failure::Http(HttpError::Listen { .. }) => 2,
             #[cfg(feature = "http")]
-            Failure::Http(HttpError::Thread(_)) => 1,
+            Failure::Http(HttpError::Thread(_)) | Failure::Died(_) => 1,
             #[cfg(feature = "kafka")]
             Failure::OnlyOnce
             | Failure::Property(_)

@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     if let Some(listen) = config.http.query.filter(|_| keeps_state) {
         let library = Library::new(config.clone(), Arc::clone(&shelf));
-        let address = http::serve_queries(listen, library)?;
+        let address = http::serve_queries(listen, library, board.guard("query"))?;
         tracing::info!(%address, "serving the query API");
     }
     Ok(stream::run(&config, role, accept, &stop, &board, &shelf)?)

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 use samestory::config::Config;
+use samestory::health::Board;
 use samestory::http::{self, Library};
 use samestory::store::{Budget, RocksReader, Shelf};
 
@@ -37,10 +39,14 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // What is opened here is all there is.
     config.http.peers.clear();
     let library = Library::new(config, Arc::new(Shelf::of(stores)));
-    let address = http::serve_queries(listen, library)?;
+    let board = Arc::new(Board::new(Arc::default()));
+    let address = http::serve_queries(listen, library, board.guard("query"))?;
     tracing::info!(%address, "serving the query API");
     loop {
-        std::thread::park();
+        std::thread::sleep(Duration::from_millis(200));
+        if let Some(why) = board.failure() {
+            return Err(Failure::Died(why));
+        }
     }
 }
 

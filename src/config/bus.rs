@@ -43,6 +43,8 @@ pub struct Bus {
     pub purge: bool,
     /// Where a topic that was never read is read from.
     pub start: StartAt,
+    /// How long a batch of the raw topic that cannot be read is tried before it is skipped; nothing: for ever.
+    pub unreadable_after: Option<Duration>,
     /// What the topics are called.
     pub topics: TopicNames,
     /// How tagged articles are written.
@@ -212,6 +214,11 @@ impl Bus {
                 StartAt::Time(time::parse(other).ok_or_else(|| invalid("input.start", other, fix))?)
             }
         };
+        let unreadable_after = match settings.input.unreadable_after.as_deref() {
+            Some("never") => None,
+            Some(text) => Some(Duration::from_millis(duration("input.unreadable_after", text)?)),
+            None => Some(Duration::from_secs(300)),
+        };
         let value = match settings.output.value.as_deref().unwrap_or("envelope") {
             "envelope" => ValueForm::Envelope,
             "passthrough" => ValueForm::Passthrough,
@@ -244,6 +251,7 @@ impl Bus {
             shutdown: span("stage.shutdown", &stage.shutdown, 20_000)?,
             purge: stage.purge.unwrap_or(true),
             start,
+            unreadable_after,
             topics: topics(&settings.topics, single, generation)?,
             value,
             formats: registry::formats(settings)?,
@@ -412,6 +420,7 @@ mod tests {
         assert!(refusal("[stage]\nworkers = 0").contains("stage.workers = 0"));
         assert!(refusal("[batch]\nmax_articles = 0").contains("batch.max_articles"));
         assert!(refusal("[input]\nstart = \"soon\"").contains("input.start = soon"));
+        assert!(refusal("[input]\nunreadable_after = \"soon\"").contains("input.unreadable_after"));
         assert!(refusal("[output]\nvalue = \"xml\"").contains("output.value = xml"));
         assert!(refusal("[stage]\ntransaction_timeout = \"10\"").contains("stage.transaction_timeout"));
     }

@@ -67,6 +67,8 @@ pub struct InputSettings {
     pub start: Option<String>,
     /// `auto`, `json` or `avro`.
     pub format: Option<String>,
+    /// How long a batch that cannot be read is tried before it is skipped, or `never`.
+    pub unreadable_after: Option<String>,
 }
 
 /// One path, or several in order of preference.

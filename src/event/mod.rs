@@ -4,10 +4,14 @@
 pub mod avro;
 pub mod fields;
 mod generation;
+mod isolate;
 pub mod json;
 pub mod time;
 
 pub use generation::GenerationEnd;
+#[cfg(feature = "faults")]
+pub use isolate::PANIC_MARKER;
+pub use isolate::isolate;
 
 use crate::model::{
     ArticleId, ClusterId, EventTime, Lang, LanguageSource, MatchType, Position, Share, Verdict,
@@ -71,12 +75,27 @@ pub enum Reason {
     TooLarge,
     /// The registry does not know the schema it was written with, or it is none that can be read.
     UnknownSchema,
+    /// A parser panicked on it.
+    ParserPanicked,
+    /// The broker refuses a record that would go out for it.
+    Undeliverable,
+    /// A batch of the topic that cannot be decompressed or parsed; it was skipped.
+    Unreadable,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 5] =
-        [Reason::Undecodable, Reason::NoId, Reason::NoBody, Reason::WrongType, Reason::TooLarge];
+    pub const ALL: [Reason; 9] = [
+        Reason::Undecodable,
+        Reason::NoId,
+        Reason::NoBody,
+        Reason::WrongType,
+        Reason::TooLarge,
+        Reason::UnknownSchema,
+        Reason::ParserPanicked,
+        Reason::Undeliverable,
+        Reason::Unreadable,
+    ];
 
     /// As written in headers and metrics.
     pub const fn as_str(self) -> &'static str {
@@ -87,6 +106,9 @@ impl Reason {
             Reason::WrongType => "wrong-type",
             Reason::TooLarge => "too-large",
             Reason::UnknownSchema => "unknown-schema",
+            Reason::ParserPanicked => "parser-panicked",
+            Reason::Undeliverable => "undeliverable",
+            Reason::Unreadable => "unreadable",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP. Health, readiness and metrics of the stage on one port; questions to the state (`query`) on another.
 //!
-//! - `/healthz`: the process is there; never depends on Kafka
+//! - `/healthz`: the process is there and none of its threads has died; never depends on Kafka
 //! - `/readyz`: it does its work, or why it does not
 //! - `/metrics`: for Prometheus
 //!
@@ -62,12 +62,17 @@ pub fn serve_ops(listen: SocketAddr, board: Arc<Board>, scrape: Scrape) -> Resul
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .with_state(Ops { board, scrape: scrape.clone() });
-    serve::start("http.listen", listen, router, move || scrape.upkeep())
+        .with_state(Ops { board: Arc::clone(&board), scrape: scrape.clone() });
+    serve::start("http.listen", listen, router, board.guard("http"), move || scrape.upkeep())
 }
 
-async fn healthz() -> Response {
-    json(StatusCode::OK, &serde_json::json!({ "alive": true }))
+async fn healthz(State(ops): State<Ops>) -> Response {
+    match ops.board.failure() {
+        None => json(StatusCode::OK, &serde_json::json!({ "alive": true })),
+        Some(why) => {
+            json(StatusCode::INTERNAL_SERVER_ERROR, &serde_json::json!({ "alive": false, "reason": why }))
+        }
+    }
 }
 
 async fn readyz(State(ops): State<Ops>) -> Response {

@@ -11,6 +11,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::health::Guard;
+
 use super::HttpError;
 
 /// Connections that are served at the same time; more are closed at once. Prometheus and a probe need two.
@@ -31,6 +33,7 @@ pub(super) fn start(
     setting: &'static str,
     listen: SocketAddr,
     router: Router,
+    guard: Guard,
     now_and_then: impl Fn() + Send + 'static,
 ) -> Result<SocketAddr, HttpError> {
     let refused = |error| HttpError::Listen { setting, listen, error };
@@ -43,6 +46,7 @@ pub(super) fn start(
         .build()
         .map_err(HttpError::Thread)?;
     let serve = move || {
+        let _guard = guard;
         runtime.block_on(async move {
             tokio::spawn(async move {
                 let mut interval = tokio::time::interval(INTERVAL);

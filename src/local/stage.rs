@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::detect::{Incoming, Item, Preparer};
 use crate::event::fields::{Field, Fields, Refusal};
-use crate::event::{DeadLetter, Event, json};
+use crate::event::{DeadLetter, Event, isolate, json};
 use crate::model::{Cut, Position};
 
 use super::RunError;
@@ -232,14 +232,16 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
         let (incoming, raw, original) = match record.content {
             Err(refusal) => (dead(refusal), None, record.original),
             Ok(bytes) => {
-                let (incoming, raw) = match decode(&bytes, &reading.fields, name) {
-                    Ok((Event::Article(article), raw)) => match preparer.prepare(&article, &position) {
-                        Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
-                        Err(letter) => (Incoming::DeadLetter(letter), None),
-                    },
-                    Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
-                    Err(refusal) => (dead(refusal), None),
-                };
+                let decoded = isolate(&bytes, || {
+                    Ok(match decode(&bytes, &reading.fields, name)? {
+                        (Event::Article(article), raw) => match preparer.prepare(&article, &position) {
+                            Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
+                            Err(letter) => (Incoming::DeadLetter(letter), None),
+                        },
+                        (Event::Delete(id), _) => (Incoming::Delete(id), None),
+                    })
+                });
+                let (incoming, raw) = decoded.unwrap_or_else(|refusal| (dead(refusal), None));
                 let original = match incoming {
                     Incoming::DeadLetter(_) => record.original.or(Some(bytes)),
                     _ => None,

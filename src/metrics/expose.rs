@@ -106,8 +106,8 @@ fn unpurged(workers: &[Member]) -> BTreeMap<String, f64> {
 fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut counts = BTreeMap::new();
     for member in workers {
-        // All five, so that none vanishes when it is nought.
-        for state in ["taking-over", "no-space", "restoring", "running", "stopped"] {
+        // All of them, so that none vanishes when it is zero.
+        for state in ["taking-over", "no-space", "restoring", "running", "unreadable", "stopped"] {
             counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0);
         }
         for standing in member.partitions.values() {
@@ -116,6 +116,7 @@ fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
                 Standing::NoSpace => "no-space",
                 Standing::Restoring(_) => "restoring",
                 Standing::Running(_) => "running",
+                Standing::Unreadable { .. } => "unreadable",
                 Standing::Stopped => "stopped",
             };
             *counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0) += 1.0;

@@ -73,6 +73,7 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
         restarted(role, 0);
         records(role, 0);
         repeated(role, 0);
+        read_errors(role, 0);
     }
     reasons.iter().for_each(|reason| dead_letters(reason, 0));
     causes.iter().for_each(|cause| set_aside(cause, 0));
@@ -133,6 +134,11 @@ pub fn batch(role: &'static str, count: usize) {
 
 fn records(role: &'static str, count: u64) {
     ::metrics::counter!(table::RECORDS_READ.name, "role" => role).increment(count);
+}
+
+/// Batches of the input could not be read.
+pub fn read_errors(role: &'static str, count: u64) {
+    ::metrics::counter!(table::READ_ERRORS.name, "role" => role).increment(count);
 }
 
 /// A step of a turn took so long.

@@ -64,7 +64,8 @@ const EVENT: Label = Label {
 };
 const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
 const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };
-const STATE: Label = Label { name: "state", values: "taking-over, no-space, restoring, running, stopped" };
+const STATE: Label =
+    Label { name: "state", values: "taking-over, no-space, restoring, running, unreadable, stopped" };
 const HOLDER: Label =
     Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
 const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
@@ -123,6 +124,12 @@ pub(super) const REPEATED: Metric = counter(
     &[ROLE],
     "After route lost its committed offset: `match`, articles and deletes that were routed again and ignored; `route`, dead \
      letters that may have been written before.",
+);
+pub(super) const READ_ERRORS: Metric = counter(
+    "samestory_read_errors_total",
+    "errors",
+    &[ROLE],
+    "Batches of the input that could not be decompressed or parsed, each time they were tried.",
 );
 pub(super) const TRANSACTIONS: Metric = counter(
     "samestory_transactions_total",
@@ -185,7 +192,8 @@ pub(super) const LAG: Metric = gauge(
     "samestory_lag_records",
     "records",
     &[ROLE, PARTITION],
-    "Records of a partition that wait to be read. Not there while a partition is restored.",
+    "Records of a partition that are not committed yet, also while they cannot be read. Not there while a partition is \
+     restored.",
 );
 pub(super) const UNPURGED: Metric = gauge(
     "samestory_unpurged_records",
@@ -251,6 +259,7 @@ pub const METRICS: &[Metric] = &[
     DEAD_LETTERS,
     RECORDS_READ,
     REPEATED,
+    READ_ERRORS,
     CANDIDATES,
     CAPPED,
     EVENTS,

@@ -87,10 +87,10 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
     ("__samestory.errors.topic", "Where it was read: the topic."),
     ("__samestory.errors.partition", "Where it was read: the partition."),
     ("__samestory.errors.offset", "Where it was read: the offset."),
-    ("__samestory.errors.stage", "What could not be done: `decode`."),
+    ("__samestory.errors.stage", "What could not be done: `decode`, `deliver` or `read`."),
     (
         "__samestory.errors.exception.class.name",
-        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type` or `too-large`.",
+        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `parser-panicked`, `undeliverable` or `unreadable`.",
     ),
     ("__samestory.errors.exception.message", "Why, in a sentence: the field, the place, what was expected."),
     (

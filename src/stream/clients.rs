@@ -233,6 +233,18 @@ pub(super) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {
     config
 }
 
+/// Reads one partition to find out what the worker's consumer cannot read, with the same limits.
+pub(super) fn probe(bus: &Bus, worker: &str) -> ClientConfig {
+    let mut config = surveyor(bus, &format!("{worker}-probe"));
+    config
+        .set("group.id", format!("{worker}-probe"))
+        .set("isolation.level", "read_committed")
+        .set("auto.offset.reset", "error")
+        .set("enable.partition.eof", "true")
+        .set("fetch.wait.max.ms", "100");
+    config
+}
+
 /// For clients whose errors come back from the calls that ask them something.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quiet;

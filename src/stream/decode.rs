@@ -6,15 +6,13 @@ use std::sync::{Arc, OnceLock};
 use crate::config::{Config, InputFormat};
 use crate::detect::{Incoming, Preparer};
 use crate::event::fields::{Around, Enclosed, Field, Fields, Refusal, Value};
-use crate::event::{DeadLetter, Event, Reason, avro, json};
+use crate::event::{DeadLetter, Event, Reason, avro, isolate, json};
 use crate::model::{ArticleId, Position};
 use crate::registry::{Known, Registry};
 
+use super::outgoing::VERDICT;
 use super::payload::{Payload, Wanted};
 use super::record::Record;
-
-/// Beside its value a record that goes out has headers, names, and a verdict or a fingerprint.
-const BESIDE: usize = 64 << 10;
 
 /// Records that are worth a thread: some milliseconds of work.
 const SHARE: usize = 50;
@@ -41,7 +39,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     pub(super) fn new(config: &Config, keyed_by_id: bool, registry: Option<&Arc<Registry>>) -> Decoder {
-        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(BESIDE);
+        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT);
         Decoder {
             preparer: Preparer::new(config.text),
             fields: config.fields.clone(),
@@ -118,16 +116,21 @@ impl Decoder {
 
     /// Reads one.
     pub(super) fn decode(&self, record: &Record, position: &Position) -> Decoded {
-        match self.event(record) {
-            Ok((Event::Delete(id), _)) => (Incoming::Delete(id), None),
-            Ok((Event::Article(article), payload)) => match self.preparer.prepare(&article, position) {
-                Ok(prepared) => (Incoming::Article(Box::new(prepared)), payload),
-                Err(letter) => (Incoming::DeadLetter(letter), None),
-            },
-            Err(Refusal { reason, message }) => {
-                (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
-            }
+        if let Some(letter) = record.dead_letter(position) {
+            return (Incoming::DeadLetter(letter), None);
         }
+        let decoded = isolate(record.value.as_deref().unwrap_or_default(), || {
+            Ok(match self.event(record)? {
+                (Event::Delete(id), _) => (Incoming::Delete(id), None),
+                (Event::Article(article), payload) => match self.preparer.prepare(&article, position) {
+                    Ok(prepared) => (Incoming::Article(Box::new(prepared)), payload),
+                    Err(letter) => (Incoming::DeadLetter(letter), None),
+                },
+            })
+        });
+        decoded.unwrap_or_else(|Refusal { reason, message }| {
+            (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
+        })
     }
 
     fn event(&self, record: &Record) -> Result<(Event, Payload), Refusal> {
@@ -145,11 +148,6 @@ impl Decoder {
         };
         if value.len() > self.limit {
             let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
-            return Err(Refusal::new(Reason::TooLarge, message));
-        }
-        let around = record.bytes() - value.len();
-        if around > BESIDE / 2 {
-            let message = format!("key and headers of {around} bytes; at most {} are passed on", BESIDE / 2);
             return Err(Refusal::new(Reason::TooLarge, message));
         }
         let around = Around { key: record.key.as_deref(), headers: &record.headers };
@@ -245,6 +243,7 @@ mod tests {
     use super::*;
     use crate::config::Settings;
     use crate::model::Cut;
+    use crate::stream::record::{Copied, Fate};
 
     fn decode(record: &Record, keyed_by_id: bool) -> Incoming {
         let config = Config::try_from(Settings::default()).unwrap();
@@ -322,8 +321,18 @@ mod tests {
     fn what_is_too_large_is_not_parsed() {
         let huge = format!("[{}", " ".repeat(5 << 20));
         assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), Reason::TooLarge);
+        // Headers are dropped, where they must be, for the article's sake.
         let mut heavy = record(None, Some(r#"{"id":"a","body":"text"}"#));
         heavy.headers.push(("h".into(), Some(vec![0; 40 << 10])));
-        assert_eq!(reason(&decode(&heavy, true)), Reason::TooLarge);
+        assert!(matches!(decode(&heavy, true), Incoming::Article(_)));
+    }
+
+    #[test]
+    fn a_record_whose_fate_is_decided_is_not_parsed() {
+        let mut article = record(Some("a"), Some(r#"{"id":"a","body":"text"}"#));
+        article.fate = Some(Fate::Undeliverable { why: "refused".into(), copy: Copied::Whole });
+        assert_eq!(reason(&decode(&article, true)), Reason::Undeliverable);
+        article.fate = Some(Fate::Unreadable { first: 3, why: "bomb".into() });
+        assert_eq!(reason(&decode(&article, true)), Reason::Unreadable);
     }
 }

@@ -34,8 +34,9 @@ mod on {
     }
 
     /// `place:n`, and for sleeping `place:n:milliseconds`.
-    const ORDERS: [Order; 3] = [
+    const ORDERS: [Order; 4] = [
         Order { variable: "SAMESTORY_CRASH_AT", then: die },
+        Order { variable: "SAMESTORY_PANIC_AT", then: panic },
         Order { variable: "SAMESTORY_STOP_AT", then: freeze },
         Order { variable: "SAMESTORY_SLEEP_AT", then: sleep },
     ];
@@ -61,6 +62,11 @@ mod on {
     fn die(written: &str) {
         eprintln!("samestory: dies at {written}, as it was told to");
         std::process::abort();
+    }
+
+    /// Ends this thread only, as a mistake in the program would.
+    fn panic(written: &str) {
+        panic!("at {written}, as a test asked for");
     }
 
     /// As SIGSTOP from outside would, but in the middle of something.

@@ -66,7 +66,7 @@ pub fn follow(
     while idle.is_none_or(|idle| heard.elapsed() < idle) {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(200)) else { continue };
         heard = Instant::now();
-        let (_, record) = owned(&message);
+        let (_, record) = owned(&message, usize::MAX);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let seen = Seen {
             topic: rdkafka::Message::topic(&message).to_owned(),

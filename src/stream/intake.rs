@@ -12,6 +12,7 @@ use crate::store::{Input, InputName, Progress};
 use super::control;
 use super::decode::Decoder;
 use super::faults;
+use super::outgoing::headers_dropped;
 use super::payload::Placed;
 use super::record::Record;
 use super::route::recreated;
@@ -169,7 +170,7 @@ impl Intake {
                 }
             }
             Kind::Routed { partitions, fingerprints } => {
-                for (at, record) in records.iter().enumerate() {
+                for (at, record) in records.iter_mut().enumerate() {
                     let mut add = |position, time, log_time, incoming, placed| {
                         batch.items.push(Item { position, time, log_time, incoming });
                         places.push((at, placed));
@@ -184,6 +185,13 @@ impl Intake {
                         continue;
                     }
                     let carried = self.read(partition, record, *partitions, *fingerprints)?;
+                    record.headers_dropped = headers_dropped(&record.headers);
+                    // The routed topic may have refused the time that the raw record came with.
+                    if let Some(Routed::Article { time, .. } | Routed::Delete { time, .. }) = &carried.routed
+                    {
+                        record.time = *time;
+                    }
+                    let record = &*record;
                     let stop = |why: String| self.unreadable(partition, record, why);
                     receiver
                         .same_topic(&carried)
@@ -194,10 +202,12 @@ impl Intake {
                     match carried.routed {
                         Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
                         Some(Routed::Article { prepared, from, time, stamp, placed }) => {
-                            add(from, time, stamp, Incoming::Article(prepared), placed);
+                            let incoming = record.unless_dead(Incoming::Article(prepared), &from);
+                            add(from, time, stamp, incoming, placed);
                         }
                         Some(Routed::Delete { id, from, time, stamp }) => {
-                            add(from, time, stamp, Incoming::Delete(id), Placed::WHOLE);
+                            let incoming = record.unless_dead(Incoming::Delete(id), &from);
+                            add(from, time, stamp, incoming, Placed::WHOLE);
                         }
                         None => {}
                     }

@@ -47,7 +47,7 @@ impl Lap {
 /// A transaction did not commit.
 pub(super) fn failed(role: Role, error: &TxnError) {
     let outcome = match error {
-        TxnError::Retry(_) => Outcome::Aborted,
+        TxnError::Retry(_) | TxnError::Refused(_) => Outcome::Aborted,
         TxnError::Lost(_) | TxnError::Fatal(_) => Outcome::Unknown,
         TxnError::Usurped(_) => Outcome::Fenced,
     };

@@ -1,7 +1,8 @@
 //! The stage on a Kafka bus: exactly-once verdicts.
 //!
 //! - [`clients`](self): how clients are set up; `source`: the group's member; `txn`: transactions
-//! - `worker`: the turn and the loop around it, the same for every role
+//! - `worker`: the turn and the loop around it, the same for every role; `limits` and `suspects`: what topics accept, and
+//!   how a refused record is found
 //! - `route`: raw article → the partition where its language lives; `judge`: look-up → verdict → state
 //! - `takeover` and `restore`: how a partition changes hands; `generations`: how one generation of state follows another
 //! - `decode`, `payload`, `routed`, `outgoing`: bytes in, between, and out; `values`: the registry at the start
@@ -16,6 +17,7 @@ pub mod generations;
 mod ids;
 mod intake;
 mod judge;
+mod limits;
 mod measure;
 mod outgoing;
 mod payload;
@@ -32,20 +34,23 @@ mod routed;
 mod routing;
 mod source;
 mod stage;
+mod suspects;
 mod takeover;
 pub mod topics;
 mod txn;
+mod unreadable;
 mod values;
 mod worker;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rdkafka::error::KafkaError;
 
-use crate::config::{Config, Mode};
+use crate::config::{Bus, Config, Mode};
 use crate::detect::Engine;
 use crate::health::Board;
 use crate::model::TopicId;
@@ -57,6 +62,7 @@ use decode::Decoder;
 use generations::Generations;
 use intake::Intake;
 use judge::Judge;
+use limits::Limits;
 use outgoing::{Wire, Writer};
 use recorded::Recorded;
 use restore::Restorer;
@@ -109,9 +115,22 @@ pub enum RunError {
         /// What was the matter.
         why: String,
     },
-    /// A worker ended without a word: a mistake in the program.
-    #[error("a worker panicked; what is committed is right")]
-    Panicked,
+    /// A thread of the stage panicked: a mistake in the program.
+    #[error("{why}; what is committed is right, and a restart resumes from there")]
+    Panicked {
+        /// Which thread.
+        why: String,
+    },
+    /// A transaction does not end: librdkafka has calls that ignore their time limit, and nothing can interrupt them. The
+    /// worker's thread is still there, so the process must exit.
+    #[error("the transaction of worker {worker} does not end; a restart resumes from what is committed")]
+    Stuck {
+        /// Whose.
+        worker: String,
+    },
+    /// The system has no thread for a worker.
+    #[error("cannot start a worker thread")]
+    Thread(#[source] std::io::Error),
     /// A role that the mode does not have.
     #[error("mode \"direct\" has one stage; --role is for mode \"routed\"")]
     NoSuchRole,
@@ -197,6 +216,7 @@ pub fn run(
     let wire = values::await_ready(config, registry.as_deref(), does, stop)?;
     let Some(wire) = wire else { return Ok(()) };
     let values = Values { registry, wire };
+    let limits = Limits::await_read(bus, stop);
     measure::begin(roles);
     shelf.holds_some_of(counts.states);
     board.started();
@@ -206,56 +226,97 @@ pub fn run(
         progress: Arc::clone(&progress),
         board: Arc::clone(board),
         shelf: Arc::clone(shelf),
+        limits: Arc::new(Mutex::new(Arc::new(limits))),
     };
-    let budget = Budget::default();
-    let outcome = std::thread::scope(|scope| {
-        let mut workers = Vec::new();
-        for &role in roles {
-            for number in 0..bus.workers {
-                let (worker, reins, budget) = (Worker { role, number }, reins.clone(), budget.clone());
-                let (counts, values) = (&counts, &values);
-                workers.push(scope.spawn(move || {
-                    let outcome = match role {
-                        Role::Route => route(config, &worker, accept, &reins, counts.routed, values),
-                        Role::Match | Role::Direct => {
-                            judge(config, &worker, accept, &reins, counts, &budget, values)
-                        }
-                    };
-                    if outcome.is_err() {
-                        // One that cannot go on takes the others along: the process is restarted as a whole.
-                        reins.stop.store(true, Ordering::Relaxed);
+    let (config, values, budget) = (Arc::new(config.clone()), Arc::new(values), Budget::default());
+    let mut threads = Vec::new();
+    let mut failed = None;
+    for &role in roles {
+        for number in 0..bus.workers {
+            let worker = Worker { role, number };
+            let name = worker.id(bus);
+            let guard = board.guard(&name);
+            let (reins, budget) = (reins.clone(), budget.clone());
+            let (config, values) = (Arc::clone(&config), Arc::clone(&values));
+            let work = move || {
+                let _guard = guard;
+                let outcome = match role {
+                    Role::Route => route(&config, &worker, accept, &reins, counts.routed, &values),
+                    Role::Match | Role::Direct => {
+                        judge(&config, &worker, accept, &reins, &counts, &budget, &values)
                     }
-                    outcome
-                }));
+                };
+                if outcome.is_err() {
+                    // One that cannot go on takes the others along: the process is restarted as a whole.
+                    reins.stop.store(true, Ordering::Relaxed);
+                }
+                outcome
+            };
+            match std::thread::Builder::new().name(name.clone()).spawn(work) {
+                Ok(thread) => threads.push((name, thread)),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    failed.get_or_insert(RunError::Thread(error));
+                }
             }
         }
-        let mut said = Instant::now();
-        while !workers.iter().all(|worker| worker.is_finished()) {
-            std::thread::sleep(Duration::from_millis(20));
-            if let Some(worker) = progress.stuck(bus.transaction_timeout * 3 + Duration::from_secs(30)) {
-                tracing::error!(
-                    worker,
-                    "a transaction does not end; the process does, and a restart goes on"
-                );
-                std::process::exit(1);
-            }
-            if said.elapsed() > Duration::from_secs(60) {
-                said = Instant::now();
-                progress.say("so far");
-            }
-        }
-        // All are waited for; the first failure is told.
-        let outcomes = workers.into_iter().map(|worker| worker.join().unwrap_or(Err(RunError::Panicked)));
-        outcomes.collect::<Vec<_>>().into_iter().collect()
-    });
+    }
+    let outcome = supervise(threads, bus, &progress, board);
     progress.say("ended");
-    outcome
+    match failed {
+        Some(error) => Err(error),
+        None => outcome,
+    }
+}
+
+/// Waits for all workers and returns the first failure. A worker that hangs inside librdkafka cannot be joined: it is left
+/// behind, and the caller ends the process.
+fn supervise(
+    threads: Vec<(String, JoinHandle<Result<(), RunError>>)>,
+    bus: &Bus,
+    progress: &Progress,
+    board: &Board,
+) -> Result<(), RunError> {
+    const LOOK: Duration = Duration::from_millis(20);
+    let limit = (bus.transaction_timeout * 3 + Duration::from_secs(30)).as_millis() as u64;
+    let limit = Duration::from_millis(faults::number("SAMESTORY_STUCK_MS", limit));
+    let mut said = Instant::now();
+    while !threads.iter().all(|(_, thread)| thread.is_finished()) {
+        std::thread::sleep(LOOK);
+        if let Some(worker) = progress.stuck(limit) {
+            board.failed(format!("the transaction of worker {worker} does not end"));
+            let others = || threads.iter().filter(|(name, _)| *name != worker);
+            let deadline = Instant::now() + bus.shutdown / 2;
+            while Instant::now() < deadline && !others().all(|(_, thread)| thread.is_finished()) {
+                std::thread::sleep(LOOK);
+            }
+            return Err(RunError::Stuck { worker });
+        }
+        if said.elapsed() > Duration::from_secs(60) {
+            said = Instant::now();
+            progress.say("so far");
+        }
+    }
+    let mut outcome = Ok(());
+    for (name, thread) in threads {
+        let panicked = |_| Err(RunError::Panicked { why: format!("worker {name} panicked") });
+        outcome = outcome.and(thread.join().unwrap_or_else(panicked));
+    }
+    // Another thread may have failed the stage; its workers then ended as if they had been asked to.
+    match board.failure() {
+        Some(why) if outcome.is_ok() => Err(RunError::Panicked { why }),
+        _ => outcome,
+    }
 }
 
 /// How values are read and written, found out at the start.
 struct Values {
     registry: Option<Arc<Registry>>,
     wire: Wire,
+}
+
+fn writer(bus: &Bus, values: &Values, reins: &Reins) -> Writer {
+    Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire, limits: reins.limits() }
 }
 
 fn route(
@@ -277,9 +338,10 @@ fn route(
                 topic: bus.topics.raw.clone(),
                 topic_id: TopicId::UNKNOWN,
                 partitions,
+                limit: reins.limits().of(&bus.topics.routed).bytes,
             },
             recorded: Recorded::new(bus, worker, partitions),
-            writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
+            writer: writer(bus, values, reins),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept,
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
@@ -341,7 +403,7 @@ fn judge(
             flush: Duration::from_millis(flush),
             intake: intake.clone(),
             restorer,
-            writer: Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire },
+            writer: writer(bus, values, reins),
             accept,
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),

@@ -1,18 +1,25 @@
 //! Decisions → records: topics, keys, values and headers as the contract has them.
 
+use std::sync::Arc;
+
 use crate::config::{TopicNames, ValueForm};
-use crate::detect::{Decided, Output};
+use crate::detect::{Batch, Decided, Incoming, Output};
 use crate::event::avro::{self, ArticlePart};
-use crate::event::{DeadLetter, Tagged, json};
+use crate::event::{DeadLetter, Reason, Tagged, json};
 use crate::model::{Position, Verdict};
 use crate::store::{Change, Outlet};
 
+use super::faults;
+use super::intake::Places;
+use super::limits::Limits;
 use super::payload::{Form, Placed};
-use super::record::{Headers, Outgoing, Record};
+use super::record::{Copied, Headers, Outgoing, Record, weight};
 
 /// What begins so is ours; whatever came in under such a name is not passed on.
 const OURS: &str = "samestory-";
 const ERRORS: &str = "__samestory.errors.";
+/// Bytes of headers that came in and did not go out.
+const HEADERS_DROPPED: &str = "samestory-headers-dropped";
 
 /// Writes decisions as records.
 #[derive(Clone, Debug)]
@@ -20,7 +27,27 @@ pub(super) struct Writer {
     pub(super) topics: TopicNames,
     pub(super) form: ValueForm,
     pub(super) wire: Wire,
+    pub(super) limits: Arc<Limits>,
 }
+
+/// Whether the tagged article of a record can be delivered. Decided before the article is judged, from the record and the
+/// limits alone: one that cannot be delivered must leave no trace in state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    Whole,
+    /// Without the headers that came in.
+    WithoutHeaders,
+    /// Not at all: so many bytes, where so many are allowed.
+    No {
+        bytes: usize,
+        limit: usize,
+    },
+}
+
+/// Room for everything that stands beside an article in a record, in value and headers together. On the output topics that is
+/// a verdict: at most nine ids of 512 bytes that JSON writes with six for one, twice, and some hundred bytes of numbers and
+/// names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
+pub(super) const VERDICT: usize = 64 << 10;
 
 /// How values of ours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +72,22 @@ impl Original<'_> {
     }
 
     fn headers(&self) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
-        let own = |name: &str| name.starts_with(OURS) || name.starts_with(ERRORS);
-        self.record.headers.iter().filter(move |(name, _)| !own(name)).cloned()
+        let dropped = self.record.headers_dropped;
+        let dropped = (dropped > 0).then(|| (HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into())));
+        passed_on(&self.record.headers).cloned().chain(dropped)
     }
+}
+
+/// The headers that go out again: all but those with a name of ours, which nobody else may set.
+fn passed_on(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
+    headers.iter().filter(|(name, _)| !name.starts_with(OURS) && !name.starts_with(ERRORS))
+}
+
+/// Reads from a routed record how much route has dropped.
+pub(super) fn headers_dropped(headers: &Headers) -> usize {
+    let found = headers.iter().find(|(name, _)| name == HEADERS_DROPPED);
+    let text = found.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 impl Writer {
@@ -99,11 +139,50 @@ impl Writer {
         }
     }
 
+    /// Whether the tagged article can be delivered, whatever its verdict.
+    pub(super) fn fit(&self, original: Original<'_>) -> Fit {
+        let article = original.value().map_or(0, <[u8]>::len);
+        let value = match (self.form, self.wire) {
+            (ValueForm::Envelope, Wire::Json) if !is_json(original) => 2 * article + 2,
+            _ => article,
+        };
+        let topics = [&self.topics.unique, &self.topics.near_duplicate];
+        let limit = topics.map(|topic| self.limits.of(topic).bytes).into_iter().min().unwrap_or(0);
+        let bytes = value + VERDICT;
+        match bytes + weight(&original.headers().collect()) {
+            _ if bytes > limit => Fit::No { bytes, limit },
+            all if all > limit => Fit::WithoutHeaders,
+            _ => Fit::Whole,
+        }
+    }
+
+    /// Drops the headers of records whose tagged article would be too large with them, and makes dead letters of those
+    /// that are too large without.
+    pub(super) fn fit_all(&self, batch: &mut Batch, places: &Places, records: &mut [Record]) {
+        if faults::mutant("unmeasured") {
+            return;
+        }
+        for (item, &(at, placed)) in batch.items.iter_mut().zip(places) {
+            let Some(record) = records.get_mut(at) else { continue };
+            if !matches!(item.incoming, Incoming::Article(_)) {
+                continue;
+            }
+            match self.fit(Original { record, placed }) {
+                Fit::Whole => {}
+                Fit::WithoutHeaders => record.drop_headers(),
+                Fit::No { bytes, limit } => {
+                    let letter = too_large(item.position.clone(), bytes, limit);
+                    item.incoming = Incoming::DeadLetter(letter);
+                }
+            }
+        }
+    }
+
     fn tagged(&self, tagged: &Tagged, original: Original<'_>) -> Outgoing<'_> {
         let article = original.value().unwrap_or_default();
         let value = match (self.form, self.wire) {
             (ValueForm::Passthrough, _) => article.to_vec(),
-            (ValueForm::Envelope, Wire::Json) => enveloped_json(tagged, article, original.placed.form),
+            (ValueForm::Envelope, Wire::Json) => enveloped_json(tagged, original),
             (ValueForm::Envelope, Wire::Avro { unique, near_duplicate, .. }) => {
                 let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
                 let mut value = avro::frame(id, article.len() + 1024);
@@ -148,7 +227,12 @@ impl Writer {
             say("partition", partition.to_string());
             say("offset", offset.to_string());
         }
-        say("stage", "decode".into());
+        let stage = match letter.reason {
+            Reason::Undeliverable => "deliver",
+            Reason::Unreadable => "read",
+            _ => "decode",
+        };
+        say("stage", stage.into());
         say("exception.class.name", letter.reason.as_str().into());
         say("exception.message", letter.message.clone());
         let value = original.value().map(<[u8]>::to_vec);
@@ -160,13 +244,14 @@ impl Writer {
             headers,
             time: record.time,
         };
-        let limit = self.topics.max_message_bytes as usize;
-        if out.bytes() > limit {
-            let bytes = out.value.take().map_or(0, |value| value.len());
+        let limit = self.limits.of(&self.topics.dead_letter).bytes;
+        let copy = record.copied();
+        if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
+            let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
             out.headers.push((format!("{ERRORS}value.dropped.bytes"), Some(bytes.to_string().into_bytes())));
         }
         // What came in is almost too large by its key and headers alone.
-        if out.bytes() > limit {
+        if copy > Copied::WithoutValue || out.bytes() > limit {
             out.headers.retain(|(name, _)| name.starts_with(ERRORS));
             out.key = None;
             out.headers.push((format!("{ERRORS}headers.dropped"), Some(b"true".to_vec())));
@@ -182,14 +267,49 @@ impl Writer {
     }
 }
 
-/// What is not JSON can only come from before the settings were changed: it goes out as a text of digits, not lost.
-fn enveloped_json(tagged: &Tagged, article: &[u8], form: Form) -> Vec<u8> {
-    let is_json = match form {
+/// The headers that an article takes along to the routed topic, which takes records of `limit` bytes: none where it would be
+/// too large with them. Decided from the article alone, so that forgets which travel with it make no difference.
+///
+/// # Errors
+/// It is too large without headers, too.
+pub(super) fn fitting_headers(
+    limit: usize,
+    from: &Position,
+    article: usize,
+    headers: &Headers,
+) -> Result<Headers, DeadLetter> {
+    let limit = if faults::mutant("unmeasured") { usize::MAX } else { limit };
+    let bytes = article + VERDICT;
+    if bytes > limit {
+        return Err(too_large(from.clone(), bytes, limit));
+    }
+    let kept: Headers = passed_on(headers).cloned().collect();
+    match weight(&kept) {
+        dropped if bytes + dropped > limit => {
+            Ok(vec![(HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into_bytes()))])
+        }
+        _ => Ok(kept),
+    }
+}
+
+fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
+    let message = format!("up to {bytes} bytes as it would go out; the topic takes {limit}");
+    DeadLetter { position, reason: Reason::TooLarge, message }
+}
+
+/// Whether the article can stand in JSON as it is.
+fn is_json(original: Original<'_>) -> bool {
+    match original.placed.form {
         Form::Json => true,
-        Form::Own => !avro::is_framed(article),
+        Form::Own => !avro::is_framed(original.value().unwrap_or_default()),
         Form::Mapped => false,
-    };
-    if is_json {
+    }
+}
+
+/// What is not JSON can only come from before the settings were changed: it goes out as a text of digits, not lost.
+fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
+    let article = original.value().unwrap_or_default();
+    if is_json(original) {
         return json::enveloped(tagged, article);
     }
     let digits: String = article.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -231,4 +351,62 @@ fn position(position: &Position) -> Headers {
         say("partition", partition.to_string()),
         say("offset", offset.to_string()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Settings};
+
+    fn writer(most: u32) -> Writer {
+        let settings: Settings = toml::from_str(&format!("[topics]\nmax_message_bytes = {most}")).unwrap();
+        let topics = Config::try_from(settings).unwrap().bus.topics;
+        let limits = Arc::new(Limits::of_settings(&topics));
+        Writer { topics, form: ValueForm::Envelope, wire: Wire::Json, limits }
+    }
+
+    fn fit(value: Vec<u8>, header: usize) -> Fit {
+        let headers = vec![("h".to_owned(), Some(vec![0; header]))];
+        let record = Record { value: Some(value), headers, ..Record::default() };
+        writer(200_000).fit(Original { record: &record, placed: Placed::WHOLE })
+    }
+
+    #[test]
+    fn headers_go_first_and_then_the_article() {
+        assert_eq!(fit(b"{}".to_vec(), 10), Fit::Whole);
+        assert_eq!(fit(b"{}".to_vec(), 140_000), Fit::WithoutHeaders);
+        assert!(matches!(fit(vec![b' '; 140_000], 10), Fit::No { limit: 200_000, .. }));
+    }
+
+    /// Avro that was routed before the settings asked for JSON goes out as hex digits, twice as long: it passed the limit on
+    /// the way in and was refused on the way out, for ever.
+    #[test]
+    fn hex_digits_count_twice() {
+        let avro = |bytes: usize| [vec![0; 5], vec![b'a'; bytes]].concat();
+        assert_eq!(fit(avro(60_000), 10), Fit::Whole);
+        assert!(matches!(fit(avro(80_000), 10), Fit::No { .. }));
+        assert_eq!(fit(vec![b' '; 80_000], 10), Fit::Whole);
+    }
+
+    #[test]
+    fn a_dead_letter_is_made_smaller_until_it_fits() {
+        let writer = writer(200_000);
+        let letter = |value: usize, header: usize, fate: Option<crate::stream::record::Fate>| {
+            let headers = vec![("h".to_owned(), Some(vec![0; header]))];
+            let key = Some(b"key".to_vec());
+            let record = Record { key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
+            let position = record.position("raw", 0);
+            let letter = too_large(position, 1, 1);
+            let out = writer.dead_letter(&letter, Original { record: &record, placed: Placed::WHOLE });
+            assert!(out.bytes() <= 200_000);
+            (out.value.is_some(), out.key.is_some(), out.headers.iter().any(|(name, _)| name == "h"))
+        };
+        assert_eq!(letter(100, 100, None), (true, true, true));
+        assert_eq!(letter(300_000, 100, None), (false, true, true));
+        assert_eq!(letter(300_000, 300_000, None), (false, false, false));
+        let refused = |copy| Some(crate::stream::record::Fate::Undeliverable { why: String::new(), copy });
+        assert_eq!(letter(100, 100, refused(Copied::Whole)), (true, true, true));
+        assert_eq!(letter(100, 100, refused(Copied::WithoutValue)), (false, true, true));
+        assert_eq!(letter(100, 100, refused(Copied::Nothing)), (false, false, false));
+    }
 }

@@ -112,7 +112,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
         match consumer.poll(Duration::from_millis(200)) {
             Some(Ok(message)) => {
                 heard = Instant::now();
-                let (partition, record) = owned(&message);
+                let (partition, record) = owned(&message, usize::MAX);
                 probed.records += 1;
                 probed.sizes.push(record.value.as_ref().map_or(0, Vec::len));
                 judge.look(&mut probed, topic, partition, &record)?;

@@ -48,7 +48,11 @@ pub(super) fn start(
         warned: BTreeMap::new(),
         failing: false,
     };
-    std::thread::spawn(move || run(purge, &config, &receive, &stop));
+    let guard = purge.board.guard("purge");
+    std::thread::spawn(move || {
+        let _guard = guard;
+        run(purge, &config, &receive, &stop)
+    });
     send
 }
 

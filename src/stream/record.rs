@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::detect::Incoming;
+use crate::event::{DeadLetter, Reason};
 use crate::model::{Cut, EventTime, Position};
 
 /// Headers in their order; a name may come twice.
 pub(super) type Headers = Vec<(String, Option<Vec<u8>>)>;
+
+/// About what a header takes beside its name and value.
+const HEADER: usize = 10;
 
 /// A record as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,16 +25,100 @@ pub(super) struct Record {
     pub(super) key: Option<Vec<u8>>,
     pub(super) value: Option<Vec<u8>>,
     pub(super) headers: Headers,
+    /// Bytes of headers that came in and do not go out: with them the record would be too large.
+    pub(super) headers_dropped: usize,
+    /// The record is a dead letter whatever it says.
+    pub(super) fate: Option<Fate>,
+}
+
+/// Why a record is a dead letter before anybody looks at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The broker refuses what would go out for it.
+    Undeliverable { why: String, copy: Copied },
+    /// It stands for a batch of the topic that cannot be read and is skipped: offsets from this one to the record's own.
+    Unreadable { first: i64, why: String },
+    /// Its value is so large that it was not even copied.
+    Oversized { bytes: usize, most: usize },
+}
+
+/// How much of a record its dead letter repeats. Each step is tried when the broker refuses the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Copied {
+    /// As much as fits.
+    Whole,
+    WithoutValue,
+    /// Neither value nor key nor the headers that came in.
+    Nothing,
+}
+
+impl Copied {
+    /// The next smaller copy; nothing where there is none.
+    pub(super) fn smaller(self) -> Option<Copied> {
+        match self {
+            Copied::Whole => Some(Copied::WithoutValue),
+            Copied::WithoutValue => Some(Copied::Nothing),
+            Copied::Nothing => None,
+        }
+    }
 }
 
 impl Record {
     pub(super) fn bytes(&self) -> usize {
-        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + length(value)).sum();
-        length(&self.key) + length(&self.value) + headers
+        length(&self.key) + length(&self.value) + weight(&self.headers)
     }
 
     pub(super) fn position(&self, topic: &str, partition: i32) -> Position {
         Position::Topic { topic: Cut::new(topic), partition, offset: self.offset }
+    }
+
+    /// The headers that came in do not go out.
+    pub(super) fn drop_headers(&mut self) {
+        self.headers_dropped += weight(&self.headers);
+        self.headers.clear();
+    }
+
+    /// The dead letter that this record is by its fate, read at this position.
+    pub(super) fn dead_letter(&self, position: &Position) -> Option<DeadLetter> {
+        let mut position = position.clone();
+        let (reason, message) = match self.fate.as_ref()? {
+            Fate::Undeliverable { why, .. } => (Reason::Undeliverable, why.clone()),
+            Fate::Unreadable { first, why } => {
+                if let Position::Topic { offset, .. } = &mut position {
+                    *offset = *first;
+                }
+                let message =
+                    format!("a batch that cannot be read, offsets {first} to {}: {why}", self.offset);
+                (Reason::Unreadable, message)
+            }
+            Fate::Oversized { bytes, most } => {
+                (Reason::TooLarge, format!("a value of {bytes} bytes; at most {most} are read"))
+            }
+        };
+        Some(DeadLetter { position, reason, message })
+    }
+
+    /// What the record says, unless its fate says otherwise. Forgets always count: they are not the record's own.
+    pub(super) fn unless_dead(&self, incoming: Incoming, position: &Position) -> Incoming {
+        match (self.dead_letter(position), incoming) {
+            (Some(letter), Incoming::Article(_) | Incoming::Delete(_)) => Incoming::DeadLetter(letter),
+            (_, incoming) => incoming,
+        }
+    }
+
+    pub(super) fn copied(&self) -> Copied {
+        match &self.fate {
+            Some(Fate::Undeliverable { copy, .. }) => *copy,
+            Some(Fate::Unreadable { .. } | Fate::Oversized { .. }) | None => Copied::Whole,
+        }
+    }
+
+    /// Bytes of the value that were not copied when the record was read.
+    pub(super) fn not_copied(&self) -> usize {
+        match self.fate {
+            Some(Fate::Oversized { bytes, .. }) => bytes,
+            _ => 0,
+        }
     }
 }
 
@@ -70,13 +159,17 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// About what the record takes of the limit that brokers and topics set.
+    /// At least what the record takes of the limit that brokers and topics set: a batch of one record is 61 bytes, the
+    /// record's own lengths up to 36.
     pub(super) fn bytes(&self) -> usize {
         const FRAME: usize = 128;
-        const HEADER: usize = 10;
-        let headers = self.headers.iter().map(|(name, value)| HEADER + name.len() + length(value));
-        FRAME + length(&self.key) + length(&self.value) + headers.sum::<usize>()
+        FRAME + length(&self.key) + length(&self.value) + weight(&self.headers)
     }
+}
+
+/// What headers take, with their lengths.
+pub(super) fn weight(headers: &Headers) -> usize {
+    headers.iter().map(|(name, value)| HEADER + name.len() + length(value)).sum()
 }
 
 fn length(bytes: &Option<Vec<u8>>) -> usize {

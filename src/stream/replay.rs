@@ -5,6 +5,7 @@
 //! order in which raw partitions were mixed, and for stamps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::config::{Config, Mode, home};
 use crate::detect::{Engine, Incoming};
@@ -13,6 +14,7 @@ use crate::store::{Ahead, BusPosition, Committed, Memory, Row, Store, TopicName,
 
 use super::decode::{Decoded, Decoder};
 use super::intake::{Intake, Taken};
+use super::limits::Limits;
 use super::outgoing::{Original, Wire, Writer};
 use super::payload::Form;
 use super::record::Record;
@@ -68,7 +70,12 @@ pub fn replay(
         Mode::Routed => Intake::routed(config, partitions),
     };
     let engine = Engine::new(config.engine.clone());
-    let writer = Writer { topics: config.bus.topics.clone(), form: config.bus.value, wire: Wire::Json };
+    let writer = Writer {
+        topics: config.bus.topics.clone(),
+        form: config.bus.value,
+        wire: Wire::Json,
+        limits: Arc::new(Limits::of_settings(&config.bus.topics)),
+    };
     let mut store = Memory::new(config.postings.clone(), Ahead::Changelog { partition });
     let mut sent = Vec::new();
     for read in records {
@@ -77,6 +84,7 @@ pub fn replay(
         let progress = store.progress().map_err(|error| error.to_string())?;
         let taken = intake.batch(partition, &mut records, &progress);
         let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
+        writer.fit_all(&mut batch, &places, &mut records);
         // Ids and epochs are the broker's, so a replay does not know them.
         batch.bus = Some(BusPosition {
             application: TopicName::new(&config.bus.app),

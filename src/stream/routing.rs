@@ -12,6 +12,7 @@ use crate::model::{ArticleId, EventTime, Lang, TopicId};
 
 use super::decode::{Decoded, Decoder};
 use super::faults;
+use super::outgoing::fitting_headers;
 use super::payload::Form;
 use super::record::{Headers, Record};
 use super::routed::{self, Forgets, RawTopic, Source};
@@ -32,6 +33,8 @@ pub(super) struct Routing {
     pub(super) topic_id: TopicId,
     /// Partitions of the routed topic.
     pub(super) partitions: i32,
+    /// The largest record that the routed topic takes.
+    pub(super) limit: usize,
 }
 
 /// A record that goes out for raw ones.
@@ -99,27 +102,28 @@ impl Routing {
                     Some((form, bytes)) => (*form, bytes.as_slice()),
                     None => (Form::Own, record.value.as_deref().unwrap_or_default()),
                 };
+                let position = record.position(&self.topic, partition);
+                let headers = match fitting_headers(self.limit, &position, value.len(), &record.headers) {
+                    Ok(headers) => headers,
+                    Err(letter) => return outbox.dead(letter, record),
+                };
                 if record.bytes() + value.len() > LARGE {
                     outbox.flush_one(home);
                 }
-                outbox.send(home, &prepared.id, record.headers, source.time, |topic, forgets| {
+                outbox.send(home, &prepared.id, headers, source.time, |topic, forgets| {
                     routed::encode_article(&prepared, topic, forgets, source, form, value)
                 });
                 outbox.moved(&prepared.id, source, home);
             }
             Incoming::Delete(id) => {
+                // No reader gets a delete's headers, and a copy for each partition may be megabytes.
                 for partition in 0..self.partitions {
-                    outbox.send(partition, &id, record.headers.clone(), source.time, |topic, forgets| {
+                    outbox.send(partition, &id, Headers::new(), source.time, |topic, forgets| {
                         routed::encode_delete(&id, topic, forgets, source)
                     });
                 }
             }
-            Incoming::DeadLetter(letter) => {
-                // The generation before has published it.
-                if !outbox.silent {
-                    outbox.sends.push(Send::Dead { letter, record });
-                }
-            }
+            Incoming::DeadLetter(letter) => outbox.dead(letter, record),
             Incoming::Forget(_) | Incoming::SetStreamTime { .. } => {}
         }
     }
@@ -132,6 +136,13 @@ impl Outbox<'_> {
             // A record is silent as a whole, with the forgets in front of it.
             self.flush();
             self.silent = silent;
+        }
+    }
+
+    /// A record that cannot be judged. In silence the generation before has published it.
+    fn dead(&mut self, letter: DeadLetter, record: Record) {
+        if !self.silent {
+            self.sends.push(Send::Dead { letter, record });
         }
     }
 
@@ -225,6 +236,7 @@ mod tests {
             topic: config.bus.topics.raw.clone(),
             topic_id: TopicId::from_halves(7, 7),
             partitions: PARTITIONS,
+            limit: usize::MAX,
         }
     }
 

@@ -18,7 +18,8 @@ use crate::config::{BatchLimits, StartAt};
 use crate::model::EventTime;
 
 use super::clients::{self, PATIENCE};
-use super::record::Record;
+use super::record::{Fate, Record};
+use super::unreadable::{Fetching, Jam, ReadErrors, is_read_error};
 use super::{faults, ids};
 
 /// What happened to the assignment.
@@ -38,6 +39,9 @@ pub(super) struct Collected {
     pub(super) membership: Arc<ConsumerGroupMetadata>,
 }
 
+/// A rebalance follows a lost assignment within a poll or two. Without one for so long the consumer is replaced.
+const LOST: Duration = Duration::from_secs(60);
+
 /// Why the input cannot be read on: drop everything and join again.
 #[derive(Debug, thiserror::Error)]
 #[error("the consumer is finished: {0}")]
@@ -54,8 +58,17 @@ pub(super) struct Source {
     count: usize,
     bytes: usize,
     membership: Option<Arc<ConsumerGroupMetadata>>,
+    /// Since when the assignment is lost and no rebalance has followed.
+    lost_since: Option<Instant>,
     /// A partition whose offset the log does not hold; the library does not say which.
     pub(super) out_of_range: bool,
+    /// By partition, the offset up to which records are committed, as far as this member knows.
+    done: BTreeMap<i32, i64>,
+    /// Longer values are not copied: whatever they say, they are too large.
+    longest: usize,
+    read_errors: ReadErrors,
+    /// How often a read error was reported since it was last asked for.
+    errors_heard: u64,
 }
 
 impl Source {
@@ -63,6 +76,7 @@ impl Source {
         config: &ClientConfig,
         topic: &str,
         limits: BatchLimits,
+        longest: usize,
     ) -> Result<Source, KafkaError> {
         let consumer: BaseConsumer<Watcher> = config.create_with_context(Watcher::default())?;
         consumer.subscribe(&[topic])?;
@@ -75,7 +89,12 @@ impl Source {
             count: 0,
             bytes: 0,
             membership: None,
+            lost_since: None,
             out_of_range: false,
+            done: BTreeMap::new(),
+            longest,
+            read_errors: ReadErrors::default(),
+            errors_heard: 0,
         })
     }
 
@@ -86,10 +105,18 @@ impl Source {
     /// Waits so long for a first record and then, a little, for more; returns early when the assignment changes.
     pub(super) fn collect(&mut self, patience: Duration) -> Result<Vec<Happened>, SourceError> {
         let mut deadline = Instant::now() + patience;
-        while self.count < self.limits.articles && self.bytes < self.limits.bytes {
-            let left = clients::left_until(deadline);
+        if self.lost_since.is_some_and(|since| since.elapsed() > LOST) {
+            return Err(SourceError(KafkaError::MessageConsumption(RDKafkaErrorCode::AssignmentLost)));
+        }
+        if self.is_full() && faults::mutant("no-poll-when-full") {
+            return Ok(Vec::new());
+        }
+        // At least one poll, also while the batch is full: only `poll` delivers rebalances, and a consumer that does not
+        // poll leaves the group.
+        loop {
+            let left = if self.is_full() { Duration::ZERO } else { clients::left_until(deadline) };
             let polled = match self.consumer.poll(left) {
-                Some(Ok(message)) => Some(owned(&message)),
+                Some(Ok(message)) => Some(owned(&message, self.longest)),
                 Some(Err(error)) => {
                     self.hear(error)?;
                     None
@@ -107,6 +134,10 @@ impl Source {
             if !happened.is_empty() {
                 return Ok(happened);
             }
+            if self.is_full() {
+                faults::point("full-batch");
+                break;
+            }
         }
         faults::point("poll");
         // A poll that must not wait serves a rebalance and returns nothing. Without this look nobody heard of it until the
@@ -114,14 +145,32 @@ impl Source {
         Ok(self.happened())
     }
 
+    fn is_full(&self) -> bool {
+        self.count >= self.limits.articles || self.bytes >= self.limits.bytes
+    }
+
     /// What was read, if there is anything and we are still a member.
     pub(super) fn take(&mut self) -> Option<Collected> {
         if self.count == 0 {
             return None;
         }
-        let membership = self.membership()?;
+        let Some(membership) = self.membership() else {
+            if !faults::mutant("no-poll-when-full") {
+                self.give_all_up();
+            }
+            return None;
+        };
         (self.count, self.bytes) = (0, 0);
         Some(Collected { records: std::mem::take(&mut self.waiting), membership })
+    }
+
+    /// Gives records back that were taken and are not decided yet. They come out again before any others.
+    pub(super) fn put_back(&mut self, records: BTreeMap<i32, Vec<Record>>) {
+        for (partition, records) in records {
+            self.count += records.len();
+            self.bytes += records.iter().map(Record::bytes).sum::<usize>();
+            self.waiting.entry(partition).or_default().splice(..0, records);
+        }
     }
 
     /// Who we are in the group, as long as the assignment stays what it is.
@@ -149,6 +198,47 @@ impl Source {
         self.seek(&BTreeMap::from([(partition, offset)]))?;
         self.consumer.resume(&self.list([partition]))?;
         self.flowing.insert(partition, offset);
+        self.done.insert(partition, offset);
+        Ok(())
+    }
+
+    /// Records before these offsets are committed.
+    pub(super) fn committed_to(&mut self, next: &BTreeMap<i32, i64>) {
+        for (partition, done) in &mut self.done {
+            *done = next.get(partition).copied().unwrap_or(*done);
+        }
+    }
+
+    /// Partitions that cannot be read on, and the error that was reported last.
+    pub(super) fn jams(&mut self) -> Vec<Jam> {
+        let flowing = &self.flowing;
+        let fetching: BTreeMap<i32, Fetching> = {
+            let known = self.consumer.context().known();
+            let ours = known.fetching.iter().filter(|(partition, _)| flowing.contains_key(partition));
+            ours.map(|(&partition, &of)| (partition, of)).collect()
+        };
+        let mut jams = self.read_errors.jams(&fetching, Instant::now());
+        jams.retain(|jam| !self.waiting.contains_key(&jam.partition));
+        jams
+    }
+
+    /// The read error that was reported last.
+    pub(super) fn why_unread(&self) -> &str {
+        self.read_errors.why()
+    }
+
+    /// How many read errors were reported since this was last asked.
+    pub(super) fn take_errors_heard(&mut self) -> u64 {
+        std::mem::take(&mut self.errors_heard)
+    }
+
+    /// Reads a partition on behind a batch that cannot be read. A record stands for the batch, and its last offset.
+    pub(super) fn skip(&mut self, jam: Jam, next: i64) -> Result<(), KafkaError> {
+        let Jam { partition, offset: first, .. } = jam;
+        self.seek(&BTreeMap::from([(partition, next)]))?;
+        let why = self.read_errors.why().to_owned();
+        let fate = Some(Fate::Unreadable { first, why });
+        self.take_in(partition, Record { offset: next - 1, fate, ..Record::default() });
         Ok(())
     }
 
@@ -168,10 +258,16 @@ impl Source {
         if faults::mutant("no-seek") {
             return Ok(());
         }
-        let waiting: Vec<i32> = self.waiting.keys().copied().collect();
-        waiting.into_iter().for_each(|partition| self.give_up(partition));
-        self.seek(to)?;
-        self.flowing.extend(to.iter().map(|(&partition, &offset)| (partition, offset)));
+        let mut to = to.clone();
+        for (partition, records) in std::mem::take(&mut self.waiting) {
+            // What was put back is behind what is read again, or in another partition.
+            if let (Some(first), false) = (records.first(), to.contains_key(&partition)) {
+                to.insert(partition, first.offset);
+            }
+        }
+        (self.count, self.bytes) = (0, 0);
+        self.seek(&to)?;
+        self.flowing.extend(to);
         Ok(())
     }
 
@@ -218,11 +314,14 @@ impl Source {
         })
     }
 
-    /// By partition, records that wait to be read, as far as it is known.
+    /// By partition, records that are not committed yet, as far as it is known: also while they cannot be read.
     pub(super) fn lags(&self) -> BTreeMap<i32, i64> {
         let known = self.consumer.context().known();
-        let ours = known.lags.iter().filter(|(partition, _)| self.flowing.contains_key(partition));
-        ours.map(|(&partition, &lag)| (partition, lag)).collect()
+        let lag = |(&partition, &done): (&i32, &i64)| {
+            let end = known.fetching.get(&partition)?.end;
+            (end >= 0).then(|| (partition, (end - done).max(0)))
+        };
+        self.done.iter().filter_map(lag).collect()
     }
 
     /// Whether no broker answers.
@@ -247,6 +346,9 @@ impl Source {
             Some(least) if record.offset >= *least => *least = record.offset + 1,
             _ => return false,
         }
+        if record.fate.is_none() {
+            self.read_errors.read(partition);
+        }
         self.count += 1;
         self.bytes += record.bytes();
         self.waiting.entry(partition).or_default().push(record);
@@ -260,14 +362,26 @@ impl Source {
         }
     }
 
+    /// The assignment that the batch was read in is lost, so nobody may commit it. Nothing more is taken until the
+    /// partitions are assigned again: the next record would leave a gap.
+    fn give_all_up(&mut self) {
+        tracing::warn!(topic = self.topic, records = self.count, "assignment lost; dropping the batch");
+        self.waiting.clear();
+        (self.count, self.bytes) = (0, 0);
+        self.flowing.clear();
+        self.lost_since.get_or_insert_with(Instant::now);
+    }
+
     fn happened(&mut self) -> Vec<Happened> {
         let happened = std::mem::take(&mut *self.consumer.context().happened());
         for event in &happened {
             self.membership = None;
+            self.lost_since = None;
             if let Happened::Revoked(partitions) = event {
                 for partition in partitions {
                     self.give_up(*partition);
                     self.flowing.remove(partition);
+                    self.done.remove(partition);
                 }
             }
         }
@@ -280,7 +394,13 @@ impl Source {
             KafkaError::MessageConsumption(
                 RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
             ) => self.out_of_range = true,
-            error => self.consumer.context().say_once(&error),
+            error => {
+                if is_read_error(&error) {
+                    self.errors_heard += 1;
+                    self.read_errors.heard(&error, Instant::now());
+                }
+                self.consumer.context().say_once(&error);
+            }
         }
         Ok(())
     }
@@ -294,13 +414,15 @@ impl Source {
     }
 }
 
-pub(super) fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
+/// Copies a message. A value longer than `longest` is not copied: a compression bomb of a gigabyte would take another one.
+pub(super) fn owned(message: &BorrowedMessage<'_>, longest: usize) -> (i32, Record) {
     let headers = message.headers().map_or_else(Vec::new, |headers| {
         let owned = |header: rdkafka::message::Header<'_, &[u8]>| {
             (header.key.to_owned(), header.value.map(<[u8]>::to_vec))
         };
         headers.iter().map(owned).collect()
     });
+    let bytes = message.payload().map_or(0, <[u8]>::len);
     let record = Record {
         offset: message.offset(),
         leader_epoch: ids::leader_epoch(message),
@@ -310,8 +432,10 @@ pub(super) fn owned(message: &BorrowedMessage<'_>) -> (i32, Record) {
             Timestamp::CreateTime(_) | Timestamp::NotAvailable => None,
         },
         key: message.key().map(<[u8]>::to_vec),
-        value: message.payload().map(<[u8]>::to_vec),
+        value: message.payload().filter(|_| bytes <= longest).map(<[u8]>::to_vec),
         headers,
+        headers_dropped: 0,
+        fate: (bytes > longest).then_some(Fate::Oversized { bytes, most: longest }),
     };
     (message.partition(), record)
 }
@@ -333,7 +457,7 @@ pub(super) struct Watcher {
 /// What the library's statistics say.
 #[derive(Default)]
 struct Known {
-    lags: BTreeMap<i32, i64>,
+    fetching: BTreeMap<i32, Fetching>,
     away: bool,
 }
 
@@ -370,11 +494,9 @@ impl ClientContext for Watcher {
         let mut known = self.known();
         known.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
         let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
-        // Readers of committed records get as far as the last stable offset. Below nought nothing is known.
-        let lag = |of: &statistics::Partition| {
-            (of.ls_offset >= 0 && of.app_offset >= 0).then(|| of.ls_offset - of.app_offset)
-        };
-        known.lags = partitions.filter_map(|of| Some((of.partition, lag(of)?.max(0)))).collect();
+        // Readers of committed records get as far as the last stable offset. Below zero nothing is known.
+        let fetching = |of: &statistics::Partition| Fetching { next: of.next_offset, end: of.ls_offset };
+        known.fetching = partitions.map(|of| (of.partition, fetching(of))).collect();
     }
 }
 

@@ -26,6 +26,8 @@ use super::{clients, faults, ids};
 pub(super) enum TxnError {
     /// Nothing became visible: seek back and run the batch again.
     Retry(KafkaError),
+    /// The broker refuses one of the records, and will refuse it again: nothing became visible.
+    Refused(KafkaError),
     /// The partitions belong to someone else now, or nobody can say whether it committed: drop the tasks and take
     /// the partitions over as a new owner would.
     Lost(KafkaError),
@@ -39,6 +41,7 @@ impl fmt::Display for TxnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TxnError::Retry(error) => write!(f, "aborted: {error}"),
+            TxnError::Refused(error) => write!(f, "a record was refused: {error}"),
             TxnError::Lost(error) => write!(f, "outcome not known: {error}"),
             TxnError::Usurped(error) => write!(f, "fenced by another process: {error}"),
             TxnError::Fatal(error) => write!(f, "{error}"),
@@ -76,10 +79,30 @@ fn sort(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnE
             Step::Init | Step::Within => TxnError::Retry(error),
         },
         KafkaError::Transaction(_) => TxnError::Fatal(error),
+        error_of_record if is_refusal(error_of_record) => TxnError::Refused(error),
         // Committing begins with a flush that has no flags of its own: nothing was decided yet.
         KafkaError::Flush(_) | KafkaError::MessageProduction(_) => TxnError::Retry(error),
         _ => TxnError::Fatal(error),
     }
+}
+
+/// Whether a record was refused for what it is, not for the state that the broker is in.
+fn is_refusal(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode as Code;
+    if faults::mutant("retry-refused") {
+        return false;
+    }
+    matches!(
+        error,
+        KafkaError::MessageProduction(
+            Code::MessageSizeTooLarge
+                | Code::InvalidMessageSize
+                | Code::MessageBatchTooLarge
+                | Code::InvalidTimestamp
+                | Code::InvalidRecord
+                | Code::UnsupportedForMessageFormat
+        )
+    )
 }
 
 fn is_fence(code: RDKafkaErrorCode) -> bool {
@@ -152,6 +175,10 @@ impl ProducerContext for Deliveries {
                 match heard.failed.is_some() || given_up {
                     true => tracing::debug!(%error, topic, partition, "a record was not delivered"),
                     false => tracing::warn!(%error, topic, partition, "a record was not delivered"),
+                }
+                // A refusal explains more than whatever failed with it.
+                if is_refusal(error) && !heard.failed.as_ref().is_some_and(is_refusal) {
+                    heard.failed = Some(error.clone());
                 }
                 heard.failed.get_or_insert_with(|| error.clone());
             }
@@ -288,6 +315,10 @@ impl Txn<'_> {
                 }
                 Err((error, _)) => {
                     tracing::warn!(%error, topic = record.topic, "a record was not taken");
+                    if !is_refusal(&error) {
+                        // After a refusal librdkafka takes nothing more; its report says which it was.
+                        let _drained = self.producer.drain(Instant::now() + Duration::from_secs(2));
+                    }
                     return Err(self.sorted(error, Step::Within));
                 }
             }
@@ -309,7 +340,9 @@ impl Txn<'_> {
     pub(super) fn commit_all(mut self, offsets: &[Offsets<'_>]) -> Result<Committed, TxnError> {
         let deadline = self.began + self.producer.timeout;
         self.producer.drain(deadline).map_err(|error| self.sorted(error, Step::Within))?;
-        if let Some(error) = self.producer.producer.context().heard().failed.take() {
+        // Not inside the condition: the lock would be held while the error is sorted, which takes it again.
+        let failed = self.producer.producer.context().heard().failed.take();
+        if let Some(error) = failed {
             return Err(self.sorted(error, Step::Within));
         }
         faults::point("flush");
@@ -345,6 +378,8 @@ impl Txn<'_> {
 
     fn sorted(&self, error: KafkaError, step: Step) -> TxnError {
         let age = self.began.elapsed();
+        let refusal = self.producer.producer.context().heard().failed.clone().filter(is_refusal);
+        let error = refusal.filter(|_| step == Step::Within).unwrap_or(error);
         // A producer that was fenced reports the records it gave up first, and only then why.
         let fatal = self.producer.producer.client().fatal_error();
         match fatal {

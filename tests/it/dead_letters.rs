@@ -90,3 +90,20 @@ fn without_dead_letters_the_file_is_empty_and_never_an_input_or_the_output() {
         folder.fail(&["file", "one.ndjson", "--output", "new.ndjson", "--dead-letters", "./new.ndjson"]);
     assert!(refusal.contains("and --output new.ndjson are the same file"), "{refusal}");
 }
+
+/// A record that panicked a parser ended the run with a backtrace and no verdicts for the lines behind it.
+#[cfg(feature = "faults")]
+#[test]
+fn a_line_that_panics_a_parser_is_kept_and_the_next_is_judged() {
+    let folder = Folder::new("dead-panic");
+    let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":{text:?}}}\n");
+    let poison = line("b", samestory::event::PANIC_MARKER);
+    let lines = [line("a", &story(1, "")), poison.clone(), line("c", &story(2, ""))].concat();
+    folder.write("one.ndjson", lines.as_bytes());
+    file(&folder, &["one.ndjson"], &["--output", "out.ndjson"]);
+    assert_eq!(folder.read("out.ndjson").lines().count(), 2);
+    let letters = letters(&folder);
+    assert_eq!(letters.len(), 1);
+    assert_eq!((&letters[0]["line"], &letters[0]["reason"]), (&json!(2), &json!("parser-panicked")));
+    assert_eq!(letters[0]["original"], poison.trim_end());
+}

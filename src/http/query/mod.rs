@@ -30,6 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::problem::Problem;
 use super::{HttpError, json as answered, serve};
 use crate::config::Secret;
+use crate::health::Guard;
 
 use explain::Pair;
 use held::Held;
@@ -66,7 +67,7 @@ struct Api {
 ///
 /// # Errors
 /// The port cannot be had.
-pub fn serve_queries(listen: SocketAddr, library: Library) -> Result<SocketAddr, HttpError> {
+pub fn serve_queries(listen: SocketAddr, library: Library, guard: Guard) -> Result<SocketAddr, HttpError> {
     let http = &library.config.http;
     let api = Api {
         peers: Arc::new(Peers::new(http)),
@@ -93,7 +94,7 @@ pub fn serve_queries(listen: SocketAddr, library: Library) -> Result<SocketAddr,
         })
         .layer(from_fn_with_state(api.clone(), authorise))
         .with_state(api);
-    serve::start("http.query", listen, router, || {})
+    serve::start("http.query", listen, router, guard, || {})
 }
 
 /// Only who has the token is answered, whatever was asked.

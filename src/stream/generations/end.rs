@@ -272,7 +272,7 @@ impl Ending<'_> {
                     ));
                 }
                 Err(TxnError::Usurped(_)) => return Err(EndError::Fenced),
-                Err(TxnError::Fatal(error)) => return Err(error.into()),
+                Err(TxnError::Refused(error) | TxnError::Fatal(error)) => return Err(error.into()),
             }
             // After an unknown outcome it is not usable, and a new one decides the old transaction.
             producer = Some(connected).filter(TxnProducer::is_usable);
@@ -488,6 +488,7 @@ impl Ending<'_> {
                 Err(ConnectError::Away(why)) => self.wait(&format!("broker unreachable: {why}"))?,
                 Err(ConnectError::Failed(
                     TxnError::Retry(error)
+                    | TxnError::Refused(error)
                     | TxnError::Lost(error)
                     | TxnError::Usurped(error)
                     | TxnError::Fatal(error),

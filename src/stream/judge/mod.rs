@@ -126,6 +126,7 @@ impl Judge {
         if faults::mutant("wall-clock") {
             batch.items.iter_mut().for_each(|item| item.time = Some(super::restore::now()));
         }
+        self.writer.fit_all(&mut batch, &places, &mut records);
         let (plan, laid) = self.engine.plan_laid(&running.store, batch)?;
         // Before anything is committed: room that cannot be made is found out now.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();

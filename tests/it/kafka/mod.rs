@@ -27,6 +27,9 @@ mod requests;
 mod transactions;
 // Bad days: crashes, missing topics, a broker that is away, offsets set by hand, two processes with one name.
 mod days;
+// Records that cannot be read, parsed or delivered; threads that die; an assignment that is lost.
+#[cfg(feature = "faults")]
+mod delivery;
 // Another way to make fingerprints.
 mod generations;
 // Who has which partition.
