@@ -185,7 +185,7 @@ struct Group {
 impl Group {
     fn join(bus: &Bus, role: Role, topic: &str, partitions: i32) -> Result<Group, KafkaError> {
         let worker = Worker { role, number: 0 };
-        let source = Source::join(&clients::consumer(bus, &worker), topic, bus.batch)?;
+        let source = Source::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
         let (id, topic) = (clients::group(bus, role), topic.to_owned());
         Ok(Group { id, role, topic, partitions, source, held: BTreeSet::new() })
     }
