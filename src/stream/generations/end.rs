@@ -19,7 +19,6 @@ use rdkafka::message::Message;
 use crate::config::{Bus, Mode};
 use crate::event::GenerationEnd;
 use crate::model::{Position, TopicId};
-use crate::store::InputName;
 
 use super::{EndLog, LookError, backlog, offsets_of};
 use crate::stream::clients::{self, PATIENCE, Quiet, Role, Worker};
@@ -28,7 +27,7 @@ use crate::stream::recorded::Recorded;
 use crate::stream::routed::{self, Carried, Routed};
 use crate::stream::source::{Happened, Source};
 use crate::stream::txn::{ConnectError, Offsets, TxnError, TxnProducer};
-use crate::stream::{faults, recorded, restore};
+use crate::stream::{faults, ids, recorded, restore};
 
 /// How long routed records may stay as many as they are before somebody is looked for who judges them.
 const STALLED: Duration = Duration::from_secs(5);
@@ -419,17 +418,21 @@ impl Ending<'_> {
         // The group's offsets have expired, but state knows its place.
         let changelog = &self.bus.topics.changelog;
         let worker = Worker { role: group.role, number: 0 };
+        // A topic that was deleted and created again has another id, and old offsets mean nothing in it.
+        let id = ids::topic_id(self.surveyor.client(), &group.topic, PATIENCE)?.unwrap_or(TopicId::UNKNOWN);
         if group.role == Role::Route {
             let partitions = backlog::partitions(&self.surveyor, changelog)?;
-            let known = Recorded::new(&self.bus, &worker, partitions).raw_offsets(TopicId::UNKNOWN)?;
+            let known = Recorded::new(&self.bus, &worker, partitions).raw_offsets(id)?;
             return Ok((known.get(&partition).map(|highest| highest + 1), ends));
         }
         let log: BaseConsumer<Quiet> = clients::restorer(&self.bus, &worker).create_with_context(Quiet)?;
         let within = self.surveyor.fetch_watermarks(changelog, partition, PATIENCE)?;
         let progress = recorded::last_progress(&log, changelog, partition, within)?;
-        let name = InputName::new(&format!("{}/{partition}", group.topic));
-        let position = progress.and_then(|progress| Some(progress.inputs.get(&name)?.next));
-        Ok((position.map(|next| i64::try_from(next).unwrap_or(i64::MAX)), ends))
+        let position = progress.and_then(|progress| progress.bus).filter(|position| {
+            let of_this_topic = !position.topic_id.unwrap_or(TopicId::UNKNOWN).differs_from(id);
+            position.topic.as_str() == group.topic && position.partition == partition && of_this_topic
+        });
+        Ok((position.map(|position| i64::try_from(position.next).unwrap_or(i64::MAX)), ends))
     }
 
     /// By routed partition, what is judged; and the raw places of everything that is not.
