@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use samestory::config::{Config, Settings};
+use samestory::health::Board;
 use samestory::http::{Library, serve_queries};
 use samestory::store::{Ahead, Shelf};
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ fn measured(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
     shelf.holds_some_of(1);
     let config = Config::try_from(Settings::default())?;
     let listen: SocketAddr = "127.0.0.1:0".parse()?;
-    let address = serve_queries(listen, Library::new(config, Arc::clone(&shelf)))?;
+    let guard = Arc::new(Board::new(Arc::default())).guard("query");
+    let address = serve_queries(listen, Library::new(config, Arc::clone(&shelf)), guard)?;
     let stream = Arc::new(Stream::new());
     let prepare = ours.prepare();
     // Far more than will be taken; what is left is dropped.

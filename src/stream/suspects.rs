@@ -106,8 +106,11 @@ mod tests {
 
     const REFUSED: KafkaError = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
 
+    /// Partition and offset of a record.
+    type Place = (i32, i64);
+
     /// Plays a worker whose broker refuses every transaction that holds one of `bad` as it came.
-    fn play(sizes: &[(i32, i64)], bad: &[(i32, i64)]) -> (Vec<(i32, i64)>, Vec<(i32, i64)>, usize) {
+    fn play(sizes: &[Place], bad: &[Place]) -> (Vec<Place>, Vec<Place>, usize) {
         let mut next: BTreeMap<i32, i64> = sizes.iter().map(|&(partition, _)| (partition, 0)).collect();
         let (mut suspects, mut judged, mut dead, mut aborts) =
             (Suspects::default(), Vec::new(), Vec::new(), 0);
