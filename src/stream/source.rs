@@ -319,6 +319,11 @@ impl Source {
         let known = self.consumer.context().known();
         let lag = |(&partition, &done): (&i32, &i64)| {
             let end = known.fetching.get(&partition)?.end;
+            // Behind the last record of a transaction lies its marker, which no committed offset passes. Where nothing waits
+            // to be judged, everything that was passed to us is committed, and so are the markers in between.
+            let idle = self.flowing.contains_key(&partition) && !self.waiting.contains_key(&partition);
+            let passed = known.passed.get(&partition).copied().filter(|_| idle);
+            let done = passed.map_or(done, |passed| done.max(passed));
             (end >= 0).then(|| (partition, (end - done).max(0)))
         };
         self.done.iter().filter_map(lag).collect()
@@ -458,6 +463,8 @@ pub(super) struct Watcher {
 #[derive(Default)]
 struct Known {
     fetching: BTreeMap<i32, Fetching>,
+    /// The offset after the last record that was passed to us, or after a marker behind it.
+    passed: BTreeMap<i32, i64>,
     away: bool,
 }
 
@@ -493,10 +500,11 @@ impl ClientContext for Watcher {
     fn stats(&self, statistics: Statistics) {
         let mut known = self.known();
         known.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
-        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
+        let partitions = || statistics.topics.values().flat_map(|topic| topic.partitions.values());
+        known.passed = partitions().map(|of| (of.partition, of.app_offset)).collect();
         // Readers of committed records get as far as the last stable offset. Below zero nothing is known.
         let fetching = |of: &statistics::Partition| Fetching { next: of.next_offset, end: of.ls_offset };
-        known.fetching = partitions.map(|of| (of.partition, fetching(of))).collect();
+        known.fetching = partitions().map(|of| (of.partition, fetching(of))).collect();
     }
 }
 
