@@ -318,13 +318,12 @@ impl Source {
     pub(super) fn lags(&self) -> BTreeMap<i32, i64> {
         let known = self.consumer.context().known();
         let lag = |(&partition, &done): (&i32, &i64)| {
-            let end = known.fetching.get(&partition)?.end;
-            // Behind the last record of a transaction lies its marker, which no committed offset passes. Where nothing waits
-            // to be judged, everything that was passed to us is committed, and so are the markers in between.
-            let idle = self.flowing.contains_key(&partition) && !self.waiting.contains_key(&partition);
-            let passed = known.passed.get(&partition).copied().filter(|_| idle);
-            let done = passed.map_or(done, |passed| done.max(passed));
-            (end >= 0).then(|| (partition, (end - done).max(0)))
+            let Fetching { end, polled, .. } = *known.fetching.get(&partition)?;
+            // Markers and aborted records take offsets too. Where all that was taken is committed, those that were polled
+            // past are no lag.
+            let all_committed = self.flowing.get(&partition).is_some_and(|&least| least <= done);
+            let passed = if all_committed { done.max(polled) } else { done };
+            (end >= 0).then(|| (partition, (end - passed).max(0)))
         };
         self.done.iter().filter_map(lag).collect()
     }
@@ -503,7 +502,11 @@ impl ClientContext for Watcher {
         let partitions = || statistics.topics.values().flat_map(|topic| topic.partitions.values());
         known.passed = partitions().map(|of| (of.partition, of.app_offset)).collect();
         // Readers of committed records get as far as the last stable offset. Below zero nothing is known.
-        let fetching = |of: &statistics::Partition| Fetching { next: of.next_offset, end: of.ls_offset };
+        let fetching = |of: &statistics::Partition| Fetching {
+            next: of.next_offset,
+            polled: of.app_offset,
+            end: of.ls_offset,
+        };
         known.fetching = partitions().map(|of| (of.partition, fetching(of))).collect();
     }
 }

@@ -44,6 +44,8 @@ pub(super) fn is_read_error(error: &KafkaError) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fetching {
     pub(super) next: i64,
+    /// Everything before this was polled, markers and aborted records included.
+    pub(super) polled: i64,
     /// The last stable offset.
     pub(super) end: i64,
 }
@@ -266,12 +268,12 @@ mod tests {
         let at = |seconds: u64| began + Duration::from_secs(seconds);
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::BadCompression);
         let mut errors = ReadErrors::default();
-        let stuck = Fetching { next: 7, end: 20 };
+        let stuck = Fetching { next: 7, polled: 7, end: 20 };
         let fetching = |moving: i64| {
             BTreeMap::from([
                 (0, stuck),
-                (1, Fetching { next: moving, end: 5000 }),
-                (2, Fetching { next: 9, end: 9 }),
+                (1, Fetching { next: moving, polled: 0, end: 5000 }),
+                (2, Fetching { next: 9, polled: 9, end: 9 }),
             ])
         };
         assert_eq!(errors.jams(&fetching(0), at(0)), [], "nothing was heard");
