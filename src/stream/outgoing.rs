@@ -13,7 +13,7 @@ use super::faults;
 use super::intake::Places;
 use super::limits::Limits;
 use super::payload::{Form, Placed};
-use super::record::{Copied, Headers, Outgoing, Record, weight};
+use super::record::{Copied, Fate, Headers, Outgoing, Record, weight};
 
 /// What begins so is ours; whatever came in under such a name is not passed on.
 const OURS: &str = "samestory-";
@@ -242,7 +242,8 @@ impl Writer {
             key: record.key.clone(),
             value,
             headers,
-            time: record.time,
+            // The broker may have refused the record for its time.
+            time: record.time.filter(|_| !matches!(record.fate, Some(Fate::Undeliverable { .. }))),
         };
         let limit = self.limits.of(&self.topics.dead_letter).bytes;
         let copy = record.copied();
@@ -391,20 +392,24 @@ mod tests {
     #[test]
     fn a_dead_letter_is_made_smaller_until_it_fits() {
         let writer = writer(200_000);
-        let letter = |value: usize, header: usize, fate: Option<crate::stream::record::Fate>| {
+        let letter = |value: usize, header: usize, fate: Option<Fate>| {
             let headers = vec![("h".to_owned(), Some(vec![0; header]))];
             let key = Some(b"key".to_vec());
-            let record = Record { key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
+            let time = Some(crate::model::EventTime::from_millis(1_930_000_000_000));
+            let record =
+                Record { time, key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
             let position = record.position("raw", 0);
             let letter = too_large(position, 1, 1);
             let out = writer.dead_letter(&letter, Original { record: &record, placed: Placed::WHOLE });
             assert!(out.bytes() <= 200_000);
+            // A time may be what the broker refused.
+            assert_eq!(out.time.is_some(), record.fate.is_none());
             (out.value.is_some(), out.key.is_some(), out.headers.iter().any(|(name, _)| name == "h"))
         };
         assert_eq!(letter(100, 100, None), (true, true, true));
         assert_eq!(letter(300_000, 100, None), (false, true, true));
         assert_eq!(letter(300_000, 300_000, None), (false, false, false));
-        let refused = |copy| Some(crate::stream::record::Fate::Undeliverable { why: String::new(), copy });
+        let refused = |copy| Some(Fate::Undeliverable { why: String::new(), copy });
         assert_eq!(letter(100, 100, refused(Copied::Whole)), (true, true, true));
         assert_eq!(letter(100, 100, refused(Copied::WithoutValue)), (false, true, true));
         assert_eq!(letter(100, 100, refused(Copied::Nothing)), (false, false, false));
