@@ -9,7 +9,7 @@ export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 CORE := --release --no-default-features
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-image test-faults test-mutants test-bombs test-space check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-deploy test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -46,6 +46,10 @@ test-bombs: tools-test ## compression bombs of gigabytes against the stage's mem
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
 	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without kafka::generations
+
+test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, sizes of batches (about 3 minutes)
+	cargo test --release --features tlsh,faults --test it -- --ignored --test-threads 1 kafka::generations::offsets_that_have_expired \
+	  kafka::generations::articles_that_nobody_judges kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch
 
 test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \

@@ -154,6 +154,7 @@ fn said(bench: &Bench<'_>) -> Vec<(i64, String, String, Option<String>)> {
 // Forgets went out once per route batch, at its end, so an article was judged against one that had moved away long before.
 // With `batch.max_articles` = 25 instead of 2,000, the same raw partition gave other verdicts, without any fault.
 #[test]
+#[ignore = "the laws of stream::routing cover it: make test-edges"]
 fn the_size_of_a_batch_shows_in_no_verdict() {
     // Four articles go to and fro between two languages, and others copy the stories that they leave.
     let record = |at: usize| match at % 3 {
