@@ -462,8 +462,6 @@ pub(super) struct Watcher {
 #[derive(Default)]
 struct Known {
     fetching: BTreeMap<i32, Fetching>,
-    /// The offset after the last record that was passed to us, or after a marker behind it.
-    passed: BTreeMap<i32, i64>,
     away: bool,
 }
 
@@ -499,15 +497,14 @@ impl ClientContext for Watcher {
     fn stats(&self, statistics: Statistics) {
         let mut known = self.known();
         known.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
-        let partitions = || statistics.topics.values().flat_map(|topic| topic.partitions.values());
-        known.passed = partitions().map(|of| (of.partition, of.app_offset)).collect();
+        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
         // Readers of committed records get as far as the last stable offset. Below zero nothing is known.
         let fetching = |of: &statistics::Partition| Fetching {
             next: of.next_offset,
             polled: of.app_offset,
             end: of.ls_offset,
         };
-        known.fetching = partitions().map(|of| (of.partition, fetching(of))).collect();
+        known.fetching = partitions.map(|of| (of.partition, fetching(of))).collect();
     }
 }
 
