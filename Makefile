@@ -7,9 +7,11 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/targ
 export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 
 CORE := --release --no-default-features
+# Labelled articles: perturb.py, sets and judged pairs.
+LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo test test-deploy test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -76,9 +78,21 @@ bench-kafka: tools-test ## the stage on a real broker, beside a bare exactly-onc
 	cargo build --release --bin samestory
 	cargo run --release -p samestory-bench --bin kafka -- $(CARGO_TARGET_DIR)/release/samestory
 
-quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data) and write docs/quality.md
+quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data), planted and natural, and write docs/quality.md
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
-	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
+	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
+	"$$(dev/venv peers dev/peers.txt)" dev/natural.py $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
+
+quality-natural: tools-demo ## only the part on natural news, beside three peers (a few minutes)
+	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
+	"$$(dev/venv peers dev/peers.txt)" dev/natural.py $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
+
+fit: tools-demo ## fit the weights of the evidence to the judged pairs in DATA and write src/detect/weights.rs (WORK keeps the sets)
+	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
+	@python=$$(dev/venv fit dev/fit.txt) && work=$(WORK) && if [ -z "$$work" ]; then work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT; fi \
+	  && "$$python" dev/fit.py prepare $(LABELLED) "$$work" \
+	  && $(CARGO_TARGET_DIR)/core/release/samestory eval "$$work"/*.ndjson --evidence "$$work/evidence.tsv" >/dev/null \
+	  && "$$python" dev/fit.py fit "$$work/evidence.tsv" src/detect/weights.rs $(LABELLED)/natural.pairs.tsv
 
 kafka-demo: tools-test ## the stage on a real broker, from nothing to verdicts
 	cargo build --release --bin samestory

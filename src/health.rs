@@ -24,6 +24,11 @@ pub enum Standing {
     Restoring(Restore),
     /// There is no space for its state; it resumes once there is.
     NoSpace,
+    /// Its state cannot be opened; it is tried again.
+    StateUnusable {
+        /// What the store reports.
+        why: String,
+    },
     /// It is worked on.
     Running(Arc<Sizes>),
     /// A batch of its input cannot be read, from this offset on.
@@ -35,6 +40,57 @@ pub enum Standing {
     },
     /// Somebody has to decide; the log says what.
     Stopped,
+}
+
+listed! {
+/// Where a partition stands, as metrics label it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// [`Standing::TakingOver`]
+    TakingOver,
+    /// [`Standing::NoSpace`]
+    NoSpace,
+    /// [`Standing::StateUnusable`]
+    StateUnusable,
+    /// [`Standing::Restoring`]
+    Restoring,
+    /// [`Standing::Running`]
+    Running,
+    /// [`Standing::Unreadable`]
+    Unreadable,
+    /// [`Standing::Stopped`]
+    Stopped,
+}
+}
+
+impl State {
+    /// As metrics write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::TakingOver => "taking-over",
+            State::NoSpace => "no-space",
+            State::StateUnusable => "state-unusable",
+            State::Restoring => "restoring",
+            State::Running => "running",
+            State::Unreadable => "unreadable",
+            State::Stopped => "stopped",
+        }
+    }
+}
+
+impl Standing {
+    /// Without the details.
+    pub const fn state(&self) -> State {
+        match self {
+            Standing::TakingOver => State::TakingOver,
+            Standing::NoSpace => State::NoSpace,
+            Standing::StateUnusable { .. } => State::StateUnusable,
+            Standing::Restoring(_) => State::Restoring,
+            Standing::Running(_) => State::Running,
+            Standing::Unreadable { .. } => State::Unreadable,
+            Standing::Stopped => State::Stopped,
+        }
+    }
 }
 
 /// How far a restore has come.
@@ -123,10 +179,21 @@ pub enum Reason {
         /// Of what.
         partition: i32,
     },
-    /// The schema registry does not answer: what cannot be read yet waits, and nothing is lost.
-    RegistryAway {
+    /// A partition's state cannot be opened: another process has it, or the disk or its permissions are wrong. It is tried
+    /// again.
+    StateUnusable {
         /// Who.
         worker: String,
+        /// Of what.
+        partition: i32,
+        /// What the store reports.
+        why: String,
+    },
+    /// The schema registry does not answer: what cannot be read yet waits, and nothing is lost.
+    RegistryAway {
+        /// Who; nobody yet while the stage starts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
         /// What it said, or that it said nothing.
         why: String,
     },
@@ -160,7 +227,7 @@ pub enum Reason {
         /// Which thread, and how.
         why: String,
     },
-    /// A worker has not come round for a while: it waits for the broker, or makes bands anew.
+    /// A worker has not come round for a while: it waits for the broker.
     Silent {
         /// Who.
         worker: String,
@@ -179,6 +246,8 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Inner {
     started: bool,
+    /// Why the start waits for the schema registry.
+    registry: Option<String>,
     failed: Option<String>,
     workers: BTreeMap<String, Member>,
 }
@@ -214,6 +283,11 @@ impl Board {
     /// The topics are as they must be.
     pub fn started(&self) {
         self.inner().started = true;
+    }
+
+    /// The start waits for the schema registry, or does not any more.
+    pub fn awaits_registry(&self, why: Option<String>) {
+        self.inner().registry = why;
     }
 
     /// A thread that the stage needs has panicked or hangs. Sets `stop`: the process must end, not live on without it.
@@ -309,8 +383,10 @@ impl Board {
         if let Some(why) = inner.failed.clone() {
             reasons.push(Reason::Failed { why });
         }
-        if !inner.started {
-            reasons.push(Reason::Starting);
+        match inner.registry.clone() {
+            _ if inner.started => {}
+            None => reasons.push(Reason::Starting),
+            Some(why) => reasons.push(Reason::RegistryAway { worker: None, why }),
         }
         for (name, member) in &inner.workers {
             member.complain(name, &mut reasons);
@@ -344,7 +420,7 @@ impl Member {
             reasons.push(Reason::Silent { worker: worker(), seconds: self.heard.elapsed().as_secs() });
         }
         if let Some(why) = self.waits.clone() {
-            reasons.push(Reason::RegistryAway { worker: worker(), why });
+            reasons.push(Reason::RegistryAway { worker: Some(worker()), why });
         }
         if let Some(why) = self.refused.clone() {
             reasons.push(Reason::Refused { worker: worker(), why });
@@ -358,6 +434,9 @@ impl Member {
                 Standing::Running(_) => {}
                 Standing::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
                 Standing::NoSpace => reasons.push(Reason::NoSpace { worker, partition }),
+                Standing::StateUnusable { why } => {
+                    reasons.push(Reason::StateUnusable { worker, partition, why: why.clone() });
+                }
                 Standing::Unreadable { offset, why } => {
                     let (offset, why) = (*offset, why.clone());
                     reasons.push(Reason::Unreadable { worker, partition, offset, why });
@@ -434,6 +513,24 @@ mod tests {
         assert_eq!(board.reasons(), []);
         stop.store(true, Ordering::Relaxed);
         assert_eq!(board.reasons(), [Reason::Stopping]);
+    }
+
+    // A registry that was away at the start showed as `starting`, whose runbook entry sends people to the broker; a state
+    // directory that could not be opened showed as `taking-over`.
+    #[test]
+    fn what_a_start_or_a_takeover_waits_for_is_named() {
+        let board = Board::new(Arc::default());
+        board.awaits_registry(Some("connection refused".into()));
+        let away = Reason::RegistryAway { worker: None, why: "connection refused".into() };
+        assert_eq!(board.reasons(), [away]);
+        board.awaits_registry(None);
+        assert_eq!(board.reasons(), [Reason::Starting]);
+        board.started();
+        board.begins("w", "match", Joining::Given);
+        let why = || "another process has it".to_owned();
+        board.reports("w", [(4, Standing::StateUnusable { why: why() })], BTreeMap::new(), false);
+        let unusable = Reason::StateUnusable { worker: "w".into(), partition: 4, why: why() };
+        assert_eq!(board.reasons(), [unusable]);
     }
 
     #[test]

@@ -25,6 +25,9 @@
 #![cfg_attr(feature = "http", doc = "- [`metrics`]: what is counted; [`http`]: where it is asked for")]
 #![cfg_attr(feature = "kafka", doc = "- [`stream`]: the stage on the bus")]
 
+#[macro_use]
+mod listed;
+
 pub mod compat;
 pub mod config;
 pub mod detect;
@@ -45,4 +48,7 @@ pub mod schemas;
 pub mod store;
 #[cfg(feature = "kafka")]
 pub mod stream;
+#[cfg(test)]
+mod temporary;
+pub mod terminal;
 pub mod text;

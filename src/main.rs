@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("samestory: {}", chain(&failure));
+            eprintln!("samestory: {}", samestory::terminal::escaped(&chain(&failure)));
             ExitCode::from(failure.exit_code())
         }
     }

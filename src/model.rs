@@ -46,10 +46,10 @@ impl serde::Serialize for Lang {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LanguageSource {
-    /// The article said so, and its text is in a script of that language.
-    Declared,
     /// Recognised from the text.
-    Detected,
+    Text,
+    /// The article says so and `language.trust` is `declared`.
+    Declared,
     /// Neither: the language is `und`.
     None,
 }
@@ -58,8 +58,8 @@ impl LanguageSource {
     /// As written in the tagged article.
     pub const fn as_str(self) -> &'static str {
         match self {
+            LanguageSource::Text => "text",
             LanguageSource::Declared => "declared",
-            LanguageSource::Detected => "detected",
             LanguageSource::None => "none",
         }
     }
@@ -105,6 +105,8 @@ pub type Title = Cut<512>;
 pub type Host = Cut<255>;
 /// Where an article was found.
 pub type Url = Cut<2048>;
+/// The language that an article declares, as it came (RFC 5646 asks for room for 35 bytes).
+pub type LanguageTag = Cut<64>;
 
 /// The id that the broker gave a topic when it was created. A topic that is deleted and created again under the same
 /// name has another one.
@@ -230,20 +232,21 @@ impl fmt::Display for DocumentNumber {
     }
 }
 
-/// A cluster's name: its founder's language, id and number at the time. Never reused, since no number is.
+/// A cluster's name. Numbers are never reused, so neither is a name; and it holds nothing of an article that may have to be
+/// erased.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId {
     /// The founder's language, which is that of all members.
     pub language: Lang,
-    /// The founder's id.
-    pub founder: ArticleId,
+    /// The partition whose state holds it: each counts its own documents. 0 for files.
+    pub partition: i32,
     /// The founder's document number.
     pub number: DocumentNumber,
 }
 
 impl fmt::Display for ClusterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.language, self.founder, self.number)
+        write!(f, "{}:{}:{}", self.language, self.partition, self.number)
     }
 }
 
@@ -307,10 +310,14 @@ pub enum MatchType {
     SameArticle,
     /// Another article with the same content.
     Exact,
-    /// Similar as a whole.
+    /// Mostly the same wording.
     Near,
+    /// The same item in other wording.
+    Rewritten,
     /// One lies mostly inside the other.
     Partial,
+    /// An editor said so.
+    Reviewed,
 }
 
 impl MatchType {
@@ -320,7 +327,9 @@ impl MatchType {
             MatchType::SameArticle => "same-article",
             MatchType::Exact => "exact",
             MatchType::Near => "near",
+            MatchType::Rewritten => "rewritten",
             MatchType::Partial => "partial",
+            MatchType::Reviewed => "reviewed",
         }
     }
 }

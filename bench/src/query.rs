@@ -129,7 +129,7 @@ fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
             let request = if question == "similar" {
                 let n = chance(size);
                 let path = format!("/api/v1/articles/site-{}%2Farticle-{n:08}/similar", n % 7);
-                format!("GET {path} HTTP/1.1\r\nhost: b\r\nconnection: close\r\n\r\n")
+                format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             } else {
                 let mut text = String::new();
                 // Articles that have not come yet; some are copies of one that has.
@@ -137,7 +137,7 @@ fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
                 let body = json!({"language": "en", "body": text}).to_string();
                 let length = body.len();
                 format!(
-                    "POST /api/v1/check HTTP/1.1\r\nhost: b\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+                    "POST /api/v1/check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
                 )
             };
             let before = Instant::now();

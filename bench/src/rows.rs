@@ -2,8 +2,10 @@
 
 use gaoya::minhash::{MinHasher, MinHasher32};
 use samestory::fingerprint::{self, minhash, simhash};
+use samestory::text::Options;
 use samestory::text::canonical::canonical;
 use samestory::text::language::{LANGUAGES, Language};
+use samestory::text::markup::ContentType;
 use samestory::text::shingle::shingles;
 use txtfp::{
     Canonicalizer, Fingerprinter, MinHashFingerprinter, ShingleTokenizer, SimHashFingerprinter, WordTokenizer,
@@ -52,6 +54,11 @@ pub fn rows(set: &Set) -> Vec<Row> {
         }),
         row("samestory fingerprint", set, move |text| {
             u64::from(fingerprint::fingerprint(&canonical(text), language, 0).minhash[0])
+        }),
+        row("samestory fingerprint with language", set, move |text| {
+            let prepared =
+                samestory::text::prepare(text, Some(ContentType::Plain), None, &Options::default());
+            prepared.map_or(0, |text| u64::from(fingerprint::of_text(&text, 0).minhash[0]))
         }),
         row("txtfp canonical", set, move |text| txtfp_canonical.canonicalize(text).len() as u64),
         row("txtfp minhash", set, move |text| {

@@ -46,15 +46,15 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let (a, b) = (args.reading.read(&args.a, config)?, args.reading.read(&args.b, config)?);
     let hash = config_hash(&config.text);
-    let language = language::row(b.text.language.lang);
+    let language = language::row(b.text.language.home);
     let mut pair = config.of(language.lang).compare(&of_text(&a.text, hash), &of_text(&b.text, hash));
-    let apart = a.text.language.lang != b.text.language.lang;
+    let apart = a.text.language.home != b.text.language.home;
     if apart {
         pair.relation = Relation::Different;
     }
     let answer = Answer { a: &a, b: &b, pair, language, apart, config: hash };
     let passages = common_passages(&a.plain, &b.plain, language);
-    let mut out = io::stdout().lock();
+    let mut out = samestory::terminal::stdout();
     match args.format {
         Format::Json => writeln!(out, "{:#}", as_json(&answer, &passages))?,
         Format::Table => table(&mut out, &answer, &passages, config)?,
@@ -66,16 +66,17 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 fn verdict(relation: Relation) -> (&'static str, Option<&'static str>) {
     match relation {
         Relation::Exact => ("exact-duplicate", Some("exact")),
-        Relation::Near | Relation::Rewritten => ("near-duplicate", Some("near")),
+        Relation::Near => ("near-duplicate", Some("near")),
+        Relation::Rewritten => ("near-duplicate", Some("rewritten")),
         Relation::Partial => ("near-duplicate", Some("partial")),
-        Relation::Extends | Relation::SameTemplate | Relation::Different => ("unique", None),
+        _ => ("unique", None),
     }
 }
 
 fn as_json(answer: &Answer<'_>, passages: &[Passage]) -> Value {
     let pair = &answer.pair;
     let (verdict, match_type) = verdict(pair.relation);
-    let related = matches!(pair.relation, Relation::Extends | Relation::SameTemplate);
+    let related = !pair.relation.is_duplicate() && pair.relation != Relation::Different;
     json!({
         "verdict": verdict,
         "match_type": match_type,
@@ -152,17 +153,17 @@ fn sentence(answer: &Answer<'_>) -> String {
         Relation::Exact => format!("{b} is the same text as {a}."),
         Relation::Near => format!("{b} is a near-duplicate of {a}."),
         Relation::Rewritten => {
-            format!(
-                "{b} says what {a} says in other phrases: a near-duplicate, unless others have those they share."
-            )
+            format!("{b} is the same item as {a} in other wording: a near-duplicate.")
         }
         Relation::Partial => format!("{b} is a near-duplicate of {a}: one lies mostly inside the other."),
         Relation::Extends => {
             format!("{b} contains {a} and adds more than it repeats: it is a text of its own.")
         }
         Relation::SameTemplate => {
-            format!("{b} has the wording of {a} around other numbers: it is a text of its own.")
+            format!("{b} has the form of {a} with other facts: it is a text of its own.")
         }
+        Relation::FollowUp => format!("{b} belongs to the story of {a} and has other news."),
+        Relation::SameFurniture => format!("{b} and {a} have only page furniture in common."),
         Relation::Different if answer.apart => {
             format!("{b} and {a} are in different languages: they are never compared.")
         }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use samestory::config::Config;
-use samestory::eval::{Options, Report, Set, run, tune};
+use samestory::eval::{Options, Report, Set, evidence, run, tune};
 use samestory::text::language;
 
 use super::{Failure, Format};
@@ -28,18 +28,18 @@ pub(super) struct Args {
     /// Do not tell the engine which language an article declares
     #[arg(long)]
     ignore_language: bool,
-    /// Switch the numerals guard off
-    #[arg(long)]
-    no_numerals: bool,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
     /// Write the report as JSON to this file too
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Write what was measured about labelled pairs to this file, as tab-separated values; `make fit` reads it
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
 }
 
-/// Look for the threshold that fits a language, on labelled articles
+/// Look for the line of confidence that fits a language, on labelled articles
 #[derive(clap::Args)]
 pub(super) struct TuneArgs {
     /// NDJSON of labelled articles, with lists of pairs beside it
@@ -54,18 +54,25 @@ pub(super) struct TuneArgs {
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let options = Options { ignore_language: args.ignore_language, no_numerals: args.no_numerals };
+    let options = Options { ignore_language: args.ignore_language };
     let mut runs = Vec::new();
+    let mut rows = String::new();
     for file in &args.files {
         let set = Set::read(file)?;
+        if args.evidence.is_some() {
+            evidence::rows(config, &set, options, &mut rows)?;
+        }
         let run = run::run(config, &set, options)?;
         runs.push((set, run));
+    }
+    if let Some(path) = &args.evidence {
+        save(path, &format!("{}\n{rows}", evidence::header()))?;
     }
     let report = Report::new(&runs);
     if let Some(path) = &args.save {
         save(path, &format!("{:#}\n", serde_json::json!(report)))?;
     }
-    let mut out = io::stdout().lock();
+    let mut out = samestory::terminal::stdout();
     match args.format {
         Format::Json => writeln!(out, "{:#}", serde_json::json!(report))?,
         Format::Table => write!(out, "{report}")?,
@@ -78,30 +85,30 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
         language::find(&args.language).ok_or_else(|| Failure::UnknownLanguage(args.language.clone()))?;
     let mut pairs = Vec::new();
     for file in &args.files {
-        pairs.extend(tune::pairs(config, &Set::read(file)?, language.lang)?);
+        pairs.extend(tune::pairs(config, &Set::read(file)?, language.home())?);
     }
     let code = language.lang.code();
-    let tuned = tune::tune(&pairs, config.of(language.lang));
+    let tuned = tune::tune(&pairs, config.of(language.home()));
     let mut out = io::stderr().lock();
     writeln!(
         out,
-        "{code}: {} pairs chose, {} others told what each threshold is worth:\n",
+        "{code}: {} pairs chose, {} others told what each line is worth:\n",
         tuned.pairs.0, tuned.pairs.1
     )?;
     let same = pairs.iter().filter(|pair| pair.same).count();
     writeln!(out, "{same} of all are the same text, {} are different.", pairs.len() - same)?;
     for choice in &tuned.choices {
-        let mark = if choice.threshold == tuned.threshold { "→" } else { " " };
+        let mark = if choice.min_confidence == tuned.min_confidence { "→" } else { " " };
         let f1 = choice.f1.map_or("–".to_owned(), |f1| format!("{f1:.4}"));
         let (precision, recall) = (choice.precision.to_string(), choice.recall.to_string());
         writeln!(
             out,
             "{mark} {:.2}  F1 {f1:<7} precision {precision:<44} recall {recall}",
-            choice.threshold
+            choice.min_confidence
         )?;
     }
     let edges = [tuned.choices.first(), tuned.choices.last()];
-    if edges.iter().flatten().any(|choice| choice.threshold == tuned.threshold) {
+    if edges.iter().flatten().any(|choice| choice.min_confidence == tuned.min_confidence) {
         writeln!(
             out,
             "\nThe choice lies at the end of what was tried: these pairs do not say where to stop. Add pairs that\nare alike and different before you use it."
@@ -113,15 +120,11 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
         writeln!(out, "  {old}  {new}  {} → {}  ({truth})", before.as_str(), after.as_str())?;
     }
     drop(out);
-    let mut settings = format!("[languages.{code}]\nthreshold = {:.2}\n", tuned.threshold);
-    settings.push_str(
-        "# Confidence of near-duplicates: above the threshold (0 there, 1 equal) → share that was right.\n",
-    );
-    for (x, right) in &tuned.curve {
-        settings.push_str(&format!("#   {x:.3} → {right:.3}\n"));
-    }
     let error = tuned.honesty.expected_error;
-    settings.push_str(&format!("# Mean distance from the truth on pairs that had no say: {error:.4}\n"));
+    let settings = format!(
+        "[languages.{code}]\nmin_confidence = {:.2}\n# Calibration error on pairs that had no say: {error:.4}\n",
+        tuned.min_confidence
+    );
     match &args.output {
         Some(path) => save(path, &settings),
         None => Ok(io::stdout().write_all(settings.as_bytes())?),

@@ -22,6 +22,8 @@ Examples:
   samestory file articles.ndjson --output tagged.ndjson --html report.html
   samestory file *.csv.gz --field body=story_text --field id=nid --only unique
   zcat dump.json.gz | samestory file - --no-article | head
+  samestory file articles.ndjson --pairs pairs.tsv > tagged.ndjson
+  samestory file articles.ndjson --no-article --clusters clusters.ndjson > /dev/null
   samestory file march/*.ndjson --state state/ --output tagged.ndjson   # interrupted? run it again
   samestory file crawl.ndjson --dead-letters dead.ndjson > tagged.ndjson && jq -r .original dead.ndjson
 
@@ -34,6 +36,9 @@ Files are written under a name ending in .partial-NUMBER and take their place wh
 an existing file as it was and says where the lines until then are. With --state an output is continued in place instead, and a
 file that this state did not write is refused. A file that is also read, written twice, the settings, or part of the state is
 refused before anything is written.
+
+A line a<TAB>b<TAB>same in the file of --pairs makes the later of the two articles a duplicate of the earlier one (match type
+reviewed); a<TAB>b<TAB>different keeps it out of the other's cluster. A state goes on with the pairs that it began with.
 
 Articles need an id and a body. Usual names are understood (id, _id, guid …; body, text, content …; lang, language;
 title, headline; published_at, date; url, link); --field names others: id, body, title, url, host, language,
@@ -56,9 +61,18 @@ pub(super) struct Args {
     /// Write a page that shows what was matched, side by side, most doubtful first
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the clusters of two articles or more to this file at the end, with all their members, a JSON object on each line
+    #[arg(long, value_name = "FILE")]
+    clusters: Option<PathBuf>,
     /// Keep state in this directory: later runs know these articles, and an interrupted run goes on
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// Forget an article this long after it was last seen, by the articles' own time: 7d, 12h [default: forever]
+    #[arg(long, value_name = "DURATION")]
+    retention: Option<String>,
+    /// Pairs that you have judged: two ids and `same` or `different` on each line, separated by tabs
+    #[arg(long, value_name = "FILE")]
+    pairs: Option<PathBuf>,
     /// Write only these; may be several, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "VERDICT")]
     only: Vec<OnlyName>,
@@ -132,6 +146,8 @@ fn mapping(text: &str) -> Result<(Field, String), String> {
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
+    let pairs = args.pairs.as_deref().map(local::read_pairs).transpose().map_err(RunError::from)?;
+    let config = &config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
     let job = job(args, config);
     // Before anything is opened for writing, the state included.
     job.refuse_clashes().map_err(RunError::from)?;
@@ -168,7 +184,12 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         let html = report.render(&summary, &job.reading, &config.text);
         page.write(html.as_bytes()).map_err(|error| page_failure(path, error))?;
     }
-    let files = [("verdicts", &args.output), ("letters", &args.dead_letters), ("report", &args.html)];
+    let files = [
+        ("verdicts", &args.output),
+        ("letters", &args.dead_letters),
+        ("clusters", &args.clusters),
+        ("report", &args.html),
+    ];
     progress.finish(&summary, start.elapsed(), &files);
     Ok(())
 }
@@ -222,6 +243,8 @@ fn job(args: &Args, config: &Config) -> Job {
         output: args.output.clone(),
         dead_letters: args.dead_letters.clone(),
         html: args.html.clone(),
+        clusters: args.clusters.clone(),
+        pairs: args.pairs.clone(),
         settings: config.file.clone(),
         state: args.state.clone(),
     }

@@ -1,10 +1,11 @@
 //! `samestory fingerprint`
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use samestory::compat;
 use samestory::config::Config;
+use samestory::detect::compare::Rules;
 use samestory::fingerprint::{Fingerprint, config_hash, of_text};
 use samestory::text::language::Chosen;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let input = args.reading.read(&args.file, config)?;
     let print = of_text(&input.text, config_hash(&config.text));
-    let mut out = io::stdout().lock();
+    let mut out = samestory::terminal::stdout();
     match args.format {
         Format::Json => {
             writeln!(out, "{:#}", as_json(&print, &input.text.language, &input.plain))?;
@@ -45,13 +46,13 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 ("MinHash", format!("{} … (128 lanes; all with --format json)", hex(&print.minhash[..4]))),
                 ("numerals", format!("{} distinct", print.numerals.distinct())),
                 ("scheme", print.scheme.number().to_string()),
-                ("config", format!("{:08x}", print.config)),
+                ("config", format!("{:04x}", print.config)),
                 ("size", format!("{} bytes", print.encode().len())),
             ];
             for (name, value) in rows {
                 writeln!(out, "{name:<13} {value}")?;
             }
-            if let Some(note) = note(&print, config.rules(language.lang).shortest()) {
+            if let Some(note) = note(&print, Rules::SHORTEST) {
                 writeln!(out, "\n{note}")?;
             }
         }
@@ -69,8 +70,8 @@ fn note(print: &Fingerprint, brief: u32) -> Option<String> {
     }
 }
 
-fn hex(values: &[u32]) -> String {
-    values.iter().map(|value| format!("{value:08x}")).collect::<Vec<_>>().join(" ")
+fn hex(values: &[u16]) -> String {
+    values.iter().map(|value| format!("{value:04x}")).collect::<Vec<_>>().join(" ")
 }
 
 fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
@@ -86,7 +87,7 @@ fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
         "sample": print.sample.values(),
         "numerals": { "distinct": print.numerals.distinct(), "hashes": print.numerals.values() },
         "scheme": print.scheme.number(),
-        "config": format!("{:08x}", print.config),
+        "config": format!("{:04x}", print.config),
         "compat": {
             "simhash_fnv": compat::simhash::compute_simhash(plain),
             "txtfp_minhash": compat::txtfp::minhash(plain).map(|signature| {

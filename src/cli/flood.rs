@@ -149,6 +149,21 @@ mod tests {
         }
     }
 
+    // A dead letter's message quotes the article: its escape sequences and direction marks were written to the log as they were.
+    #[test]
+    fn what_an_article_says_is_not_obeyed_by_a_terminal() {
+        for json in [true, false] {
+            let lines = log(json, |_| {
+                tracing::error!(title = "\u{202e}evil\u{9b}2J", "field \u{2066}x\u{1b}]0;y\u{7} is missing");
+            });
+            let [line] = &lines[..] else { panic!("{lines:?}") };
+            assert!(line.contains("evil") && line.contains("is missing"), "{line}");
+            let own = line.replace("\u{1b}[", "");
+            assert!(!own.contains(|c: char| c.is_control() || "\u{202e}\u{2066}".contains(c)), "{line:?}");
+            assert!(!line.contains("\u{1b}]"), "{line:?}");
+        }
+    }
+
     #[test]
     fn a_flood_is_a_few_lines_and_then_a_number() {
         for json in [true, false] {

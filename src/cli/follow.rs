@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     follow(&config.bus, &names, args.from_beginning, idle, &mut |seen| {
         let line = line(&seen, &topics.dead_letter, paint);
-        failed = writeln!(io::stdout(), "{line}").and_then(|()| io::stdout().flush());
+        failed = writeln!(samestory::terminal::stdout(), "{line}").and_then(|()| io::stdout().flush());
         shown += 1;
         failed.is_ok() && args.count.is_none_or(|count| shown < count)
     })?;

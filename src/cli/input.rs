@@ -41,7 +41,7 @@ pub(crate) enum InputError {
         "{name} is not UTF-8: byte {at} cannot be decoded; convert it first, for example with iconv -t utf-8"
     )]
     NotUtf8 { name: String, at: usize },
-    #[error("{name} is larger than {limit} bytes, the limit set by text.max_bytes")]
+    #[error("{name} is larger than {limit} bytes, the limit set by text.max_raw_bytes")]
     TooLong { name: String, limit: usize },
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Input {
 impl Reading {
     /// Reads and prepares `file`; `-` is standard input.
     pub(super) fn read(&self, file: &Path, config: &Config) -> Result<Input, Failure> {
-        let (name, body) = read(file, config.text.max_bytes)?;
+        let (name, body) = read(file, config.text.max_raw_bytes)?;
         let content_type = self.content_type.or_else(|| by_name(file));
         let too_large = |error| Failure::TooLarge { name: name.clone(), error };
         let plain = text::plain(&body, content_type, &config.text).map_err(too_large)?.into_owned();

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Instant;
 
+use samestory::terminal::Escaped;
 use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::{self, MakeWriter};
@@ -42,6 +43,17 @@ pub(super) fn start() {
     });
 }
 
+/// Lines say what articles say, which must not be obeyed by the terminal that shows them.
+struct Safe<W>(W);
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Safe<W> {
+    type Writer = Escaped<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Escaped::new(self.0.make_writer())
+    }
+}
+
 /// Once for each reason whose period is over.
 pub(super) fn say_what_was_left_out(flood: &Flood, now: Instant) {
     for left_out in flood.over(now) {
@@ -64,7 +76,7 @@ where
 {
     // A log that cannot be written (its disk is full, its reader is gone) must not end a worker: the library would say so
     // on the same standard error, and panic.
-    let lines = fmt::layer().log_internal_errors(false).with_writer(writer).with_target(false);
+    let lines = fmt::layer().log_internal_errors(false).with_writer(Safe(writer)).with_target(false);
     let lines = match people {
         true => lines.boxed(),
         false => lines.json().flatten_event(true).with_ansi(false).boxed(),

@@ -47,7 +47,7 @@ use samestory::eval::LabelledError;
 use samestory::http::HttpError;
 use samestory::local::RunError;
 use samestory::store::StoreError;
-use samestory::text::TooLarge;
+use samestory::text::Oversized;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -179,7 +179,7 @@ pub(crate) enum Failure {
     TooLarge {
         name: String,
         #[source]
-        error: TooLarge,
+        error: Oversized,
     },
     #[error("cannot write to standard output")]
     Output(#[from] io::Error),

@@ -29,7 +29,7 @@ impl Paint {
     }
 }
 
-/// Text that came from outside, safe to show on a terminal: control characters are taken out.
+/// Text that came from outside, on one line and safe to show on a terminal.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    samestory::terminal::on_one_line(text)
 }

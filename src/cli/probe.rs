@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let probed = probe(config, &args.topic, args.limit)?;
-    print!("{}", report(&args.topic, &probed));
+    print!("{}", samestory::terminal::escaped(&report(&args.topic, &probed)));
     Ok(())
 }
 

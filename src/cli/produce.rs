@@ -83,7 +83,9 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             .and_then(|record| json::decode(&record, &config.fields, || None))
             .ok();
         let (key, time) = match &event {
-            Some(Event::Article(article)) => (key(args.key, article, &config.text), article.fetched_at),
+            Some(Event::Article(article) | Event::Bodiless(article, _)) => {
+                (key(args.key, article, &config.text), article.fetched_at)
+            }
             Some(Event::Delete(id)) => ((args.key == Key::Id).then(|| id.to_string()), None),
             None => (None, None),
         };
@@ -119,7 +121,7 @@ fn key(key: Key, article: &samestory::event::Article, options: &Options) -> Opti
         Key::Language => {
             let content_type = article.content_type.as_deref().and_then(ContentType::parse);
             let text = text::prepare(&article.body, content_type, article.language.as_deref(), options);
-            Some(text.map_or("und", |text| text.language.lang.code()).to_owned())
+            Some(text.map_or("und", |text| text.language.home.code()).to_owned())
         }
     }
 }

@@ -84,6 +84,12 @@ impl Watch for Progress {
         self.note(&format!("the lines until then are in {}", path.display()));
     }
 
+    fn unfinished(&mut self, name: &str, line: u64) {
+        self.note(&format!(
+            "{name}:{line}: the last line has no end yet; it is left for a later run (with --state)"
+        ));
+    }
+
     fn batch(&mut self, so_far: &Summary, bytes: u64) {
         let total = self.total.filter(|&total| total > 0);
         let share = total.map(|total| bytes as f64 / total as f64);
@@ -146,6 +152,18 @@ fn remarks(summary: &Summary) -> Vec<String> {
     }
     if summary.deletes > 0 {
         lines.push(format!("{} deletes", thousands(summary.deletes)));
+    }
+    if summary.reviewed > 0 {
+        lines.push(format!("{} verdicts follow --pairs", thousands(summary.reviewed)));
+    }
+    if summary.expired > 0 {
+        lines.push(format!("{} expired and were forgotten (--retention)", thousands(summary.expired)));
+    }
+    if summary.arrived_expired > 0 {
+        let count = thousands(summary.arrived_expired);
+        lines.push(format!(
+            "{count} were already expired when they came, and are not remembered (--retention)"
+        ));
     }
     if summary.judged_before > 0 {
         lines.push(format!(

@@ -11,7 +11,7 @@ use samestory::http::{self, Library};
 use samestory::metrics::{self, Scrape};
 use samestory::model::Lang;
 use samestory::store::Shelf;
-use samestory::stream::{self, Accept, Role};
+use samestory::stream::{self, Accept, PartitionOffset, Role};
 
 use super::{Failure, logs};
 
@@ -33,12 +33,12 @@ pub(super) struct Args {
     /// Threads of each role, instead of stage.workers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: Option<u16>,
-    /// Go on from the group's offsets where the changelog says otherwise
-    #[arg(long)]
-    accept_offsets: bool,
-    /// Go on behind records that are gone from the topic
-    #[arg(long)]
-    accept_gap: bool,
+    /// Resume this partition at this offset although the changelog disagrees; the log names both. Repeatable, applies once
+    #[arg(long, value_name = "PARTITION:OFFSET")]
+    accept_offsets: Vec<PartitionOffset>,
+    /// Resume behind records that are gone from the topic, of which this is the first. Repeatable, applies once
+    #[arg(long, value_name = "PARTITION:OFFSET")]
+    accept_gap: Vec<PartitionOffset>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -82,7 +82,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         RoleName::Route => Role::Route,
         RoleName::Match => Role::Match,
     });
-    let accept = Accept { offsets: args.accept_offsets, gap: args.accept_gap };
+    let accept = Accept {
+        offsets: args.accept_offsets.iter().copied().collect(),
+        gaps: args.accept_gap.iter().copied().collect(),
+    };
     let board = Arc::new(Board::new(Arc::clone(&stop)));
     let shelf = Arc::new(Shelf::default());
     let keeps_state = !matches!(role, Some(Role::Route));

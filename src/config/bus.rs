@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::event::time;
 use crate::model::{EventTime, Lang};
-use crate::text::language::{self, LANGUAGES};
+use crate::text::language::{self, Language};
 
 use super::check::duration;
 use super::registry::{self, Formats, RegistryConfig};
@@ -29,7 +29,7 @@ pub struct Bus {
     pub workers: u16,
     /// Where state is kept, a directory for each partition.
     pub state: PathBuf,
-    /// The index of a language, modulo the number of partitions, is its partition. The first is `und`.
+    /// `und`, then the languages of `stage.languages`; [`home`](super::home) finds the partition of each.
     pub languages: Vec<Lang>,
     /// Whether the broker assigns partitions itself (KIP-848).
     pub broker_assigns: bool,
@@ -156,8 +156,11 @@ impl fmt::Debug for Secret {
 /// Properties that the guarantee rests on, or that have a setting of their own.
 const OWNED: &[&str] = &[
     "acks",
+    "allow.auto.create.topics",
     "auto.offset.reset",
     "client.id",
+    // The proof of a commit is made of delivery reports.
+    "delivery.report.only.error",
     "enable.auto.commit",
     "enable.auto.offset.store",
     "enable.idempotence",
@@ -165,15 +168,41 @@ const OWNED: &[&str] = &[
     "group.id",
     "group.instance.id",
     "group.protocol",
+    "group.protocol.type",
     "group.remote.assignor",
     "isolation.level",
     "message.max.bytes",
+    "message.timeout.ms",
+    "offset.store.method",
+    "offset.store.path",
     "partition.assignment.strategy",
     "partitioner",
-    "request.required.acks",
     "transaction.timeout.ms",
     "transactional.id",
 ];
+
+/// Second names of properties, from librdkafka's CONFIGURATION.md, each with the name that the clients set it by. Where a
+/// client has a property under both names, which of the two values counts is a matter of chance.
+pub(crate) const ALIASES: &[(&str, &str)] = &[
+    ("auto.commit.enable", "enable.auto.commit"),
+    ("compression.codec", "compression.type"),
+    ("delivery.timeout.ms", "message.timeout.ms"),
+    ("max.in.flight", "max.in.flight.requests.per.connection"),
+    ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
+    ("message.send.max.retries", "retries"),
+    ("metadata.broker.list", "bootstrap.servers"),
+    ("queue.buffering.max.ms", "linger.ms"),
+    ("request.required.acks", "acks"),
+    ("sasl.mechanisms", "sasl.mechanism"),
+    ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+    ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+];
+
+/// The one name of a property. librdkafka also takes properties of topics with `topic.` in front.
+fn property_name(written: &str) -> &str {
+    let name = written.strip_prefix("topic.").unwrap_or(written);
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+}
 
 impl Bus {
     /// The same application in another generation: its groups and its internal topics.
@@ -235,8 +264,16 @@ impl Bus {
             bytes: at_least_one("batch.max_bytes", batch.max_bytes, 8 << 20)?,
             linger: Duration::from_millis(batch.linger_ms.unwrap_or(20)),
         };
-        let properties =
-            settings.kafka.iter().map(|(key, value)| property(key, value)).collect::<Result<_, _>>()?;
+        let mut properties = BTreeMap::new();
+        let mut written = BTreeMap::new();
+        for (key, value) in &settings.kafka {
+            let (name, value) = property(key, value)?;
+            if let Some(other) = written.insert(name.clone(), key) {
+                let both = format!("kafka.\"{other}\" and kafka.\"{key}\"");
+                return Err(invalid(&both, "…", "these are two names of one property; take one line out"));
+            }
+            properties.insert(name, value);
+        }
         Ok(Bus {
             app,
             generation,
@@ -300,21 +337,19 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
     }
 }
 
-/// `und`, then those written, then the rest of the table: so every language has its partition.
+/// `und`, then the homes of those written.
 fn languages(written: Option<&[String]>) -> Result<Vec<Lang>, ConfigError> {
     let mut languages = vec![Lang::UND];
     for code in written.unwrap_or_default() {
         let known = language::find(code)
-            .map(|row| row.lang)
+            .map(Language::home)
             .ok_or_else(|| invalid("stage.languages", code, "take codes that `samestory languages` lists"))?;
         if languages.contains(&known) {
-            return Err(invalid("stage.languages", code, "name each language once; und is always the first"));
+            let why = format!("{known}, the home of {code}, is named twice; und is always the first");
+            return Err(ConfigError::Override { place: "stage.languages".to_owned(), why });
         }
         languages.push(known);
     }
-    let rest = LANGUAGES.iter().map(|row| row.lang);
-    let rest: Vec<Lang> = rest.filter(|lang| !languages.contains(lang)).collect();
-    languages.extend(rest);
     Ok(languages)
 }
 
@@ -340,10 +375,11 @@ fn at_least_one<T: Copy + Default + PartialEq + ToString>(
 
 fn property(key: &str, value: &Property) -> Result<(String, Secret), ConfigError> {
     let full = format!("kafka.\"{key}\"");
-    if OWNED.contains(&key) {
+    let name = property_name(key);
+    if OWNED.contains(&name) {
         return Err(invalid(&full, "…", "this property is samestory's own; take the line out"));
     }
-    Ok((key.to_owned(), kept(&full, value)?))
+    Ok((name.to_owned(), kept(&full, value)?))
 }
 
 /// The value, wherever it is kept.
@@ -380,6 +416,29 @@ mod tests {
         assert_eq!(passed.bus.properties["socket.nagle.disable"].reveal(), "true");
     }
 
+    // Only the names in the table were refused. `topic.acks` and `delivery.timeout.ms` are the same properties to librdkafka,
+    // and it took whichever of the two values came last out of a hash map.
+    #[test]
+    fn no_second_name_leads_past_the_refusal() {
+        let second = ALIASES.iter().filter(|(_, name)| OWNED.contains(name)).map(|(alias, _)| *alias);
+        let prefixed: Vec<String> = OWNED.iter().map(|name| format!("topic.{name}")).collect();
+        let all: Vec<&str> = second.chain(prefixed.iter().map(String::as_str)).collect();
+        assert!(all.contains(&"request.required.acks") && all.contains(&"delivery.timeout.ms"));
+        for name in all.into_iter().chain(["topic.request.required.acks"]) {
+            let refusal = refusal(&format!("[kafka]\n\"{name}\" = \"x\""));
+            assert!(refusal.contains(name) && refusal.contains("take the line out"), "{refusal}");
+        }
+    }
+
+    // `metadata.broker.list` met our own default for `bootstrap.servers`, and which of the two won was chance.
+    #[test]
+    fn a_property_has_one_name_and_one_value() {
+        let passed = config("[kafka]\n\"metadata.broker.list\" = \"k:9092\"").unwrap().bus.properties;
+        assert_eq!(passed["bootstrap.servers"].reveal(), "k:9092");
+        let twice = refusal("[kafka]\n\"linger.ms\" = 5\n\"queue.buffering.max.ms\" = 7");
+        assert!(twice.contains("linger.ms") && twice.contains("queue.buffering.max.ms"), "{twice}");
+    }
+
     #[test]
     fn secrets_come_from_elsewhere_and_are_never_shown() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("LICENSE");
@@ -394,12 +453,14 @@ mod tests {
     }
 
     #[test]
-    fn every_language_has_a_place_and_the_written_order_comes_first() {
+    fn languages_are_und_and_then_those_written() {
         let languages = config("[stage]\nlanguages = [\"hi\", \"en\"]").unwrap().bus.languages;
         let codes: Vec<&str> = languages.iter().map(|lang| lang.code()).collect();
-        assert_eq!(codes[..3], ["und", "hi", "en"]);
-        assert_eq!(codes.len(), LANGUAGES.len().max(codes.len()));
-        assert!(refusal("[stage]\nlanguages = [\"hi\", \"hi\"]").contains("once"));
+        assert_eq!(codes, ["und", "hi", "en"]);
+        assert!(refusal("[stage]\nlanguages = [\"hi\", \"hi\"]").contains("named twice"));
+        assert!(
+            refusal("[stage]\nlanguages = [\"no\", \"da\"]").contains("no, the home of da, is named twice")
+        );
         assert!(refusal("[stage]\nlanguages = [\"klingon\"]").contains("samestory languages"));
     }
 

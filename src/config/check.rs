@@ -1,6 +1,7 @@
 //! The checks of single values.
 
 use crate::detect::compare::Rules;
+use crate::detect::evidence::{Measure, Weights};
 use crate::detect::{Algorithm, LanguageSettings};
 use crate::store::Retention;
 
@@ -62,25 +63,52 @@ pub(super) fn language_settings(
     }
     let retention = match own.retention.as_deref() {
         None => inherited.retention,
-        Some("forever") => Retention::Forever,
-        Some(text) => Retention::Millis(duration(&key("retention"), text)?),
+        Some(text) => span(&key("retention"), text)?,
     };
-    Ok(LanguageSettings { rules, algorithm, hamming, floor, retention })
+    Ok(LanguageSettings {
+        rules,
+        algorithm,
+        weights: weights(table, own, inherited.weights)?,
+        hamming,
+        floor,
+        retention,
+    })
 }
 
 fn rules(table: &str, own: &MatchSettings, base: Rules) -> Result<Rules, ConfigError> {
     let share = |name: &str, value, default| share(&format!("{table}.{name}"), value, default);
-    let rewritten = base.rewritten / base.threshold * own.threshold.unwrap_or(base.threshold);
     Ok(Rules {
-        rewritten: share("rewritten", own.rewritten, rewritten)?,
-        brief: own.brief.unwrap_or(base.brief),
-        furniture: own.furniture.unwrap_or(base.furniture),
         threshold: share("threshold", own.threshold, base.threshold)?,
         coverage: share("coverage", own.coverage, base.coverage)?,
-        numerals_share: share("numerals_share", own.numerals_share, base.numerals_share)?,
+        min_confidence: share("min_confidence", own.min_confidence, base.min_confidence)?,
         min_tokens: own.min_tokens.unwrap_or(base.min_tokens),
-        numerals: own.numerals.unwrap_or(base.numerals),
+        wall_tokens: own.wall_tokens.unwrap_or(base.wall_tokens),
     })
+}
+
+/// The weights as written, over those that are inherited.
+fn weights(table: &str, own: &MatchSettings, mut weights: Weights) -> Result<Weights, ConfigError> {
+    let Some(written) = &own.weights else { return Ok(weights) };
+    let fix = "give what `make fit` writes: no step below 0, a neutral share between 0 and 1";
+    if let Some(prior) = written.prior {
+        if !prior.is_finite() {
+            return Err(invalid(&format!("{table}.weights.prior"), prior, fix));
+        }
+        weights.prior = prior;
+    }
+    for (name, curve) in &written.measures {
+        let key = format!("{table}.weights.measures.{name}");
+        let measure = Measure::ALL.into_iter().find(|measure| measure.as_str() == name);
+        let measure = measure.ok_or_else(|| invalid(&key, name, "`docs/evidence.md` lists the measures"))?;
+        // More overlap must never turn a copy into a stranger.
+        let rises = curve.steps.iter().all(|step| step.is_finite() && *step >= 0.0);
+        if !rises || !(0.0..=1.0).contains(&curve.neutral) {
+            return Err(invalid(&key, format!("{:?}", curve.steps), fix));
+        }
+        weights.steps[measure as usize] = curve.steps;
+        weights.neutral[measure as usize] = curve.neutral;
+    }
+    Ok(weights)
 }
 
 fn share(key: &str, value: Option<f64>, default: f64) -> Result<f64, ConfigError> {
@@ -88,6 +116,14 @@ fn share(key: &str, value: Option<f64>, default: f64) -> Result<f64, ConfigError
         None => Ok(default),
         Some(value) if value > 0.0 && value < 1.0 => Ok(value),
         Some(value) => Err(invalid(key, value, "give a share above 0 and below 1")),
+    }
+}
+
+/// A duration, or `forever`.
+pub(super) fn span(key: &str, text: &str) -> Result<Retention, ConfigError> {
+    match text {
+        "forever" => Ok(Retention::Forever),
+        text => Ok(Retention::Millis(duration(key, text)?)),
     }
 }
 

@@ -1,9 +1,36 @@
 //! Where a language lives: the one rule that route, match and whoever plans for them share.
 
 use crate::model::Lang;
+use crate::text::language::LANGUAGES;
 
-/// The partition of a language: its index in `stage.languages`, modulo their number.
+/// The partition of a language: its index in `stage.languages`, modulo their number. A language that is not named there has
+/// the index of its row in the table, so that naming another one does not move it.
 pub fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
-    let index = languages.iter().position(|&known| known == language).unwrap_or(0);
+    let named = languages.iter().position(|&known| known == language);
+    let rows = || LANGUAGES.iter().map(|row| row.lang).filter(|&lang| lang != Lang::UND);
+    let index = named.or_else(|| rows().position(|known| known == language).map(|row| row + 1)).unwrap_or(0);
     i32::try_from(index).unwrap_or(0) % partitions.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::language::find;
+
+    // Languages that were not named followed those that were, so naming one more moved all of them.
+    #[test]
+    fn naming_one_more_language_moves_no_other() {
+        let named = |codes: &[&str]| -> Vec<Lang> {
+            codes.iter().map(|code| find(code).map_or(Lang::UND, |row| row.lang)).collect()
+        };
+        let (one, two) = (named(&["und", "en"]), named(&["und", "en", "hi"]));
+        for partitions in [1, 2, 3, 7] {
+            for row in LANGUAGES.iter().filter(|row| row.lang.code() != "hi") {
+                let lang = row.lang;
+                assert_eq!(home(&one, lang, partitions), home(&two, lang, partitions), "{lang}");
+            }
+        }
+        let hindi = find("hi").unwrap().lang;
+        assert_eq!((home(&two, hindi, 7), home(&two, Lang::UND, 7)), (2, 0));
+    }
 }

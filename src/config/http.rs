@@ -20,6 +20,8 @@ pub struct Http {
     pub query: Option<SocketAddr>,
     /// Who asks must have it.
     pub token: Option<Secret>,
+    /// Names that the query API goes by, beside numbers and `localhost`; `*` is any.
+    pub hosts: Vec<String>,
     /// The other processes, which hold what this one does not.
     pub peers: Vec<Peer>,
     /// How long they may take.
@@ -51,10 +53,14 @@ impl Peer {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let bare = bare.filter(|host| host.parse::<Ipv6Addr>().is_ok());
         let host = bare.unwrap_or(host);
-        let known = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-        let valid = (1..=253).contains(&host.len()) && (bare.is_some() || host.chars().all(known));
+        let valid = bare.is_some() || is_name(host);
         valid.then(|| Peer { host: host.to_owned(), port, every })
     }
+}
+
+fn is_name(host: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    (1..=253).contains(&host.len()) && host.chars().all(known)
 }
 
 impl fmt::Display for Peer {
@@ -80,13 +86,25 @@ impl Http {
             }
         };
         let token = written.token.as_ref().map(|token| bus::kept("http.token", token)).transpose()?;
-        if token.as_ref().is_some_and(|token| token.reveal().is_empty()) {
-            return Err(invalid(
-                "http.token",
-                "…",
-                "an empty token lets everybody in; write one, or take the line out",
-            ));
+        // It is sent in a header, which cannot begin or end with a blank: such a token would lock everybody out.
+        let can_be_sent = |token: &str| {
+            !token.is_empty()
+                && token.trim() == token
+                && token.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        };
+        if token.as_ref().is_some_and(|token| !can_be_sent(token.reveal())) {
+            let fix = "write ASCII without blanks at its ends, or take the line out; an empty token lets everybody in";
+            return Err(invalid("http.token", "…", fix));
         }
+        let hosts = written.hosts.iter().flat_map(|hosts| hosts.iter());
+        let hosts = hosts.map(|host| match host {
+            host if host == "*" || is_name(host) => Ok(host.trim_end_matches('.').to_owned()),
+            host => {
+                let fix = "write names without a port, such as samestory.example, or * for any";
+                Err(invalid("http.hosts", host, fix))
+            }
+        });
+        let hosts = hosts.collect::<Result<_, _>>()?;
         let peer = |text: &str| {
             let fix = "write host:port, or dns://name:port for all that a name stands for";
             Peer::parse(text).ok_or_else(|| invalid("http.peers", text, fix))
@@ -109,6 +127,7 @@ impl Http {
             listen: address("http.listen", &written.listen, "127.0.0.1:9464")?,
             query: address("http.query", &written.query, "127.0.0.1:9465")?,
             token,
+            hosts,
             peers,
             peer_timeout,
         })

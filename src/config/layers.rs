@@ -87,11 +87,7 @@ impl Layers {
 
     /// One value on top of what is there.
     fn lay(&mut self, path: &[String], text: &str, place: String) -> Result<(), ConfigError> {
-        let value = path
-            .iter()
-            .rev()
-            .fold(value(path, text), |value, key| Value::Table(Table::from_iter([(key.clone(), value)])));
-        let Value::Table(one) = value else { return Ok(()) };
+        let one = reference::nested(path, value(path, text));
         Settings::deserialize(one.clone()).map_err(|error| wrong(place, &error, None))?;
         lay_over(&mut self.table, one);
         Ok(())
@@ -110,14 +106,11 @@ impl Layers {
         let mut all = Table::new();
         for setting in reference::settings().iter().filter(|setting| setting.is_default) {
             let path = setting.table.split('.').chain([setting.key]);
-            let path: Vec<&str> =
-                if setting.table == "kafka" { vec!["kafka", setting.key] } else { path.collect() };
-            let value = path.iter().rev().fold(setting.value.clone(), |value, key| {
-                Value::Table(Table::from_iter([((*key).to_owned(), value)]))
-            });
-            if let Value::Table(one) = value {
-                lay_over(&mut all, one);
-            }
+            let path: Vec<String> = match setting.table {
+                "kafka" => vec!["kafka".into(), setting.key.into()],
+                _ => path.map(str::to_owned).collect(),
+            };
+            lay_over(&mut all, reference::nested(&path, setting.value.clone()));
         }
         lay_over(&mut all, self.table.clone());
         for (table, entries) in &mut all {
@@ -167,7 +160,7 @@ fn value(path: &[String], text: &str) -> Value {
     let parsed = || toml::from_str::<Table>(&format!("v = {text}")).ok()?.remove("v");
     let is_text = path.first().is_some_and(|table| table == "kafka")
         || is_secret(path)
-        || reference::find(path).is_some_and(|setting| setting.value.is_str());
+        || reference::takes(path, Value::String("text".into()));
     let quoted = text.starts_with(['[', '{', '"', '\'']);
     let value = if is_text && !quoted { None } else { parsed() };
     value.unwrap_or_else(|| Value::String(text.to_owned()))
@@ -320,5 +313,15 @@ mod tests {
             shown.contains("KAFKA_USER") && shown.contains("6000") && shown.contains("ssl.key.pem"),
             "{shown}"
         );
+    }
+
+    // Whether a value is text was read off the sample file, which had no line for the name: a name of digits was taken for
+    // a number and refused.
+    #[test]
+    fn a_registry_name_of_digits_is_a_name() {
+        let environment = [("SAMESTORY__REGISTRY__USERNAME", "12345"), ("SAMESTORY__REGISTRY__CACHE", "7")];
+        let settings = merged("", &environment, &["stage.app=42"]).unwrap().settings().unwrap();
+        assert_eq!(settings.registry.username.as_deref(), Some("12345"));
+        assert_eq!((settings.registry.cache, settings.stage.app.as_deref()), (Some(7), Some("42")));
     }
 }

@@ -11,24 +11,31 @@ pub mod reference;
 mod registry;
 mod written;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::detect::compare::Rules;
-use crate::detect::{Algorithm, CanonicalPolicy, Engine, LanguageSettings, Settings as EngineSettings};
+use crate::detect::{
+    Algorithm, CanonicalPolicy, Constraints, EmptyUpdate, Engine, LanguageSettings,
+    Settings as EngineSettings,
+};
 use crate::event::fields::{Field, Fields};
 use crate::event::time;
 use crate::fingerprint::LANES;
 use crate::lsh::{Banding, BandingError};
 use crate::model::{Lang, Share};
-use crate::store::{Posting, Postings, SimHashBands};
-use crate::text::language::{LANGUAGES, Segment};
+use crate::store::{Posting, Postings, Retention, SimHashBands};
+use crate::text::language::{TABLE_VERSION, Trust};
 use crate::text::{Options, language};
 
 use check::{duration, language_settings};
 
+#[cfg(all(test, feature = "kafka"))]
+pub(crate) use bus::ALIASES;
 pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
 pub use home::home;
 pub use http::{Http, Peer};
@@ -36,8 +43,8 @@ pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, Kept, LshSettings,
-    MatchSettings, OutputSettings, Paths, Property, RegistrySettings, ReviewSettings, Settings,
-    StageSettings, TextSettings, TopicSettings,
+    MatchSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings, ReviewSettings,
+    Settings, StageSettings, TextSettings, TopicSettings,
 };
 
 /// Ready values: nothing later can find them wrong.
@@ -74,10 +81,29 @@ impl Config {
         self.engine.languages.get(&lang).unwrap_or(&self.engine.default)
     }
 
-    /// The longest record that is read: JSON writes a character with six bytes at the most, and an article has more
-    /// than its text.
+    /// The longest record that is read: JSON writes a character of text with six bytes at the most, and an article has
+    /// more than its text. Markup is mostly written as it is.
     pub fn max_record(&self) -> usize {
-        self.text.max_bytes.saturating_mul(8)
+        self.text.max_bytes.saturating_mul(8).max(self.text.max_raw_bytes.saturating_mul(2))
+    }
+
+    /// The same for files, which remember for ever unless told otherwise: `match.retention` is meant for the bus. And with what
+    /// an editor has said of pairs of articles.
+    ///
+    /// # Errors
+    /// `retention` is not a duration.
+    pub fn for_files(
+        &self,
+        retention: Option<&str>,
+        constraints: Constraints,
+    ) -> Result<Config, ConfigError> {
+        let retention = retention.map_or(Ok(Retention::Forever), |text| check::span("--retention", text))?;
+        let mut config = self.clone();
+        let languages = config.engine.languages.values_mut();
+        languages.chain([&mut config.engine.default]).for_each(|own| own.retention = retention);
+        config.engine.constraints = Arc::new(constraints);
+        config.engine.config = hash(&config.text, &config.engine, &config.postings);
+        Ok(config)
     }
 
     /// Reads `file` or the file named by `SAMESTORY_CONFIG`, then the environment; what neither says is a default.
@@ -104,29 +130,45 @@ impl TryFrom<Settings> for Config {
 
     fn try_from(settings: Settings) -> Result<Config, ConfigError> {
         let defaults = Options::default();
+        let written = &settings.text;
+        let max_bytes = written.max_bytes.unwrap_or(defaults.max_bytes);
         let text = Options {
-            max_bytes: settings.text.max_bytes.unwrap_or(defaults.max_bytes),
-            skeleton: settings.text.skeleton.unwrap_or(defaults.skeleton),
+            max_raw_bytes: written.max_raw_bytes.unwrap_or(defaults.max_raw_bytes.max(max_bytes)),
+            max_bytes,
+            skeleton: written.skeleton.unwrap_or(defaults.skeleton),
+            fold_accents: written.fold_accents.unwrap_or(defaults.fold_accents),
+            fold_serbian: written.fold_serbian.unwrap_or(defaults.fold_serbian),
+            fold_han: written.fold_han.unwrap_or(defaults.fold_han),
+            trust: match settings.language.trust.as_deref() {
+                None => defaults.trust,
+                Some("text") => Trust::Text,
+                Some("declared") => Trust::Declared,
+                Some(other) => return Err(invalid("language.trust", other, "write text or declared")),
+            },
         };
         if text.max_bytes == 0 {
             return Err(invalid("text.max_bytes", 0, "give a number of bytes, at least 1"));
         }
+        if text.max_raw_bytes < text.max_bytes {
+            let fix = "give at least text.max_bytes: a body is never shorter than its text";
+            return Err(invalid("text.max_raw_bytes", text.max_raw_bytes, fix));
+        }
         let mut warnings = Vec::new();
         let default = language_settings("match", &settings.matching, None, &mut warnings)?;
         let mut engine = EngineSettings { default, ..EngineSettings::default() };
-        if settings.matching.rewritten.is_none() {
-            let unspaced = LANGUAGES.iter().filter(|row| row.segment == Segment::Characters);
-            let mut own = default;
-            own.rules.rewritten *= UNSPACED;
-            engine.languages.extend(unspaced.map(|row| (row.lang, own)));
-        }
+        let mut written = BTreeMap::new();
         for (code, own) in &settings.languages {
             let table = format!("languages.{code}");
             let known = language::find(code)
                 .ok_or_else(|| invalid(&table, code, "take a code that `samestory languages` lists"))?;
-            let base = engine.languages.get(&known.lang).unwrap_or(&default);
+            let home = known.home();
+            if let Some(other) = written.insert(home, code) {
+                let why = format!("{code} and {other} share the home of {home}: write one table for both");
+                return Err(ConfigError::Override { place: table, why });
+            }
+            let base = engine.languages.get(&home).unwrap_or(&default);
             let own = language_settings(&table, own, Some(base), &mut warnings)?;
-            engine.languages.insert(known.lang, own);
+            engine.languages.insert(home, own);
         }
         engine.canonical = match settings.clusters.canonical.as_deref() {
             None => engine.canonical,
@@ -138,6 +180,10 @@ impl TryFrom<Settings> for Config {
                 let fix = "write first-seen, first-published, newest or longest";
                 return Err(invalid("clusters.canonical", other, fix));
             }
+        };
+        engine.published_within = match settings.clusters.published_within.as_deref() {
+            None => engine.published_within,
+            Some(text) => check::span("clusters.published_within", text)?,
         };
         engine.max_bucket = match settings.lsh.max_bucket {
             Some(0) => return Err(invalid("lsh.max_bucket", 0, "give a number of articles, at least 1")),
@@ -153,11 +199,18 @@ impl TryFrom<Settings> for Config {
         if let Some(skew) = &settings.input.skew {
             engine.skew_millis = duration("input.skew", skew)?;
         }
+        engine.empty_update = match settings.input.empty_update.as_deref() {
+            None => engine.empty_update,
+            Some("keep") => EmptyUpdate::Keep,
+            Some("refuse") => EmptyUpdate::Refuse,
+            Some(other) => return Err(invalid("input.empty_update", other, "write keep or refuse")),
+        };
         if let Some(from) = &settings.output.publish_from {
             let fix = "give a time such as 2026-03-02T06:00:00Z";
             let from = time::parse(from).ok_or_else(|| invalid("output.publish_from", from, fix))?;
             engine.publish_from = Some(from);
         }
+        engine.evidence = settings.output.evidence.unwrap_or(engine.evidence);
         let banding = banding(&settings.lsh, &default)?;
         let mut postings = Postings::new(posting(&default, banding));
         for (&language, own) in &engine.languages {
@@ -190,16 +243,13 @@ fn banding(written: &LshSettings, language: &LanguageSettings) -> Result<Banding
 /// write and to keep. docs/quality.md has what is found with others.
 pub const RECALL: f64 = 0.6;
 
-/// How much more alike rewrites must be where shingles are a few characters: two reports of one event share more of those.
-const UNSPACED: f64 = 2.0;
-
 fn posting(language: &LanguageSettings, banding: Banding) -> Posting {
     let (minhash, simhash) = match language.algorithm {
         Algorithm::Minhash | Algorithm::Combined => (Some(banding), SimHashBands::None),
         Algorithm::Simhash128 => (None, SimHashBands::Of128),
         Algorithm::Simhash64 => (None, SimHashBands::Of64),
     };
-    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: language.rules.shortest() }
+    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: Rules::SHORTEST }
 }
 
 fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
@@ -218,23 +268,24 @@ fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
 
 /// Names the settings that verdicts depend on. Two programs with the same settings write the same hash.
 fn hash(text: &Options, engine: &EngineSettings, postings: &Postings) -> u32 {
-    let mut all = format!("text {} {}", text.max_bytes, text.skeleton);
+    let Options { max_raw_bytes, max_bytes, skeleton, fold_accents, fold_serbian, fold_han, trust } = text;
+    let mut all =
+        format!("text {max_raw_bytes} {max_bytes} {skeleton} {fold_accents} {fold_serbian} {fold_han}");
+    // Writing to a string cannot fail.
+    let _written = write!(all, "; languages {TABLE_VERSION} {}", trust.as_str());
     let languages = engine.languages.iter().map(|(language, own)| (*language, own));
     for (language, own) in std::iter::once((Lang::UND, &engine.default)).chain(languages) {
         let rules = &own.rules;
-        // Writing to a string cannot fail.
         let _written = write!(
             all,
-            "; {language} {} {} {} {} {} {} {} {} {:?} {} {} {:?} {}",
+            "; {language} {} {} {} {} {} {:?} {:?} {} {} {:?} {}",
             rules.threshold,
             rules.coverage,
+            rules.min_confidence,
             rules.min_tokens,
-            rules.rewritten,
-            rules.brief,
-            rules.furniture,
-            rules.numerals,
-            rules.numerals_share,
+            rules.wall_tokens,
             own.algorithm,
+            own.weights,
             own.hamming,
             own.floor,
             own.retention,
@@ -242,8 +293,19 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &Postings) -> u32 {
         );
     }
     let review = engine.review.map(|(from, to)| (from.steps(), to.steps()));
-    let rest = (engine.canonical, engine.max_bucket, review, engine.skew_millis, engine.publish_from);
+    let rest = (
+        engine.canonical,
+        engine.published_within,
+        engine.empty_update,
+        engine.max_bucket,
+        review,
+        engine.skew_millis,
+        engine.publish_from,
+    );
     let _written = write!(all, "; {rest:?}");
+    if !engine.constraints.is_empty() {
+        let _written = write!(all, "; pairs {:016x}", engine.constraints.hash());
+    }
     xxh3_64(all.as_bytes()) as u32
 }
 
@@ -320,6 +382,12 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_of_a_relative_are_those_of_its_home() {
+        let config = config("[languages.da]\nthreshold = 0.6").unwrap();
+        assert_eq!(config.rules(language::find("no").unwrap().lang).threshold, 0.6);
+    }
+
+    #[test]
     fn the_sample_settings_are_the_defaults() {
         let sample: Settings = toml::from_str(include_str!("../../samestory.toml")).unwrap();
         let (sample, defaults) = (Config::try_from(sample).unwrap(), config("").unwrap());
@@ -332,25 +400,41 @@ mod tests {
     }
 
     #[test]
-    fn rewrites_are_more_alike_where_words_are_not_spaced_unless_it_is_said() {
-        let rewritten = |text: &str, code: &str| {
-            config(text).unwrap().rules(language::find(code).unwrap().lang).rewritten
-        };
-        let default = Rules::default().rewritten;
-        assert_eq!(["en", "ja"].map(|code| rewritten("", code)), [default, UNSPACED * default]);
-        let own = "[languages.ja]\nretention = \"1d\"";
-        assert_eq!(rewritten(own, "ja"), UNSPACED * default);
-        assert_eq!(["en", "ja"].map(|code| rewritten("[match]\nrewritten = 0.2", code)), [0.2; 2]);
-    }
-
-    #[test]
     fn what_the_sample_settings_leave_out_works_as_it_says() {
         let all = include_str!("../../samestory.toml").replace("\n#= ", "\n");
+        // A token takes the place of a name and a password.
+        let all = all.replace("token = { file = \"/run/secrets/registry-token\" }\n", "");
         let settings: Settings = toml::from_str(&all).unwrap();
         let config = Config::try_from(settings.without_secrets()).unwrap();
         assert!(config.engine.review.is_some() && config.engine.publish_from.is_some());
         assert_eq!(config.engine.languages.len(), 2);
         assert_ne!(config.fields, Fields::default());
+    }
+
+    // A check without secrets looked for those of the registry all the same, and failed where they were not mounted.
+    // Whichever setting may be kept elsewhere is left alone; which ones may is read off their types.
+    #[test]
+    fn a_check_without_secrets_looks_for_none() {
+        let kept: toml::Value =
+            toml::from_str::<toml::Table>("env = \"SAMESTORY_TEST_NO_SUCH\"").unwrap().into();
+        let mut keys: Vec<[String; 2]> =
+            reference::keys().into_iter().map(|(table, key)| [table, key]).collect();
+        keys.push(["kafka", "sasl.password"].map(str::to_owned));
+        keys.retain(|key| reference::takes(key, kept.clone()) && key[1] != "fields");
+        assert!(keys.len() >= 4, "{keys:?}");
+        for key in keys {
+            let mut table = reference::nested(&key, kept.clone());
+            if let Some(toml::Value::Table(registry)) = table.get_mut("registry") {
+                registry.insert("url".into(), "https://registry.example".into());
+                if key[1] == "password" {
+                    registry.insert("username".into(), "samestory".into());
+                }
+            }
+            let settings = <Settings as serde::Deserialize>::deserialize(table).unwrap();
+            let refused = Config::try_from(settings.clone()).unwrap_err().to_string();
+            assert!(refused.contains("SAMESTORY_TEST_NO_SUCH"), "{key:?}: {refused}");
+            Config::try_from(settings.without_secrets()).unwrap();
+        }
     }
 
     #[test]
@@ -359,7 +443,16 @@ mod tests {
         assert_eq!(hash(""), hash("[match]\nthreshold = 0.5"));
         assert_ne!(hash(""), hash("[match]\nthreshold = 0.6"));
         assert_ne!(hash(""), hash("[languages.hi]\nretention = \"forever\""));
-        assert_ne!(hash(""), hash("[text]\nskeleton = true"));
+        for own in [
+            "skeleton = true",
+            "fold_accents = true",
+            "fold_serbian = true",
+            "fold_han = true",
+            "max_bytes = 9",
+        ] {
+            assert_ne!(hash(""), hash(&format!("[text]\n{own}")), "{own}");
+        }
+        assert_ne!(hash(""), hash("[language]\ntrust = \"declared\""));
     }
 
     #[test]
@@ -385,13 +478,20 @@ mod tests {
         assert!(refusal("[lsh]\nbands = 32\nrows = 5").contains("32 × 5"));
         assert!(refusal("[lsh]\nbands = 32").contains("lsh.rows"));
         assert!(refusal("[languages.klingon]").contains("samestory languages"));
+        assert!(refusal("[languages.no]\n[languages.da]").contains("share the home of no"));
+        assert!(refusal("[language]\ntrust = \"header\"").contains("language.trust = header"));
         assert!(refusal("[text]\nmax_bytes = 0").contains("text.max_bytes"));
+        assert!(refusal("[text]\nmax_raw_bytes = 1000").contains("text.max_raw_bytes"));
         assert!(refusal("[match]\nalgorithm = \"tlsh\"").contains("match.algorithm = tlsh"));
         assert!(refusal("[match]\nretention = \"7 moons\"").contains("match.retention = 7 moons"));
         assert!(refusal("[match]\nfloor = 0.7").contains("threshold"));
         assert!(refusal("[review]\nbetween = [0.9, 0.1]").contains("review.between = [0.9, 0.1]"));
         assert!(refusal("[clusters]\ncanonical = \"oldest\"").contains("first-seen"));
-        assert!(refusal("[http]\ntoken = \"\"").contains("http.token"));
+        // A token of blanks was taken, and no header can carry it.
+        for token in ["", " ", "\\t", " padded", "t\u{f6}ken", "a\\nb"] {
+            assert!(refusal(&format!("[http]\ntoken = \"{token}\"")).contains("http.token"), "{token:?}");
+        }
+        assert!(refusal("[http]\nhosts = [\"news.example:80\"]").contains("http.hosts = news.example:80"));
         assert!(refusal("[http]\nlisten = \"everywhere\"").contains("http.listen = everywhere"));
         assert!(refusal("[lsh]\nmax_bucket = 0").contains("lsh.max_bucket"));
         assert!(refusal("[input.fields]\nbdoy = \"text\"").contains("bdoy"));

@@ -1,11 +1,15 @@
-//! What can be set, read off the sample settings: so the sample, the document and the program cannot disagree.
+//! What can be set. Names and types are read off the settings themselves; defaults and explanations off the sample, which
+//! a test holds complete. So the sample, the document, the chart and the program cannot disagree.
 //!
 //! `samestory.toml` is part of the program. A comment belongs to the keys that follow it without a blank line; a line
 //! that begins with `#= ` is a setting without a default, with an example.
 
 use std::sync::LazyLock;
 
-use toml::Value;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::Settings;
 
 const SAMPLE: &str = include_str!("../../samestory.toml");
 
@@ -33,8 +37,48 @@ pub fn settings() -> &'static [Setting] {
     &SETTINGS
 }
 
-/// What a setting looks like, if there is one.
-pub(super) fn find(path: &[String]) -> Option<&'static Setting> {
+/// Properties of `[kafka]` with one of these words in their names are secret.
+pub const SECRET_WORDS: &[&str] =
+    &["password", "passphrase", "secret", "jaas", "key.pem", "oauthbearer.config"];
+
+/// Every key that has a name of its own, table by table. Those of `[kafka]`, `[input.fields]` and `[languages.<code>]` are
+/// not among them.
+pub fn keys() -> Vec<(String, String)> {
+    let tables = known(&[]).into_iter();
+    tables
+        .flat_map(|table| {
+            let keys = known(std::slice::from_ref(&table));
+            keys.into_iter().map(move |key| (table.clone(), key))
+        })
+        .collect()
+}
+
+/// The names that a table has: serde lists them when it meets another one.
+fn known(path: &[String]) -> Vec<String> {
+    let unknown = [path, &["no_such_key".to_owned()]].concat();
+    let Err(error) = Settings::deserialize(nested(&unknown, Value::Integer(1))) else { return Vec::new() };
+    let names = error.message().split('`').skip(1).step_by(2).skip(1);
+    names.map(str::to_owned).collect()
+}
+
+/// Whether a setting takes a value of this type.
+pub fn takes(path: &[String], value: Value) -> bool {
+    Settings::deserialize(nested(path, value)).is_ok()
+}
+
+/// The tables around one value.
+pub(super) fn nested(path: &[String], value: Value) -> Table {
+    let inside =
+        path.iter().rev().fold(value, |value, key| Value::Table(Table::from_iter([(key.clone(), value)])));
+    match inside {
+        Value::Table(table) => table,
+        _ => Table::new(),
+    }
+}
+
+/// What a setting looks like in the sample, if it is there.
+#[cfg(test)]
+fn find(path: &[String]) -> Option<&'static Setting> {
     let (table, key) = match path {
         [languages, _, key] if languages == "languages" => ("match".to_owned(), key.clone()),
         [table, key] => (table.clone(), key.clone()),
@@ -125,34 +169,22 @@ Variables that are no settings: `SAMESTORY_CONFIG` (the file), `SAMESTORY_INSTAN
 const LANGUAGES: &str = "
 ## `[languages.<code>]`
 
-What differs for a language of `samestory languages`: every key of `[match]` may stand here.
+What differs for a language of `samestory languages`: every key of `[match]` may stand here. Languages that share a home
+(Croatian, Serbian and Bosnian; Indonesian and Malay; Norwegian and Danish) share one table, under the code of any of them.
 ";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What serde says of a key that no table has: all those that it has.
-    fn known(table: &str) -> Vec<String> {
-        let text = format!("[{table}]\nno_such_key = 1");
-        let error = toml::from_str::<super::super::Settings>(&text).unwrap_err();
-        let names = error.message().split('`').skip(1).step_by(2).skip(1);
-        names.map(str::to_owned).collect()
-    }
-
     #[test]
     fn every_setting_is_in_the_sample_with_a_word_of_explanation() {
-        for table in [
-            "input", "text", "match", "lsh", "clusters", "review", "output", "stage", "topics", "batch",
-            "http",
-        ] {
-            let known = known(table);
-            assert!(!known.is_empty(), "{table}");
-            for key in known.iter().filter(|key| *key != "fields") {
-                let setting = find(&[table.to_owned(), key.clone()]);
-                let setting = setting.unwrap_or_else(|| panic!("[{table}] {key} is not in samestory.toml"));
-                assert!(setting.help.len() > 10, "[{table}] {key} has no comment: {:?}", setting.help);
-            }
+        let keys = keys();
+        assert!(keys.len() > 60, "{keys:?}");
+        for (table, key) in keys.iter().filter(|(_, key)| key != "fields") {
+            let setting = find(&[table.clone(), key.clone()]);
+            let setting = setting.unwrap_or_else(|| panic!("[{table}] {key} is not in samestory.toml"));
+            assert!(setting.help.len() > 10, "[{table}] {key} has no comment: {:?}", setting.help);
         }
     }
 

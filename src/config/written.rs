@@ -15,6 +15,8 @@ pub struct Settings {
     pub input: InputSettings,
     /// `[text]`: from article to canonical text.
     pub text: TextSettings,
+    /// `[language]`: where an article lives.
+    pub language: PlacementSettings,
     /// `[match]`: when two texts count as the same.
     #[serde(rename = "match")]
     pub matching: MatchSettings,
@@ -47,7 +49,8 @@ pub struct Settings {
 impl Settings {
     /// The same, with nothing in place of what is kept elsewhere: for looking at settings where the secrets are not.
     pub fn without_secrets(mut self) -> Settings {
-        let secrets = self.kafka.values_mut().chain(self.http.token.as_mut());
+        let registry = self.registry.password.as_mut().into_iter().chain(self.registry.token.as_mut());
+        let secrets = self.kafka.values_mut().chain(self.http.token.as_mut()).chain(registry);
         for value in secrets.filter(|value| matches!(value, Property::Kept(_))) {
             *value = Property::Text("not looked for".into());
         }
@@ -63,6 +66,8 @@ pub struct InputSettings {
     pub fields: BTreeMap<String, Paths>,
     /// How far an article's time may lie ahead of its record's.
     pub skew: Option<String>,
+    /// What becomes of an update without a text.
+    pub empty_update: Option<String>,
     /// Where a topic that was never read is read from.
     pub start: Option<String>,
     /// `auto`, `json` or `avro`.
@@ -96,10 +101,46 @@ impl Paths {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TextSettings {
+    /// The longest body that is parsed, in bytes.
+    pub max_raw_bytes: Option<usize>,
     /// The longest text that is looked at, in bytes.
     pub max_bytes: Option<usize>,
     /// Merge look-alike characters (UTS #39).
     pub skeleton: Option<bool>,
+    /// Drop the accents of Latin letters.
+    pub fold_accents: Option<bool>,
+    /// Read Serbian in Latin letters.
+    pub fold_serbian: Option<bool>,
+    /// Read Chinese in simplified characters.
+    pub fold_han: Option<bool>,
+}
+
+/// `[match.weights]`: what `make fit` writes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WeightSettings {
+    /// Log-odds of a pair of which nothing is known.
+    pub prior: Option<f64>,
+    /// A curve for each measure that is weighed in another way.
+    pub measures: BTreeMap<String, CurveSettings>,
+}
+
+/// `[match.weights.measures.<name>]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurveSettings {
+    /// What is gained from one knot to the next: 0, 0.2, 0.4, 0.6, 0.8, 1.
+    pub steps: [f64; 5],
+    /// The share that contributes nothing.
+    pub neutral: f64,
+}
+
+/// `[language]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PlacementSettings {
+    /// `text` or `declared`.
+    pub trust: Option<String>,
 }
 
 /// `[match]` and `[languages.<code>]`
@@ -110,19 +151,14 @@ pub struct MatchSettings {
     pub threshold: Option<f64>,
     /// Share of a text that must be in another to be a part of it.
     pub coverage: Option<f64>,
-    /// Similarity from which on texts with the same words and numbers are near-duplicates too, if nobody else has the phrases
-    /// that they share.
-    pub rewritten: Option<f64>,
-    /// Shingles that a page may add to an article and still be that article.
-    pub furniture: Option<u32>,
-    /// Texts with fewer tokens are copies only as a whole.
+    /// Confidence from which on an article is a duplicate.
+    pub min_confidence: Option<f64>,
+    /// Texts with fewer tokens are short: flagged, and never a copy under an unrelated headline.
     pub min_tokens: Option<u32>,
-    /// Texts with fewer tokens are compared word for word only.
-    pub brief: Option<u32>,
-    /// Distinct numbers both texts must have for the numerals guard to speak.
-    pub numerals: Option<u32>,
-    /// Share of numbers below which the guard calls it the same template.
-    pub numerals_share: Option<f64>,
+    /// Texts with fewer tokens are page furniture if they appear under several unrelated headlines.
+    pub wall_tokens: Option<u32>,
+    /// Weights of the evidence other than those that come with the program.
+    pub weights: Option<WeightSettings>,
     /// What finds and verifies.
     pub algorithm: Option<String>,
     /// SimHashes that differ in at most so many bits agree.
@@ -153,6 +189,8 @@ pub struct LshSettings {
 pub struct ClusterSettings {
     /// Which member stands for a cluster.
     pub canonical: Option<String>,
+    /// How long before it was fetched an article may have been published to be believed.
+    pub published_within: Option<String>,
 }
 
 /// `[review]`
@@ -169,6 +207,8 @@ pub struct ReviewSettings {
 pub struct OutputSettings {
     /// Articles from before this time change state and are not published.
     pub publish_from: Option<String>,
+    /// Whether verdicts carry what speaks for and against them.
+    pub evidence: Option<bool>,
     /// One topic for all verdicts, or one for each kind.
     pub topics: Option<String>,
     /// The article inside an envelope, or its bytes untouched.
@@ -295,6 +335,8 @@ pub struct HttpSettings {
     pub query: Option<String>,
     /// Who asks must have it.
     pub token: Option<Property>,
+    /// Names that the query API goes by.
+    pub hosts: Option<Paths>,
     /// The other processes, which hold what this one does not.
     pub peers: Option<Paths>,
     /// How long a peer may take to answer.

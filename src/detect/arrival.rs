@@ -1,14 +1,15 @@
 //! How an article comes in: judged, tagged, stored.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::event::{Flag, Tagged};
+use crate::event::{DeadLetter, Flag, Tagged};
 use crate::model::{DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict};
 use crate::store::{Change, Document, Judgement, Outlet, Retention, StoreError, View};
 
 use super::LanguageSettings;
+use super::canonical::is_part;
 use super::cluster::Home;
+use super::empty_update::Text;
 use super::judge::Judged;
 use super::plan::Output;
 use super::planner::Planner;
@@ -16,7 +17,8 @@ use super::prepare::Prepared;
 use super::read_ahead::Found;
 use super::times::{self, RecordTimes, Timed};
 
-/// `last_seen` moves in this part of the retention: an article fetched every minute is not written every minute.
+/// `last_seen` moves in this part of the retention: an article fetched every minute is not written every minute. It is
+/// rounded up, so that an article that is sent again is remembered for its whole retention, and at most a step longer.
 const STEPS: u64 = 8;
 
 impl<V: View> Planner<'_, V> {
@@ -24,9 +26,18 @@ impl<V: View> Planner<'_, V> {
         &mut self,
         position: &Position,
         times: RecordTimes,
-        article: Prepared,
+        mut article: Prepared,
+        refusal: Option<DeadLetter>,
         found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
+        let keeps = match self.text_kept(position, &article, refusal.as_ref())? {
+            Text::Own => false,
+            Text::Kept(language) => {
+                (article.language, article.reported_language) = (language, language);
+                true
+            }
+            Text::Missing(letter) => return Ok(vec![Output::DeadLetter(letter)]),
+        };
         self.stats.articles += 1;
         let (language, settings) = (article.language, *self.engine.of(article.language));
         let timed = self.arrive(&article, times);
@@ -36,6 +47,11 @@ impl<V: View> Planner<'_, V> {
             if !self.is_live(&held) {
                 self.remove(&held)?;
                 self.stats.expired += 1;
+            } else if keeps {
+                let held = self.describe(held, &article)?;
+                article.fingerprint = held.fingerprint.clone();
+                article.flags = vec![Flag::KeptText];
+                return self.same_again(position, &article, timed, held, &settings);
             } else if held.fingerprint.content == article.fingerprint.content {
                 return self.same_again(position, &article, timed, held, &settings);
             } else {
@@ -43,7 +59,11 @@ impl<V: View> Planner<'_, V> {
                 left.push((held.outlet, held.revision + 1));
             }
         }
-        self.judge_and_store(position, article, timed, &left, found)
+        match refusal {
+            // Its text has expired at this very moment.
+            Some(refusal) => Ok(vec![Output::DeadLetter(refusal)]),
+            None => self.judge_and_store(position, article, timed, &left, found),
+        }
     }
 
     /// Takes note of an article's time.
@@ -89,6 +109,8 @@ impl<V: View> Planner<'_, V> {
             containment: Share::new(1.0),
             confidence: Share::new(1.0),
             related: Vec::new(),
+            evidence: None,
+            digest: false,
             capped: false,
             candidates: 0,
             capped_buckets: 0,
@@ -97,13 +119,18 @@ impl<V: View> Planner<'_, V> {
         let mut tagged =
             self.tagged(position, article, &judged, Home { cluster, canonical }, held.revision, flags);
         tagged.duplicate_of = Some(article.id.clone());
-        if let Retention::Millis(retention) = settings.retention {
-            let next = held.last_seen.millis().saturating_add_unsigned((retention / STEPS).max(1));
-            if timed.at.millis() >= next {
-                self.change(Change::Document(Arc::new(Document { last_seen: timed.at, ..held })))?;
+        let publishes = self.publishes(Some(timed.at));
+        let last_seen = match settings.retention {
+            Retention::Millis(retention) if timed.at > held.last_seen => {
+                EventTime::from_millis(timed.at.millis().saturating_add_unsigned(retention / STEPS))
             }
+            _ => held.last_seen,
+        };
+        let outlet = if publishes { held.outlet.and(Outlet::NearDuplicate) } else { held.outlet };
+        if (last_seen, outlet) != (held.last_seen, held.outlet) {
+            self.change(Change::Document(Arc::new(Document { last_seen, outlet, ..held })))?;
         }
-        if !self.publishes(Some(timed.at)) {
+        if !publishes {
             self.stats.backfilled += 1;
             return Ok(Vec::new());
         }
@@ -121,8 +148,13 @@ impl<V: View> Planner<'_, V> {
         let (language, horizon) = (article.language, self.horizon(article.language));
         let settings = self.engine.of(language);
         let (keys, pages) = found.pages(&self.state, language)?;
-        let candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, pages)?;
+        let mut candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, pages)?;
+        let same = self.constrain(&article, &mut candidates)?;
         let judged = self.engine.judge_among(&article, candidates);
+        let judged = match same {
+            Some(same) => self.reviewed(&article, same, judged),
+            None => judged,
+        };
         self.stats.candidates += judged.candidates;
         self.stats.capped_buckets += judged.capped_buckets;
         let number = self.next_number(language);
@@ -131,6 +163,7 @@ impl<V: View> Planner<'_, V> {
         let publishes = self.publishes(Some(timed.at));
         self.stats.backfilled += u64::from(!publishes);
         let outlet = judged.outlet();
+        let before = left.iter().fold(Outlet::None, |before, &(outlet, _)| before.and(outlet));
         let revision = left.iter().map(|&(_, revision)| revision).max().unwrap_or(0);
         let flags = self.flags(&article, &judged, timed, expired, settings);
         let (published_at, _) = times::published(article.published_at);
@@ -149,13 +182,11 @@ impl<V: View> Planner<'_, V> {
             cluster: number,
             revision,
             // What is not published leaves what was published where it stands.
-            outlet: match publishes {
-                true => outlet,
-                false => left.iter().map(|&(outlet, _)| outlet).max().unwrap_or(Outlet::None),
-            },
+            outlet: if publishes { outlet } else { before },
             judgement: Judgement {
                 verdict: judged.verdict,
                 match_type: judged.match_type,
+                is_part: is_part(&judged),
                 duplicate_of: judged.best.as_ref().map(|best| best.document.number),
                 similarity: judged.similarity,
                 confidence: judged.confidence,
@@ -171,8 +202,7 @@ impl<V: View> Planner<'_, V> {
             return Ok(Vec::new());
         }
         let mut outputs = vec![Output::Tagged(Box::new(tagged))];
-        let gone: BTreeSet<Outlet> = left.iter().map(|&(outlet, _)| outlet).collect();
-        let gone = gone.into_iter().filter(|&other| other != Outlet::None && other != outlet);
+        let gone = before.topics().filter(|&topic| topic != outlet);
         outputs.extend(gone.map(|outlet| Output::Null { id: article.id.clone(), outlet }));
         Ok(outputs)
     }
@@ -204,8 +234,13 @@ impl<V: View> Planner<'_, V> {
             (Flag::ClampedTime, clamped),
             (Flag::Capped, judged.capped),
             (Flag::Expired, expired),
-            (Flag::Review, review.is_some_and(|(low, high)| (low..=high).contains(&judged.confidence))),
+            (
+                Flag::Review,
+                judged.match_type.is_some()
+                    && review.is_some_and(|(low, high)| (low..=high).contains(&judged.confidence)),
+            ),
             (Flag::AheadOfStream, ahead),
+            (Flag::Digest, judged.digest),
         ];
         let own = own.into_iter().filter(|&(_, raised)| raised).map(|(flag, _)| flag);
         let mut flags: Vec<Flag> = article.flags.iter().copied().chain(own).collect();
@@ -235,9 +270,14 @@ impl<V: View> Planner<'_, V> {
             cluster,
             canonical_id: canonical,
             revision,
-            language: article.language,
+            language: article.reported_language,
             language_source: article.language_source,
+            declared_language: article.declared_language.clone(),
             related: judged.related.clone(),
+            evidence: match self.engine.settings().evidence {
+                true => judged.contributions(self.engine.of(article.language)),
+                false => Vec::new(),
+            },
             flags,
             config: self.engine.settings().config,
             input: position.clone(),

@@ -6,17 +6,21 @@
 use std::sync::Arc;
 
 use crate::event::{ClusterRecord, Member};
-use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang};
+use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang, MatchType};
 use crate::store::{Change, Cluster, Document, Hosts, Order, Rows, StoreError, View};
 
+use super::Engine;
 use super::candidates::Candidate;
 use super::canonical::prefers;
+use super::constraints::Bond;
 use super::plan::Output;
-use super::planner::{Planner, founded_by};
+use super::planner::Planner;
 use super::settings::LanguageSettings;
 
 /// Members that a cluster record names.
 const SHOWN: usize = 50;
+/// Members that are read together where all are asked for.
+const PAGE: usize = 1000;
 
 /// A cluster while an item is being decided.
 pub(super) struct Touched {
@@ -49,6 +53,7 @@ impl<V: View> Planner<'_, V> {
             let stored = row.is_some();
             let canonical = row.as_ref().map_or(founder, |cluster| cluster.canonical);
             let canonical = self.state.shared_document(language, canonical)?;
+            let alone = |document| alone(document, self.partition);
             let (Some(before), Some(canonical)) =
                 (row.or_else(|| canonical.as_deref().map(alone)), canonical)
             else {
@@ -75,6 +80,22 @@ impl<V: View> Planner<'_, V> {
         self.touched.get_mut(&(language, founder))
     }
 
+    /// A member of a touched cluster is described in other words: its readers are told, if it has any.
+    pub(super) fn retell(&mut self, language: Lang, founder: DocumentNumber) -> Result<(), StoreError> {
+        let stands = self.elect(language, founder)?;
+        let members = self.members(language, founder, Order::Ascending, SHOWN)?;
+        if let Some(touched) = self.now(language, founder).filter(|touched| touched.stored) {
+            touched.changed = true;
+            if let (Some(cluster), Some(stands)) = (&mut touched.now, stands) {
+                cluster.canonical = stands.number;
+                if cluster.size <= SHOWN as u64 {
+                    cluster.hosts = members.iter().filter_map(|member| member.host.clone()).collect();
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Finds a new document its cluster and stores it there.
     pub(super) fn settle(
         &mut self,
@@ -88,16 +109,19 @@ impl<V: View> Planner<'_, V> {
             let document = Arc::new(document);
             self.change(Change::Document(Arc::clone(&document)))?;
             self.stats.splits += u64::from(split_from.is_some());
-            let home = Home { cluster: founded_by(&document), canonical: document.id.clone() };
+            let home = Home { cluster: document.founds(self.partition), canonical: document.id.clone() };
             if split_from.is_some() {
-                self.change(Change::Cluster(Box::new(Cluster { split_from, ..alone(&document) })))?;
+                self.change(Change::Cluster(Box::new(Cluster {
+                    split_from,
+                    ..alone(&document, self.partition)
+                })))?;
             }
             return Ok(home);
         };
         document.cluster = founder;
         let document = Arc::new(document);
         self.change(Change::Document(Arc::clone(&document)))?;
-        let prefers = prefers(self.engine.settings().canonical, &document, &canonical);
+        let prefers = prefers(self.engine.settings(), &document, &canonical);
         let stands = if prefers { &*document } else { &canonical };
         let Some(touched) = self.now(language, founder) else { unreachable!("choosing touches it") };
         touched.changed = true;
@@ -120,7 +144,7 @@ impl<V: View> Planner<'_, V> {
     ) -> Result<Home, StoreError> {
         let (home, _) = self.choose(document, best, settings)?;
         Ok(match home {
-            None => Home { cluster: founded_by(document), canonical: document.id.clone() },
+            None => Home { cluster: document.founds(self.partition), canonical: document.id.clone() },
             Some((founder, canonical)) => {
                 let cluster = self.touch(document.language, founder)?.id.clone();
                 Home { cluster, canonical: canonical.id.clone() }
@@ -144,6 +168,9 @@ impl<V: View> Planner<'_, V> {
         let id = self.touch(language, founder)?.id.clone();
         let canonical = self.standing(language, founder)?.unwrap_or_else(|| Arc::clone(&best.document));
         let belongs = canonical.number == best.document.number
+            || self.engine.settings().constraints.between(&document.id, &best.document.id) == Some(Bond::Same)
+            // Where an editor put an article, its copies go too.
+            || best.document.judgement.match_type == Some(MatchType::Reviewed)
             || settings.resembles(&settings.compare(&canonical.fingerprint, &document.fingerprint));
         Ok(if belongs { (Some((founder, canonical)), None) } else { (None, Some(id)) })
     }
@@ -261,16 +288,17 @@ impl<V: View> Planner<'_, V> {
             shown.iter().map(|member| &**member).filter(|member| self.is_live(member)).collect();
         // A large cluster is not counted through; those few that are expired are about to be removed.
         let size = if cluster.size <= SHOWN as u64 { live.len() as u64 } else { cluster.size };
-        let record = (live.len() > 1).then(|| record(&cluster, stands, size, &live));
+        let members = || live.iter().map(|document| member(&cluster, document)).collect();
+        let record = (live.len() > 1).then(|| record(&cluster, stands, size, members()));
         self.change(Change::Cluster(Box::new(cluster)))?;
         Ok(record)
     }
 }
 
 /// The cluster of a document that nobody has joined.
-pub(super) fn alone(document: &Document) -> Cluster {
+fn alone(document: &Document, partition: i32) -> Cluster {
     Cluster {
-        id: founded_by(document),
+        id: document.founds(partition),
         canonical: document.number,
         size: 1,
         first_seen: document.event_time,
@@ -281,16 +309,19 @@ pub(super) fn alone(document: &Document) -> Cluster {
     }
 }
 
-fn record(cluster: &Cluster, canonical: ArticleId, size: u64, members: &[&Document]) -> ClusterRecord {
+fn member(cluster: &Cluster, document: &Document) -> Member {
     let text = |text: Option<&str>| text.map(str::to_owned);
-    let member = |document: &&Document| Member {
+    Member {
         id: document.id.clone(),
         title: text(document.title.as_ref().map(|title| title.as_str())),
         host: text(document.host.as_ref().map(|host| host.as_str())),
         url: text(document.url.as_ref().map(|url| url.as_str())),
         published_at: document.published_at,
         match_type: document.judgement.match_type.filter(|_| document.number != cluster.id.number),
-    };
+    }
+}
+
+fn record(cluster: &Cluster, canonical: ArticleId, size: u64, members: Vec<Member>) -> ClusterRecord {
     ClusterRecord {
         id: cluster.id.clone(),
         canonical,
@@ -298,8 +329,46 @@ fn record(cluster: &Cluster, canonical: ArticleId, size: u64, members: &[&Docume
         first_seen: cluster.first_seen,
         last_seen: cluster.last_seen,
         hosts: cluster.hosts.iter().map(|host| host.as_str().to_owned()).collect(),
-        members: members.iter().map(member).collect(),
+        members,
         canonical_changed_from: cluster.canonical_changed_from.clone(),
         split_from: cluster.split_from.clone(),
+    }
+}
+
+impl Engine {
+    /// Visits every cluster that has two members or more, by language and founder, with all its members, the newest first;
+    /// until told to stop.
+    ///
+    /// # Errors
+    /// The state could not be read.
+    pub fn each_cluster(
+        &self,
+        state: &impl View,
+        visit: &mut dyn FnMut(ClusterRecord) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut planner = Planner::new(self, state, None)?;
+        for language in state.languages() {
+            for founder in state.founders(language)? {
+                planner.touched.clear();
+                let cluster = planner.touch(language, founder)?.clone();
+                let Some(stands) = planner.standing(language, founder)? else { continue };
+                let (mut members, mut after) = (Vec::new(), None);
+                loop {
+                    let page = state.members(language, founder, Order::Descending, after, PAGE)?;
+                    for document in state.shared_documents(language, &page.numbers)?.iter().flatten() {
+                        members.extend(planner.is_live(document).then(|| member(&cluster, document)));
+                    }
+                    after = page.numbers.last().copied();
+                    if !page.more {
+                        break;
+                    }
+                }
+                let size = members.len() as u64;
+                if size > 1 && !visit(record(&cluster, stands.id.clone(), size, members)) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 }

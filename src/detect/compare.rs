@@ -1,60 +1,39 @@
-//! Two fingerprints → what the newer text is to the older one.
+//! Two fingerprints → what was measured about the pair, and what the newer text is to the older one.
 //!
-//! The rules of the verdict table, for one pair. A plain function of two fingerprints and the [`Rules`]: no state,
-//! no clock.
+//! A plain function of two fingerprints and the language's settings: no state, no clock. How common the shared phrases are
+//! is known only to the index; [`candidates`](super::candidates) adds it to the evidence.
 
 use crate::fingerprint::{Fingerprint, Sample, simhash};
+use crate::model::Share;
 
-use super::rewrite;
+use super::confidence;
+use super::evidence::{self, Evidence, Measure};
+use super::settings::{Algorithm, LanguageSettings};
 
 /// When two texts count as the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Estimated Jaccard similarity from which on texts are near-duplicates.
+    /// Estimated Jaccard similarity from which on texts are mostly the same wording: `minhash` calls them near-duplicates.
     pub threshold: f64,
-    /// Similarity from which on texts are near-duplicates too if they have the same words and numbers, and nobody else has
-    /// the phrases that they share. Below the threshold.
-    pub rewritten: f64,
     /// Share of one text's shingles that must be in the other for it to count as a part of it.
     pub coverage: f64,
-    /// A page that adds no more shingles than this to an article is that article, however short that is: header,
-    /// newsletter box, cookie notice and footer have about so many.
-    pub furniture: u32,
-    /// Texts with fewer tokens are short: copies only where (nearly) all of the shorter is in the other, numbers
-    /// included.
+    /// Confidence from which on `combined` calls an article a duplicate.
+    pub min_confidence: f64,
+    /// Texts with fewer tokens are short: flagged, and never a copy under an unrelated headline.
     pub min_tokens: u32,
-    /// Texts with fewer tokens than this, too, are only ever compared word for word.
-    pub brief: u32,
-    /// The numerals guard: speaks where both texts have at least this many distinct numbers ([`Rules::UNGUARDED`]:
-    /// never)…
-    pub numerals: u32,
-    /// …and less than this share of the smaller set is in the other.
-    pub numerals_share: f64,
+    /// Texts with fewer tokens than this may be page furniture, if they appear under several unrelated headlines.
+    pub wall_tokens: u32,
 }
 
 impl Rules {
-    /// More numbers than a text can have: the numerals guard is off.
-    pub const UNGUARDED: u32 = u32::MAX;
-
     /// Texts with fewer tokens are only ever compared word for word.
-    pub fn shortest(&self) -> u32 {
-        self.brief.min(self.min_tokens)
-    }
+    pub const SHORTEST: u32 = 8;
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        // Measured; docs/quality.md says on what, and what other values cost.
-        Rules {
-            threshold: 0.5,
-            rewritten: 0.13,
-            coverage: 0.8,
-            furniture: 120,
-            min_tokens: 50,
-            brief: 25,
-            numerals: 3,
-            numerals_share: 0.6,
-        }
+        // Measured; docs/quality.md says on what.
+        Rules { threshold: 0.5, coverage: 0.8, min_confidence: 0.5, min_tokens: 50, wall_tokens: 120 }
     }
 }
 
@@ -62,20 +41,22 @@ impl Default for Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// The same canonical text.
+    /// The same normalised text.
     Exact,
-    /// Mostly the same shingles.
+    /// Mostly the same wording.
     Near,
-    /// The same words and numbers in other phrases, were the two all there is: a copy if the phrases that they share are
-    /// theirs alone.
+    /// The same item in other wording.
     Rewritten,
-    /// The newer lies mostly inside the older, or contains it and adds no more than it repeats; and it is not nearly
-    /// as long.
+    /// One lies mostly inside the other, and is clearly shorter.
     Partial,
     /// The newer contains the older and adds more than it repeats.
     Extends,
-    /// The same wording around other numbers.
+    /// The same form with other facts.
     SameTemplate,
+    /// The same running story, other news.
+    FollowUp,
+    /// Only page furniture in common.
+    SameFurniture,
     /// Nothing of the above.
     Different,
 }
@@ -90,6 +71,8 @@ impl Relation {
             Relation::Partial => "partial",
             Relation::Extends => "extends",
             Relation::SameTemplate => "same-template",
+            Relation::FollowUp => "follow-up",
+            Relation::SameFurniture => "same-furniture",
             Relation::Different => "different",
         }
     }
@@ -117,115 +100,231 @@ pub struct Comparison {
     pub distance: u32,
     /// Bits in which their low halves differ, of 64.
     pub distance64: u32,
+    /// The measures that `combined` adds up.
+    pub evidence: Evidence,
+    /// The log-odds that they come to.
+    pub log_odds: f64,
+    /// Probability that an editor would call the newer text a copy of the older.
+    pub confidence: Share,
 }
 
-/// Compares a newer text with an older one, by MinHash alone.
+impl LanguageSettings {
+    /// What a newer text is to an older one, were the two all there is.
+    pub fn compare(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
+        let mut pair = measure(old, new);
+        self.decide(old, new, &mut pair);
+        pair
+    }
+
+    /// Decides what a measured pair comes to.
+    pub fn decide(&self, old: &Fingerprint, new: &Fingerprint, pair: &mut Comparison) {
+        pair.log_odds = self.weights.log_odds(&pair.evidence);
+        if old.tokens == 0 || new.tokens == 0 {
+            (pair.relation, pair.confidence) = (Relation::Different, Share::new(0.0));
+            return;
+        }
+        let same_text = old.content == new.content;
+        if self.algorithm == Algorithm::Combined {
+            self.weigh(old, new, pair, same_text);
+        } else {
+            pair.relation = if same_text { Relation::Exact } else { self.by_threshold(old, new, pair) };
+            pair.confidence = confidence::by_threshold(pair, self);
+        }
+    }
+
+    /// The verdict of the evidence.
+    fn weigh(&self, old: &Fingerprint, new: &Fingerprint, pair: &mut Comparison, same_text: bool) {
+        let wall = pair.evidence.get(Measure::Wall).is_some_and(|wall| wall > 0.0);
+        let shortest = old.tokens.min(new.tokens) < Rules::SHORTEST;
+        pair.confidence = match same_text {
+            true if !wall => Share::new(1.0),
+            // A few words are compared word for word, or not at all.
+            false if shortest => Share::new(0.0),
+            _ => evidence::confidence(pair.log_odds),
+        };
+        let copy = pair.confidence >= Share::new(self.rules.min_confidence);
+        pair.relation = match (same_text, copy) {
+            (true, true) => Relation::Exact,
+            (false, true) if is_part(old, new, pair, &self.rules) => Relation::Partial,
+            (false, true) if self.is_near(pair) => Relation::Near,
+            (false, true) => Relation::Rewritten,
+            (_, false) => self.kinship(new, old, pair),
+        };
+    }
+
+    fn is_near(&self, pair: &Comparison) -> bool {
+        pair.similarity >= self.rules.threshold || pair.new_in_old.max(pair.old_in_new) >= MOSTLY
+    }
+
+    /// What a pair that is no copy has in common.
+    fn kinship(&self, new: &Fingerprint, old: &Fingerprint, pair: &Comparison) -> Relation {
+        let share = |measure| pair.evidence.get(measure);
+        let contained = pair.new_in_old.max(pair.old_in_new);
+        if share(Measure::Wall).is_some_and(|wall| wall > 0.0) {
+            return Relation::SameFurniture;
+        }
+        if pair.old_in_new >= self.rules.coverage && new.shingles > old.shingles {
+            return Relation::Extends;
+        }
+        if pair.similarity < KIN && contained < 2.0 * KIN {
+            return Relation::Different;
+        }
+        let opening = share(Measure::OpeningOfNew).unwrap_or(0.0);
+        let rare = share(Measure::Rare).unwrap_or(1.0);
+        let story = share(Measure::Titles).or(share(Measure::Names)).unwrap_or(0.0);
+        match () {
+            () if opening < 0.2 && rare < 0.1 && story < 0.3 => Relation::SameFurniture,
+            () if story >= 0.4 && opening < 0.5 => Relation::FollowUp,
+            () => Relation::SameTemplate,
+        }
+    }
+
+    /// The verdict of a threshold: `minhash` by similarity and containment, the others by Hamming distance alone.
+    fn by_threshold(&self, old: &Fingerprint, new: &Fingerprint, pair: &Comparison) -> Relation {
+        let rules = &self.rules;
+        match self.algorithm {
+            Algorithm::Simhash128 | Algorithm::Simhash64 => {
+                if self.distance(pair) <= self.hamming {
+                    Relation::Near
+                } else {
+                    Relation::Different
+                }
+            }
+            _ if pair.similarity >= rules.threshold => {
+                if is_part(old, new, pair, rules) {
+                    Relation::Partial
+                } else {
+                    Relation::Near
+                }
+            }
+            _ if pair.new_in_old >= rules.coverage => Relation::Partial,
+            _ if pair.old_in_new >= rules.coverage => {
+                let repeats = pair.old_in_new * f64::from(old.shingles);
+                let adds = f64::from(new.shingles) - repeats;
+                if adds <= repeats { Relation::Partial } else { Relation::Extends }
+            }
+            _ => Relation::Different,
+        }
+    }
+}
+
+/// Compares a newer text with an older one by MinHash and containment alone.
 pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
-    compare_by(old, new, rules, false, |pair| pair.similarity >= rules.threshold)
+    let settings =
+        LanguageSettings { rules: *rules, algorithm: Algorithm::Minhash, ..LanguageSettings::default() };
+    settings.compare(old, new)
 }
 
-/// Compares a newer text with an older one, where `near` says which pairs are similar as a whole, and below that the words
-/// are asked for a second opinion, or not.
-pub fn compare_by(
-    old: &Fingerprint,
-    new: &Fingerprint,
-    rules: &Rules,
-    second_opinion: bool,
-    near: impl FnOnce(&Comparison) -> bool,
-) -> Comparison {
-    let similarity = old.similarity(new);
-    let numerals = numerals(old, new);
-    let (old_found, new_found) = found(&old.sample, &new.sample);
-    let mut comparison = Comparison {
-        relation: Relation::Different,
-        similarity,
-        new_in_old: share(new, old, similarity, new_found),
-        old_in_new: share(old, new, similarity, old_found),
-        numerals: numerals.map(|(_, share)| share),
-        distance: simhash::distance(old.simhash, new.simhash),
-        distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
-    };
-    comparison.relation = relation(old, new, &comparison, numerals, rules, near);
-    if comparison.relation == Relation::Different
-        && second_opinion
-        && rewrite::may_be(old, new, &comparison, numerals, rules)
-    {
-        comparison.relation = Relation::Rewritten;
-    }
-    comparison
-}
-
-fn relation(
-    old: &Fingerprint,
-    new: &Fingerprint,
-    pair: &Comparison,
-    numerals: Option<(u32, f64)>,
-    rules: &Rules,
-    near: impl FnOnce(&Comparison) -> bool,
-) -> Relation {
-    if old.tokens == 0 || new.tokens == 0 {
-        return Relation::Different;
-    }
-    if old.content == new.content {
-        return Relation::Exact;
-    }
-    let tokens = old.tokens.min(new.tokens);
-    let (short, near) = (tokens < rules.min_tokens, near(pair));
-    // Where facts do not count, neither does how few words there are around them.
-    let comparable = !short || is_whole(old, new, pair) || near && rules.numerals == Rules::UNGUARDED;
-    if tokens < rules.shortest() || !comparable {
-        return Relation::Different;
-    }
-    let (repeats, all) = (pair.old_in_new * f64::from(old.shingles), f64::from(new.shingles));
-    let adds = all - repeats;
-    let alike = if near {
-        if is_part(old, new, pair, rules) { Relation::Partial } else { Relation::Near }
-    } else if pair.new_in_old >= rules.coverage || short && new.shingles <= old.shingles {
-        Relation::Partial
-    } else if pair.old_in_new >= rules.coverage || short {
-        if adds <= repeats.max(f64::from(rules.furniture)) { Relation::Partial } else { Relation::Extends }
-    } else {
-        return Relation::Different;
-    };
-    let (enough, agree) = if short && rules.numerals != Rules::UNGUARDED {
-        (1, 1.0)
-    } else {
-        (rules.numerals, rules.numerals_share)
-    };
-    match numerals {
-        Some((count, share)) if count >= enough && share < agree => Relation::SameTemplate,
-        _ => alike,
-    }
-}
-
-/// Whether all of the shorter text is in the longer: all that can be told.
-///
-/// Of a few words in a long article the sample has only a handful, and the lanes are vague; but if none of the
-/// handful is missing and the lanes do not contradict, it is there.
-fn is_whole(old: &Fingerprint, new: &Fingerprint, pair: &Comparison) -> bool {
-    let (part, whole, covered) = smaller(old, new, pair);
-    let sampled = part.sample.found_in(&whole.sample);
-    covered >= 0.95 || covered >= 0.7 && sampled.of >= 4 && sampled.found == sampled.of
-}
-
-/// The text with fewer shingles, the other, and the share of the one in the other.
-fn smaller<'a>(
-    old: &'a Fingerprint,
-    new: &'a Fingerprint,
-    pair: &Comparison,
-) -> (&'a Fingerprint, &'a Fingerprint, f64) {
-    if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) }
-}
-
-/// Whether the shorter of two similar texts is a part of the longer rather than another version of it: half an article
-/// is similar to the whole, but what a reader wants to be told is that half of it is missing.
-fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
-    let (part, whole, covered) = smaller(old, new, pair);
-    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && covered >= rules.coverage
-}
-
+/// From this containment on two texts are mostly the same wording, whatever else one of them has.
+const MOSTLY: f64 = 0.65;
+/// Below this similarity, and twice this containment, two texts have nothing to do with each other.
+const KIN: f64 = 0.15;
 /// A part has at most this share of the whole's shingles. An article without its last paragraph is a version.
 const PART: f64 = 0.7;
+/// From so many tokens on a text is not short at all.
+const NOT_BRIEF: f64 = 100.0;
+/// So many numbers replaced on both sides count as all of them.
+const REPLACED: f64 = 6.0;
+/// Openings agree from this share on: the newer text begins as the older does and goes on.
+const OPENS_ALIKE: f64 = 0.6;
+
+/// Measures a pair. What it comes to is not decided yet.
+pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
+    let similarity = old.similarity(new);
+    let (old_found, new_found) = found(&old.sample, &new.sample);
+    let new_in_old = share(new, old, similarity, new_found);
+    let old_in_new = share(old, new, similarity, old_found);
+    let mut evidence = Evidence::default();
+    let contained = if new.shingles <= old.shingles { new_in_old } else { old_in_new };
+    evidence.set(Measure::Contained, Some(contained));
+    // Half of the bits agree by chance.
+    let distance = simhash::distance(old.simhash, new.simhash);
+    evidence.set(Measure::Words, Some(1.0 - f64::from(distance) / 64.0));
+    let opening_of_new = opening(new, old);
+    let opening_of_old = opening(old, new);
+    evidence.set(Measure::OpeningOfNew, opening_of_new);
+    evidence.set(Measure::OpeningOfOld, opening_of_old);
+    let numbers = in_common(&old.numerals, &new.numerals);
+    evidence.set(Measure::Numbers, numbers.map(|common| common.of_fewer));
+    evidence.set(Measure::NumbersBothWays, numbers.map(|common| common.of_more));
+    evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
+    let names = in_common(&old.names, &new.names).filter(|common| common.fewer >= 2);
+    evidence.set(Measure::Names, names.map(|common| common.of_fewer));
+    let titles = in_common(&old.title, &new.title);
+    evidence.set(Measure::Titles, titles.map(|common| common.share));
+    let (shorter, longer) = (old.shingles.min(new.shingles), old.shingles.max(new.shingles).max(1));
+    evidence.set(Measure::Length, Some(f64::from(shorter) / f64::from(longer)));
+    evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
+    let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
+    // Only of a text that holds most of another can it be said that it adds to it.
+    let holds = old_in_new >= MOSTLY && !opens_alike;
+    evidence.set(Measure::Added, holds.then(|| added(old, new, old_in_new)));
+    Comparison {
+        relation: Relation::Different,
+        similarity,
+        new_in_old,
+        old_in_new,
+        numerals: numbers.map(|common| common.share),
+        distance,
+        distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
+        evidence,
+        log_odds: 0.0,
+        confidence: Share::new(0.0),
+    }
+}
+
+/// How much more the newer text adds than it repeats: nothing up to as much, all from three times as much on.
+fn added(old: &Fingerprint, new: &Fingerprint, old_in_new: f64) -> f64 {
+    let repeats = old_in_new * f64::from(old.shingles);
+    let adds = f64::from(new.shingles) - repeats;
+    if adds <= repeats || adds <= 0.0 { 0.0 } else { ((adds / repeats.max(1.0) - 1.0) / 2.0).min(1.0) }
+}
+
+/// Share of one text's opening that is in the other; none where too little of it can be looked for.
+fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
+    const ENOUGH: u32 = 4;
+    let in_text = part.opening.found_in(&whole.sample);
+    let in_opening = part.opening.found_in(&whole.opening);
+    let shares = [in_text, in_opening]
+        .into_iter()
+        .filter(|found| found.of >= ENOUGH)
+        .filter_map(|found| found.share());
+    shares.reduce(f64::max)
+}
+
+/// What two sets have in common.
+#[derive(Clone, Copy)]
+struct Common {
+    /// Members of the smaller set.
+    fewer: u32,
+    /// Share of the smaller set that is in the larger.
+    share: f64,
+    /// The same, drawn towards one half by one member: a single number that agrees is no proof.
+    of_fewer: f64,
+    /// Share of the larger set that is in the smaller, likewise.
+    of_more: f64,
+    /// How many members each has that the other has not.
+    replaced: f64,
+}
+
+/// What two sampled sets have in common; nothing where one is empty.
+fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
+    let (of_a, of_b) = found(a, b);
+    let (fewer, more, count) =
+        if a.distinct() <= b.distinct() { (of_a, of_b, a.distinct()) } else { (of_b, of_a, b.distinct()) };
+    let share = (fewer.of > 0).then(|| f64::from(fewer.found) / f64::from(fewer.of))?;
+    let drawn = |looked: Looked| (f64::from(looked.found) + 0.5) / (f64::from(looked.of) + 1.0);
+    let (of_fewer, of_more) = (drawn(fewer), drawn(more));
+    Some(Common { fewer: count, share, of_fewer, of_more, replaced: f64::from(count) * (1.0 - share) })
+}
+
+/// Whether the shorter of two texts is a part of the longer rather than another version of it: half an article
+/// is similar to the whole, but what a reader wants to know is that half of it is missing.
+fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
+    let (part, whole, contained) =
+        if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) };
+    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.coverage
+}
 
 /// Estimated share of `part`'s shingles that are in `whole`.
 ///
@@ -256,11 +355,11 @@ struct Looked {
 }
 
 /// [`Sample::found_in`] both ways at once.
-fn found<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> (Looked, Looked) {
+fn found<const A: usize, const B: usize>(a: &Sample<A>, b: &Sample<B>) -> (Looked, Looked) {
     let (of_a, of_b) = (a.values(), b.values());
     let found = in_both(of_a, of_b);
     // What is in both lies below both bounds; and of the other's hashes, as many count as lie below ours.
-    let (a_bound, b_bound) = (bound(a), bound(b));
+    let (a_bound, b_bound) = (a.bound(), b.bound());
     let of = |values: &[u32], bound| values.partition_point(|&value| value <= bound) as u32;
     let bound = a_bound.min(b_bound);
     (Looked { found, of: of(of_a, bound) }, Looked { found, of: of(of_b, bound) })
@@ -291,22 +390,6 @@ fn in_both(a: &[u32], b: &[u32]) -> u32 {
         seen[word] & bit != 0
     });
     perhaps.filter(|hash| b.binary_search(hash).is_ok()).count() as u32
-}
-
-/// Up to which hash a sample holds the whole set.
-fn bound<const K: usize>(sample: &Sample<K>) -> u32 {
-    match sample.values().last() {
-        Some(&last) if sample.distinct() as usize > K => last,
-        _ => u32::MAX,
-    }
-}
-
-/// The smaller number of distinct numerals, and the share of that set found in the other.
-fn numerals(a: &Fingerprint, b: &Fingerprint) -> Option<(u32, f64)> {
-    let (of_a, of_b) = found(&a.numerals, &b.numerals);
-    let (fewer, looked) = if a.numerals.distinct() <= b.numerals.distinct() { (a, of_a) } else { (b, of_b) };
-    let share = (looked.of > 0).then(|| f64::from(looked.found) / f64::from(looked.of))?;
-    Some((fewer.numerals.distinct(), share))
 }
 
 #[cfg(test)]

@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::event::{Related, RelationKind};
+use crate::event::{Contribution, Related, RelationKind};
 use crate::model::{EventTime, MatchType, Share, Verdict};
 use crate::store::{Outlet, StoreError, View};
 
 use super::candidates::{Candidate, Candidates};
 use super::compare::{Comparison, Relation};
 use super::confidence;
-use super::settings::LanguageSettings;
+use super::evidence::Evidence;
+use super::settings::{Algorithm, LanguageSettings};
 use super::{Engine, Prepared};
 
 /// Related articles that are named, at most.
@@ -33,6 +34,10 @@ pub struct Judged {
     pub confidence: Share,
     /// What it has to do with without being a copy.
     pub related: Vec<Related>,
+    /// What was measured about the best match, or the closest candidate that did not match.
+    pub evidence: Option<Evidence>,
+    /// Whether it holds several earlier articles.
+    pub digest: bool,
     /// Whether a match may have been missed.
     pub capped: bool,
     /// How many documents it was compared with.
@@ -47,6 +52,18 @@ impl Judged {
         match self.verdict {
             Verdict::Unique => Outlet::Unique,
             Verdict::NearDuplicate | Verdict::ExactDuplicate => Outlet::NearDuplicate,
+        }
+    }
+}
+
+impl Judged {
+    /// What each measure contributes to the verdict; nothing under an algorithm that adds up no evidence.
+    pub fn contributions(&self, settings: &LanguageSettings) -> Vec<Contribution> {
+        match &self.evidence {
+            Some(evidence) if settings.algorithm == Algorithm::Combined => {
+                settings.weights.contributions(evidence)
+            }
+            _ => Vec::new(),
         }
     }
 }
@@ -68,27 +85,32 @@ impl Engine {
     /// Judges one article among its candidates.
     pub(super) fn judge_among(&self, article: &Prepared, candidates: Candidates) -> Judged {
         let settings = self.of(article.language);
-        let Candidates { all, capped, capped_buckets } = candidates;
+        let Candidates { all, digest, capped, capped_buckets } = candidates;
         let candidates = all.len() as u64;
+        // Most evidence first; between equals the lowest number.
         let rank = |candidate: &Candidate| {
-            let similarity = Share::new(settings.similarity(&candidate.comparison));
-            (candidate.comparison.relation == Relation::Exact, similarity, Reverse(candidate.document.number))
+            let pair = &candidate.comparison;
+            let similarity = Share::new(settings.similarity(pair));
+            (
+                pair.relation == Relation::Exact,
+                pair.confidence,
+                similarity,
+                Reverse(candidate.document.number),
+            )
         };
-        // Of several texts that contain a part, the most similar one is the one it was cut from; the others are pages
-        // around that.
         let best = all
             .iter()
             .filter(|candidate| candidate.comparison.relation.is_duplicate())
-            .filter(|candidate| !is_guarded(candidate, &all) && !is_neighbour(candidate, &all))
             .max_by_key(|candidate| rank(candidate));
         let closest = best.or_else(|| all.iter().max_by_key(|candidate| rank(candidate)));
         let pair = closest.map(|candidate| candidate.comparison);
-        let compared = article.fingerprint.tokens >= settings.rules.shortest();
         let (verdict, match_type) = match best.map(|best| (best.comparison.relation, best)) {
             Some((Relation::Exact, _)) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
-            Some((Relation::Near | Relation::Rewritten, best)) if !is_part(best, &all) => {
-                (Verdict::NearDuplicate, Some(MatchType::Near))
+            Some((Relation::Near | Relation::Rewritten, best)) if is_part(best, &all) => {
+                (Verdict::NearDuplicate, Some(MatchType::Partial))
             }
+            Some((Relation::Near, _)) => (Verdict::NearDuplicate, Some(MatchType::Near)),
+            Some((Relation::Rewritten, _)) => (Verdict::NearDuplicate, Some(MatchType::Rewritten)),
             Some(_) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
             None => (Verdict::Unique, None),
         };
@@ -98,37 +120,18 @@ impl Engine {
             similarity: Share::new(pair.map_or(0.0, |pair| settings.similarity(&pair))),
             containment: Share::new(pair.map_or(0.0, |pair| pair.new_in_old)),
             confidence: match best {
-                Some(best) => confidence::of_copy(&best.comparison, settings),
-                None => confidence::of_unique(&all, compared, settings),
+                Some(best) => best.comparison.confidence,
+                None => confidence::of_unique(&all),
             },
             related: related(&all, best, settings),
             best: best.cloned(),
+            evidence: pair.map(|pair| pair.evidence),
+            digest,
             capped,
             candidates,
             capped_buckets,
         }
     }
-}
-
-/// Whether the numerals guard has spoken against a candidate by a closer text of its cluster. A truncated copy may
-/// have too few numbers for the guard; the whole article beside it has them.
-fn is_guarded(candidate: &Candidate, all: &[Candidate]) -> bool {
-    candidate.comparison.relation != Relation::Exact
-        && all.iter().any(|other| {
-            other.comparison.relation == Relation::SameTemplate
-                && other.document.cluster == candidate.document.cluster
-                && other.comparison.similarity >= candidate.comparison.similarity
-        })
-}
-
-/// Whether a candidate merely stands beside something else on a page: a text that contains another article as a whole is a
-/// page with several of them, and no rewrite of any.
-fn is_neighbour(candidate: &Candidate, all: &[Candidate]) -> bool {
-    candidate.comparison.relation == Relation::Rewritten
-        && all.iter().any(|other| {
-            other.comparison.relation == Relation::Extends
-                && other.document.cluster != candidate.document.cluster
-        })
 }
 
 /// Whether the article is a part of most copies in its best match's cluster. Half of an article may be most like another
@@ -154,6 +157,8 @@ fn related(all: &[Candidate], best: Option<&Candidate>, settings: &LanguageSetti
             let (relation, score) = match candidate.comparison.relation {
                 Relation::Extends => (RelationKind::Extends, Share::new(candidate.comparison.old_in_new)),
                 Relation::SameTemplate => (RelationKind::SameTemplate, similarity),
+                Relation::FollowUp => (RelationKind::FollowUp, similarity),
+                Relation::SameFurniture => (RelationKind::SameFurniture, similarity),
                 _ => return None,
             };
             Some(((relation, Reverse(score), candidate.document.number), candidate, similarity))

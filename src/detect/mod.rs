@@ -10,6 +10,9 @@ mod canonical;
 mod cluster;
 pub mod compare;
 mod confidence;
+mod constraints;
+mod empty_update;
+pub mod evidence;
 mod judge;
 mod plan;
 mod planner;
@@ -17,17 +20,18 @@ pub mod prepare;
 mod promise;
 mod read_ahead;
 mod removal;
-mod rewrite;
 mod settings;
 mod times;
+mod weights;
 
 use crate::model::Lang;
 
 pub use candidates::{Candidate, Candidates};
+pub use constraints::{Bond, BondError, Constraints};
 pub use judge::Judged;
 pub use plan::{Batch, Decided, Incoming, Item, Output, Plan, Stats};
 pub use prepare::{Prepared, Preparer};
-pub use settings::{Algorithm, CanonicalPolicy, LanguageSettings, Settings};
+pub use settings::{Algorithm, CanonicalPolicy, EmptyUpdate, LanguageSettings, Settings};
 
 /// Decides. It holds settings and nothing else: all it knows of earlier articles it reads from the state it is given.
 #[derive(Clone, Debug)]

@@ -52,6 +52,13 @@ impl Item {
 pub enum Incoming {
     /// An article, for the first time or again.
     Article(Box<Prepared>),
+    /// An article without a body. It updates one whose text is known; of others there is nothing to judge.
+    Bodiless {
+        /// All but the text.
+        article: Box<Prepared>,
+        /// What goes out where no text is known.
+        refusal: DeadLetter,
+    },
     /// This article is gone.
     Delete(ArticleId),
     /// These articles went to another partition, with the record at the item's position.
@@ -105,7 +112,7 @@ pub enum Output {
     Null {
         /// The article.
         id: ArticleId,
-        /// Where it is gone from; never [`Outlet::None`].
+        /// The one topic that it is gone from.
         outlet: Outlet,
     },
     /// The cluster is this now.
@@ -133,6 +140,8 @@ pub struct Stats {
     pub deleted: u64,
     /// Deletes of ids that are not known here.
     pub unknown_deletes: u64,
+    /// Articles whose verdict an editor's pairs had a say in.
+    pub reviewed: u64,
     /// Forgets that are older than the document here: the article came back since.
     pub stale_forgets: u64,
     /// Clusters that another member stands for now.
@@ -168,7 +177,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn plan_laid(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, Laid), StoreError> {
-        let mut planner = Planner::new(self, state)?;
+        let mut planner = Planner::new(self, state, batch.bus.as_ref())?;
         let mut decided = Vec::with_capacity(batch.items.len());
         thread::scope(|scope| {
             let mut ahead = Reading::new(self, state, scope, batch.items);

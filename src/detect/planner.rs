@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{ClusterId, DocumentNumber, EventTime, Lang, Position, TopicId};
+use crate::model::{DocumentNumber, EventTime, Lang, Position, TopicId};
 use crate::store::{
     BusPosition, Change, Document, Input, InputName, Laid, Overlay, Progress, StoreError, View,
 };
@@ -26,14 +26,23 @@ pub(super) struct Planner<'a, V> {
     pub(super) item_time: Option<EventTime>,
     /// By language, a time before which no document was last seen; none where there are no documents.
     pub(super) seen_since: BTreeMap<Lang, Option<EventTime>>,
+    /// The partition whose state it is: cluster ids name it.
+    pub(super) partition: i32,
     changes: Vec<Change>,
 }
 
 impl<'a, V: View> Planner<'a, V> {
-    pub(super) fn new(engine: &'a Engine, state: &'a V) -> Result<Planner<'a, V>, StoreError> {
+    /// A batch of files has no position on the bus; the first batch of a partition has one before its state does.
+    pub(super) fn new(
+        engine: &'a Engine,
+        state: &'a V,
+        bus: Option<&BusPosition>,
+    ) -> Result<Planner<'a, V>, StoreError> {
+        let progress = state.progress()?;
         Ok(Planner {
             engine,
-            progress: state.progress()?,
+            partition: bus.map_or(progress.partition(), |bus| bus.partition),
+            progress,
             state: Overlay::new(state),
             stats: Stats::default(),
             touched: BTreeMap::new(),
@@ -53,7 +62,10 @@ impl<'a, V: View> Planner<'a, V> {
     ) -> Result<Vec<Output>, StoreError> {
         self.item_time = None;
         let mut outputs = match incoming {
-            Incoming::Article(article) => self.article(position, times, *article, found)?,
+            Incoming::Article(article) => self.article(position, times, *article, None, found)?,
+            Incoming::Bodiless { article, refusal } => {
+                self.article(position, times, *article, Some(refusal), found)?
+            }
             Incoming::Delete(id) => self.remove_ids(&[id], position, times.record, Gone::Deleted)?,
             Incoming::Forget(ids) => self.remove_ids(&ids, position, times.record, Gone::Forgotten)?,
             Incoming::DeadLetter(letter) => vec![Output::DeadLetter(letter)],
@@ -133,9 +145,4 @@ impl<'a, V: View> Planner<'a, V> {
     pub(super) fn publishes_clusters(&self, language: Lang) -> bool {
         self.publishes(self.stream_time(language).max(self.item_time))
     }
-}
-
-/// The name of the cluster that a document founds.
-pub(super) fn founded_by(document: &Document) -> ClusterId {
-    ClusterId { language: document.language, founder: document.id.clone(), number: document.number }
 }

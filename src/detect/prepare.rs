@@ -2,8 +2,8 @@
 
 use crate::event::{Article, DeadLetter, Flag, Reason};
 use crate::fingerprint::{Fingerprint, config_hash, of_text};
-use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, Position, Title, Url};
-use crate::text::language::Tag;
+use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, LanguageTag, Position, Title, Url};
+use crate::text::language::{self, Tag};
 use crate::text::markup::ContentType;
 use crate::text::{self, Options};
 
@@ -12,10 +12,14 @@ use crate::text::{self, Options};
 pub struct Prepared {
     /// Its name.
     pub id: ArticleId,
-    /// Its language.
+    /// Its home: the language, or group of close relatives, that it is compared in.
     pub language: Lang,
-    /// How that became known.
+    /// The language that is reported, one of that home.
+    pub reported_language: Lang,
+    /// How the home became known.
     pub language_source: LanguageSource,
+    /// The language it declares, as it came.
+    pub declared_language: Option<LanguageTag>,
     /// Its text's fingerprint.
     pub fingerprint: Fingerprint,
     /// For display.
@@ -30,6 +34,13 @@ pub struct Prepared {
     pub fetched_at: Option<EventTime>,
     /// What is to be said of its text and language, ascending.
     pub flags: Vec<Flag>,
+}
+
+impl Prepared {
+    /// Whether there is anything to compare.
+    pub fn has_text(&self) -> bool {
+        self.fingerprint.tokens > 0
+    }
 }
 
 /// Prepares articles in one way.
@@ -62,7 +73,10 @@ impl Preparer {
                 reason: Reason::TooLarge,
                 message: error.to_string(),
             })?;
-        let fingerprint = of_text(&text, self.config);
+        let title = kept(article.title.as_deref());
+        let row = language::row(text.language.home);
+        let words = title.map(|title| text::title_words(title, row, &self.options)).unwrap_or_default();
+        let fingerprint = of_text(&text, self.config).with_title(words);
         let mut flags = Vec::new();
         if fingerprint.tokens == 0 {
             flags.push(Flag::NoText);
@@ -70,16 +84,18 @@ impl Preparer {
         match text.language.tag {
             Tag::Unknown => flags.push(Flag::UnknownLanguage),
             // Without text there is nothing that could contradict the tag.
-            Tag::Contradicted if fingerprint.tokens > 0 => flags.push(Flag::WrongLanguage),
+            Tag::Contradicted if fingerprint.tokens > 0 => flags.push(Flag::LanguageMismatch),
             Tag::Contradicted | Tag::Absent | Tag::Honoured => {}
         }
         let host = article.host.as_deref().or_else(|| article.url.as_deref().and_then(host_of));
         Ok(Prepared {
             id: article.id.clone(),
-            language: text.language.lang,
+            language: text.language.home,
+            reported_language: text.language.lang,
             language_source: text.language.source,
+            declared_language: kept(article.language.as_deref()).map(LanguageTag::new),
             fingerprint,
-            title: kept(article.title.as_deref()).map(Title::new),
+            title: title.map(Title::new),
             host: kept(host).map(Host::new),
             url: kept(article.url.as_deref()).map(Url::new),
             published_at: article.published_at,
@@ -111,6 +127,7 @@ fn host_of(url: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::model::Cut;
+    use crate::text::language::Trust;
 
     fn article(body: &str) -> Article {
         Article {
@@ -152,10 +169,26 @@ mod tests {
             let article = Article { language: Some(language.to_owned()), ..article(body) };
             Preparer::new(Options::default()).prepare(&article, &position()).unwrap().flags
         };
-        assert_eq!(flags("The storm is over.", "en"), []);
+        assert_eq!(flags("The storm is over and the ferries run again.", "en"), []);
         assert_eq!(flags("The storm is over.", "x-klingon"), [Flag::UnknownLanguage]);
-        assert_eq!(flags("The storm is over.", "hi"), [Flag::WrongLanguage]);
+        assert_eq!(flags("The storm is over and the ferries run again.", "hi"), [Flag::LanguageMismatch]);
+        assert_eq!(flags("The storm is over and the ferries run again.", "fr"), [Flag::LanguageMismatch]);
         assert_eq!(flags("…", "hi"), [Flag::NoText]);
+    }
+
+    #[test]
+    fn the_declared_language_is_kept_and_does_not_place_the_article() {
+        let body = "The city council said on Monday that the old bridge would be closed for repairs.";
+        let prepared = |language: &str, trust| {
+            let article = Article { language: Some(language.to_owned()), ..article(body) };
+            Preparer::new(Options { trust, ..Options::default() }).prepare(&article, &position()).unwrap()
+        };
+        let french = prepared(" fr-CA ", Trust::Text);
+        assert_eq!((french.language.code(), french.language_source), ("en", LanguageSource::Text));
+        assert_eq!(french.declared_language.unwrap().as_str(), "fr-CA");
+        let trusted = prepared("fr-CA", Trust::Declared);
+        assert_eq!((trusted.language.code(), trusted.language_source), ("fr", LanguageSource::Declared));
+        assert_eq!(trusted.flags, []);
     }
 
     #[test]
@@ -163,6 +196,6 @@ mod tests {
         let preparer = Preparer::new(Options { max_bytes: 10, ..Options::default() });
         let letter = preparer.prepare(&article("More than ten bytes."), &position()).unwrap_err();
         assert_eq!((letter.reason, letter.position), (Reason::TooLarge, position()));
-        assert_eq!(letter.message, "text is longer than 10 bytes");
+        assert_eq!(letter.message, "text is longer than 10 bytes (text.max_bytes)");
     }
 }

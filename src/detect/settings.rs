@@ -1,12 +1,14 @@
 //! How articles are judged, as values: what the settings file says has been checked before it comes here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::fingerprint::Fingerprint;
 use crate::model::{EventTime, Lang, Share};
 use crate::store::Retention;
 
-use super::compare::{Comparison, Relation, Rules, compare_by};
+use super::compare::{Comparison, Relation, Rules};
+use super::constraints::Constraints;
+use super::evidence::Weights;
 
 /// What finds and verifies near-duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub enum Algorithm {
     Simhash128,
     /// The Hamming distance of 64-bit SimHashes.
     Simhash64,
-    /// MinHash finds and verifies; SimHash is the second opinion.
+    /// MinHash and sampled shingles find, the sum of the evidence decides.
     #[default]
     Combined,
 }
@@ -34,7 +36,7 @@ impl Algorithm {
     }
 }
 
-/// Who stands for a cluster.
+/// Who stands for a cluster. Under every policy a whole does before a part of another member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CanonicalPolicy {
     /// The one that came first.
@@ -48,6 +50,16 @@ pub enum CanonicalPolicy {
     Longest,
 }
 
+/// What becomes of an update without a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmptyUpdate {
+    /// The text that is known stays, and the verdict says so.
+    #[default]
+    Keep,
+    /// It is a dead letter.
+    Refuse,
+}
+
 /// How the articles of one language are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LanguageSettings {
@@ -55,6 +67,8 @@ pub struct LanguageSettings {
     pub rules: Rules,
     /// What finds and verifies.
     pub algorithm: Algorithm,
+    /// What each measure contributes under `combined`.
+    pub weights: Weights,
     /// SimHashes that differ in at most so many bits agree; under a SimHash algorithm those are near-duplicates.
     pub hamming: u32,
     /// Similarity to the cluster's canonical that a member needs at least: below the threshold.
@@ -68,6 +82,7 @@ impl Default for LanguageSettings {
         LanguageSettings {
             rules: Rules::default(),
             algorithm: Algorithm::default(),
+            weights: Weights::FITTED,
             hamming: Algorithm::default().hamming(),
             floor: 0.3,
             retention: Retention::Millis(7 * 24 * 60 * 60 * 1000),
@@ -84,14 +99,22 @@ pub struct Settings {
     pub languages: BTreeMap<Lang, LanguageSettings>,
     /// Who stands for a cluster.
     pub canonical: CanonicalPolicy,
+    /// How long before an article was fetched it may have been published; an earlier time ranks no canonical.
+    pub published_within: Retention,
+    /// What becomes of an update without a text.
+    pub empty_update: EmptyUpdate,
     /// How many documents of a bucket are examined.
     pub max_bucket: usize,
-    /// Verdicts with a confidence in here, both ends included, are flagged for review.
+    /// Duplicates with a confidence in here, both ends included, are flagged for review.
     pub review: Option<(Share, Share)>,
     /// How far an article's time may lie ahead of its record's, in milliseconds.
     pub skew_millis: u64,
     /// Articles from before this time change state and are not published.
     pub publish_from: Option<EventTime>,
+    /// Whether verdicts carry their evidence.
+    pub evidence: bool,
+    /// What an editor has said of pairs of articles.
+    pub constraints: Arc<Constraints>,
     /// Hash of the settings, named in every verdict.
     pub config: u32,
 }
@@ -102,25 +125,20 @@ impl Default for Settings {
             default: LanguageSettings::default(),
             languages: BTreeMap::new(),
             canonical: CanonicalPolicy::default(),
+            published_within: Retention::Millis(30 * 24 * 60 * 60 * 1000),
+            empty_update: EmptyUpdate::default(),
             max_bucket: 64,
-            review: None,
+            review: Some((Share::new(0.5), Share::new(0.9))),
             skew_millis: 60 * 60 * 1000,
             publish_from: None,
+            evidence: false,
+            constraints: Arc::default(),
             config: 0,
         }
     }
 }
 
 impl LanguageSettings {
-    /// What a newer text is to an older one under these settings.
-    pub fn compare(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
-        let second_opinion = self.algorithm == Algorithm::Combined;
-        compare_by(old, new, &self.rules, second_opinion, |pair| match self.algorithm {
-            Algorithm::Minhash | Algorithm::Combined => pair.similarity >= self.rules.threshold,
-            Algorithm::Simhash128 | Algorithm::Simhash64 => self.distance(pair) <= self.hamming,
-        })
-    }
-
     /// How similar a pair is, by the measure that decides.
     pub fn similarity(&self, pair: &Comparison) -> f64 {
         match self.algorithm {
@@ -143,9 +161,9 @@ impl LanguageSettings {
     pub(super) fn resembles(&self, pair: &Comparison) -> bool {
         match pair.relation {
             Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
-            Relation::Extends | Relation::SameTemplate => false,
+            Relation::Extends | Relation::SameTemplate | Relation::SameFurniture => false,
             // The floor lies below the threshold by some factor; for a part it lies below the coverage by the same.
-            Relation::Different => {
+            Relation::FollowUp | Relation::Different => {
                 let part = self.rules.coverage * self.floor / self.rules.threshold;
                 pair.similarity >= self.floor || pair.new_in_old >= part
             }

@@ -4,6 +4,8 @@
 //! shares with their uncertainty, a [`Report`] puts them beside each other, and [`tune`] looks for settings. The
 //! format of the files is described in `docs/labelled-data.md`.
 
+pub mod evidence;
+pub mod homes;
 pub mod labelled;
 mod pairs;
 mod report;

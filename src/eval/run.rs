@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 use crate::config::Config;
-use crate::detect::compare::Rules;
 use crate::detect::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
 use crate::event::{Article, RelationKind};
 use crate::model::{Cut, Lang, MatchType, Position, Share, Verdict};
@@ -17,8 +16,6 @@ use super::labelled::Set;
 pub struct Options {
     /// The engine is not told the language.
     pub ignore_language: bool,
-    /// Numbers do not matter.
-    pub no_numerals: bool,
 }
 
 /// What the engine said of an article. Others are named by their place in the set.
@@ -51,18 +48,6 @@ pub struct Run {
     pub outcomes: Vec<Option<Outcome>>,
     /// For each pair of the set: whether the two were brought together, by a verified match or in one cluster.
     pub together: Vec<bool>,
-}
-
-/// The settings, changed as the options say.
-pub fn settings(config: &Config, options: Options) -> Config {
-    let mut config = config.clone();
-    if options.no_numerals {
-        let own = config.engine.languages.values_mut();
-        for language in own.chain([&mut config.engine.default]) {
-            language.rules.numerals = Rules::UNGUARDED;
-        }
-    }
-    config
 }
 
 /// Fingerprints a set on all cores.
@@ -100,7 +85,6 @@ pub fn prepare(config: &Config, set: &Set, options: Options) -> Vec<Option<Prepa
 /// # Errors
 /// The state could not be read: a defect, for it is in memory.
 pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreError> {
-    let config = settings(config, options);
     let engine = Engine::new(config.engine.clone());
     let mut store = Memory::new(config.postings.clone(), Ahead::Itself);
     let places: BTreeMap<&str, usize> =
@@ -109,7 +93,7 @@ pub fn run(config: &Config, set: &Set, options: Options) -> Result<Run, StoreErr
     let in_pairs: BTreeSet<usize> = set.pairs.iter().map(|pair| pair.new).collect();
     let mut verified: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(set.articles.len());
-    for (at, prepared) in prepare(&config, set, options).into_iter().enumerate() {
+    for (at, prepared) in prepare(config, set, options).into_iter().enumerate() {
         let Some(prepared) = prepared else {
             outcomes.push(None);
             continue;

@@ -1,4 +1,4 @@
-//! Which threshold fits a language, told on articles that had no say in choosing it.
+//! Which line of confidence fits a language, told on articles that had no say in choosing it.
 //!
 //! Pairs of labelled articles are split in two halves by the hash of the older one's group. One half chooses, the other
 //! tells what the choice is worth.
@@ -31,11 +31,11 @@ pub struct Judged {
     prints: Box<(Prepared, Prepared)>,
 }
 
-/// What a threshold is worth.
+/// What a line is worth.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// The threshold.
-    pub threshold: f64,
+    /// The least confidence of a duplicate.
+    pub min_confidence: f64,
     /// Of pairs called copies, those that are.
     pub precision: Rate,
     /// Of pairs that are copies, those called so.
@@ -47,13 +47,11 @@ pub struct Choice {
 /// What was found for a language.
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    /// What each threshold is worth, on the half that did not choose.
+    /// What each line is worth, on the half that did not choose.
     pub choices: Vec<Choice>,
-    /// The threshold that was chosen.
-    pub threshold: f64,
-    /// Points of the curve from similarity above the threshold (0 there, 1 for equal) to the share that is right.
-    pub curve: Vec<(f64, f64)>,
-    /// How honest the curve is on the half that did not choose.
+    /// The line that was chosen.
+    pub min_confidence: f64,
+    /// How well confidence is calibrated on the half that did not choose.
     pub honesty: Calibration,
     /// Old id, new id, what it was, what it would be, and whether they are the same text.
     pub flips: Vec<(String, String, Relation, Relation, bool)>,
@@ -110,18 +108,15 @@ impl Judged {
     }
 }
 
-/// The settings with another threshold; what hangs on it goes along.
-fn with(settings: &LanguageSettings, threshold: f64) -> LanguageSettings {
+/// The settings with another line.
+fn with(settings: &LanguageSettings, min_confidence: f64) -> LanguageSettings {
     let mut other = *settings;
-    let factor = threshold / settings.rules.threshold;
-    other.rules.threshold = threshold;
-    other.rules.rewritten = settings.rules.rewritten * factor;
-    other.floor = settings.floor * factor;
+    other.rules.min_confidence = min_confidence;
     other
 }
 
-fn worth<'a>(pairs: impl Iterator<Item = &'a Judged>, settings: &LanguageSettings, threshold: f64) -> Choice {
-    let settings = with(settings, threshold);
+fn worth<'a>(pairs: impl Iterator<Item = &'a Judged>, settings: &LanguageSettings, line: f64) -> Choice {
+    let settings = with(settings, line);
     let (mut right, mut called, mut copies) = (0, 0, 0);
     for pair in pairs {
         let copy = pair.compare(&settings).relation.is_duplicate();
@@ -130,91 +125,43 @@ fn worth<'a>(pairs: impl Iterator<Item = &'a Judged>, settings: &LanguageSetting
         copies += u64::from(pair.same);
     }
     let (precision, recall) = (Rate::new(right, called), Rate::new(right, copies));
-    Choice { threshold, precision, recall, f1: f1(precision, recall) }
+    Choice { min_confidence: line, precision, recall, f1: f1(precision, recall) }
 }
 
-/// Looks for the threshold with the best F-measure that counts a wrong merge twice as much as a missed copy: a
+/// Looks for the line with the best F-measure that counts a wrong merge twice as much as a missed copy: a
 /// newsroom rather reads a story twice than not at all.
 pub fn tune(pairs: &[Judged], settings: &LanguageSettings) -> Tuned {
-    let thresholds: Vec<f64> = (6..=16).map(|step| f64::from(step) * 0.05).collect();
+    let lines: Vec<f64> = (4..=19).map(|step| f64::from(step) * 0.05).collect();
     let (fit, test): (Vec<&Judged>, Vec<&Judged>) = pairs.iter().partition(|pair| pair.fits);
-    let score = |&threshold: &f64| {
-        let choice = worth(fit.iter().copied(), settings, threshold);
+    let score = |&line: &f64| {
+        let choice = worth(fit.iter().copied(), settings, line);
         let (p, r) = (choice.precision.share.unwrap_or(0.0), choice.recall.share.unwrap_or(0.0));
         if p + r == 0.0 { 0.0 } else { 1.25 * p * r / (0.25 * p + r) }
     };
     // Of equals the one nearest to what is set: nothing changes without a reason.
-    let nearness = |threshold: f64| -(threshold - settings.rules.threshold).abs();
-    let threshold = thresholds
+    let nearness = |line: f64| -(line - settings.rules.min_confidence).abs();
+    let min_confidence = lines
         .iter()
         .copied()
         .max_by(|a, b| score(a).total_cmp(&score(b)).then(nearness(*a).total_cmp(&nearness(*b))))
-        .unwrap_or(settings.rules.threshold);
-    let chosen = with(settings, threshold);
-    let near = |pairs: &[&Judged]| -> Vec<(f64, bool)> {
-        let all = pairs.iter().map(|pair| (pair.compare(&chosen), pair.same));
-        let near = all.filter(|(pair, _)| pair.relation == Relation::Near);
-        near.map(|(pair, same)| (((pair.similarity - threshold) / (1.0 - threshold)).max(0.0), same))
-            .collect()
-    };
-    let curve = isotonic(near(&fit));
-    let said: Vec<(f64, bool)> = near(&test).into_iter().map(|(x, same)| (at(&curve, x), same)).collect();
+        .unwrap_or(settings.rules.min_confidence);
+    let chosen = with(settings, min_confidence);
+    let said: Vec<(f64, bool)> = test
+        .iter()
+        .map(|pair| (pair.compare(&chosen), pair.same))
+        .filter(|(pair, _)| pair.relation.is_duplicate())
+        .map(|(pair, same)| (pair.confidence.get(), same))
+        .collect();
     let flips = pairs.iter().filter_map(|pair| {
         let (before, after) = (pair.compare(settings).relation, pair.compare(&chosen).relation);
         (before.is_duplicate() != after.is_duplicate())
             .then(|| (pair.old.clone(), pair.new.clone(), before, after, pair.same))
     });
     Tuned {
-        choices: thresholds.iter().map(|&one| worth(test.iter().copied(), settings, one)).collect(),
-        threshold,
+        choices: lines.iter().map(|&one| worth(test.iter().copied(), settings, one)).collect(),
+        min_confidence,
         honesty: calibration(&said),
-        curve,
         flips: flips.collect(),
         pairs: (fit.len(), test.len()),
-    }
-}
-
-/// The rising steps closest to the points (pool adjacent violators), as points of a curve. Every step is drawn towards
-/// one half by one right and one wrong, so that a few lucky pairs do not make a certainty.
-fn isotonic(mut points: Vec<(f64, bool)>) -> Vec<(f64, f64)> {
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut steps: Vec<(f64, f64, f64)> = Vec::new();
-    // Twenty points a step at least: fewer say nothing.
-    for chunk in points.chunks(20) {
-        let n = chunk.len() as f64;
-        let x = chunk.iter().map(|point| point.0).sum::<f64>();
-        steps.push((x, chunk.iter().filter(|point| point.1).count() as f64, n));
-        while let [.., before, last] = steps[..] {
-            if before.1 / before.2 < last.1 / last.2 {
-                break;
-            }
-            steps.truncate(steps.len() - 2);
-            steps.push((before.0 + last.0, before.1 + last.1, before.2 + last.2));
-        }
-    }
-    steps.into_iter().map(|(x, right, n)| (x / n, (right + 1.0) / (n + 2.0))).collect()
-}
-
-fn at(curve: &[(f64, f64)], x: f64) -> f64 {
-    let after = curve.partition_point(|&(at, _)| at <= x);
-    match (after.checked_sub(1).map(|before| curve[before]), curve.get(after)) {
-        (Some((from, low)), Some(&(to, high))) => low + (high - low) * (x - from) / (to - from),
-        (Some((_, end)), None) | (None, Some(&(_, end))) => end,
-        (None, None) => 0.5,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_curve_rises_and_keeps_the_mean() {
-        let points: Vec<(f64, bool)> =
-            (0..200).map(|n| (f64::from(n) / 200.0, n % 7 != 0 || n > 150)).collect();
-        let curve = isotonic(points);
-        assert!(curve.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1), "{curve:?}");
-        assert!(at(&curve, 1.0) > 0.9 && at(&curve, 0.0) > 0.7, "{curve:?}");
-        assert_eq!(at(&[], 0.3), 0.5);
     }
 }

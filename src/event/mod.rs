@@ -13,8 +13,10 @@ pub use generation::GenerationEnd;
 pub use isolate::PANIC_MARKER;
 pub use isolate::isolate;
 
+use fields::Refusal;
+
 use crate::model::{
-    ArticleId, ClusterId, EventTime, Lang, LanguageSource, MatchType, Position, Share, Verdict,
+    ArticleId, ClusterId, EventTime, Lang, LanguageSource, LanguageTag, MatchType, Position, Share, Verdict,
 };
 
 /// An article as its crawler sent it.
@@ -45,6 +47,8 @@ pub struct Article {
 pub enum Event {
     /// An article was fetched, for the first time or again.
     Article(Box<Article>),
+    /// An article without a body: an update of one whose text is known, or else refused for this.
+    Bodiless(Box<Article>, Refusal),
     /// An article is to be forgotten, in whatever language it is held.
     Delete(ArticleId),
 }
@@ -60,6 +64,7 @@ pub struct DeadLetter {
     pub message: String,
 }
 
+listed! {
 /// Why an input is a dead letter. A closed list: it labels metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -73,6 +78,10 @@ pub enum Reason {
     WrongType,
     /// The article is over the limit.
     TooLarge,
+    /// Objects and lists lie deeper inside each other than consumers can read.
+    TooDeep,
+    /// A number has more digits than consumers can read.
+    LongNumber,
     /// The registry does not know the schema it was written with, or it is none that can be read.
     UnknownSchema,
     /// A parser panicked on it.
@@ -82,21 +91,9 @@ pub enum Reason {
     /// A batch of the topic that cannot be decompressed or parsed; it was skipped.
     Unreadable,
 }
+}
 
 impl Reason {
-    /// All of them.
-    pub const ALL: [Reason; 9] = [
-        Reason::Undecodable,
-        Reason::NoId,
-        Reason::NoBody,
-        Reason::WrongType,
-        Reason::TooLarge,
-        Reason::UnknownSchema,
-        Reason::ParserPanicked,
-        Reason::Undeliverable,
-        Reason::Unreadable,
-    ];
-
     /// As written in headers and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -105,6 +102,8 @@ impl Reason {
             Reason::NoBody => "no-body",
             Reason::WrongType => "wrong-type",
             Reason::TooLarge => "too-large",
+            Reason::TooDeep => "too-deep",
+            Reason::LongNumber => "long-number",
             Reason::UnknownSchema => "unknown-schema",
             Reason::ParserPanicked => "parser-panicked",
             Reason::Undeliverable => "undeliverable",
@@ -140,14 +139,36 @@ pub struct Tagged {
     pub language: Lang,
     /// How that became known.
     pub language_source: LanguageSource,
+    /// The language it declares.
+    pub declared_language: Option<LanguageTag>,
     /// Articles it has to do with that it is no copy of.
     pub related: Vec<Related>,
+    /// What speaks for and against the match; empty unless `output.evidence` asks for it.
+    pub evidence: Vec<Contribution>,
     /// What else is to be known.
     pub flags: Vec<Flag>,
     /// Hash of the settings it was judged under.
     pub config: u32,
     /// Where it was read.
     pub input: Position,
+}
+
+/// What one measure says about the match, or about the closest text that did not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contribution {
+    /// What was measured.
+    pub measure: &'static str,
+    /// What came out.
+    pub share: Share,
+    /// What it adds to the log-odds, in thousandths.
+    pub weight: i32,
+}
+
+impl Contribution {
+    /// What it adds to the log-odds.
+    pub fn log_odds(self) -> f64 {
+        f64::from(self.weight) / 1000.0
+    }
 }
 
 /// An article that another has to do with without being a copy.
@@ -166,8 +187,12 @@ pub struct Related {
 pub enum RelationKind {
     /// It contains the earlier one and adds more than it repeats.
     Extends,
-    /// The same wording around other numbers.
+    /// The same form with other facts.
     SameTemplate,
+    /// The same running story, other news.
+    FollowUp,
+    /// Only page furniture in common.
+    SameFurniture,
 }
 
 impl RelationKind {
@@ -176,11 +201,14 @@ impl RelationKind {
         match self {
             RelationKind::Extends => "extends",
             RelationKind::SameTemplate => "same-template",
+            RelationKind::FollowUp => "follow-up",
+            RelationKind::SameFurniture => "same-furniture",
         }
     }
 }
 
-/// What else is to be known of a verdict. A closed list.
+listed! {
+/// What else is to be known of a verdict. A closed list; a flag's place in it is its bit in state and routed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
     /// Too short to be compared other than word for word.
@@ -189,8 +217,8 @@ pub enum Flag {
     NoText,
     /// The language it claims is not known here.
     UnknownLanguage,
-    /// The language it claims is not that of its script.
-    WrongLanguage,
+    /// The language it declares is not that of its text.
+    LanguageMismatch,
     /// A time lay too far ahead or before 1970 and was clamped.
     ClampedTime,
     /// A bucket held more documents than are examined: a match may have been missed.
@@ -201,21 +229,20 @@ pub enum Flag {
     Review,
     /// Its time is so far ahead of stream time that believing it would expire everything else. It was judged and stored.
     AheadOfStream,
+    /// It holds several earlier articles: a digest, which is a copy of none of them.
+    Digest,
+    /// Its record is keyed by another language than that of its text: its copies may live in another partition.
+    Stray,
+    /// An update without a text: the text that is known stays.
+    KeptText,
+}
 }
 
 impl Flag {
-    /// All of them; a flag's place in this list is its bit.
-    pub const ALL: [Flag; 9] = [
-        Flag::ShortText,
-        Flag::NoText,
-        Flag::UnknownLanguage,
-        Flag::WrongLanguage,
-        Flag::ClampedTime,
-        Flag::Capped,
-        Flag::Expired,
-        Flag::Review,
-        Flag::AheadOfStream,
-    ];
+    /// Its bit in what a document keeps.
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
+    }
 
     /// As written in tagged articles and headers.
     pub const fn as_str(self) -> &'static str {
@@ -223,12 +250,15 @@ impl Flag {
             Flag::ShortText => "short-text",
             Flag::NoText => "no-text",
             Flag::UnknownLanguage => "unknown-language",
-            Flag::WrongLanguage => "wrong-language",
+            Flag::LanguageMismatch => "language-mismatch",
             Flag::ClampedTime => "clamped-time",
             Flag::Capped => "capped",
             Flag::Expired => "expired",
             Flag::Review => "review",
             Flag::AheadOfStream => "ahead-of-stream",
+            Flag::Digest => "digest",
+            Flag::Stray => "stray",
+            Flag::KeptText => "kept-text",
         }
     }
 }

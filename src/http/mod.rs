@@ -14,6 +14,7 @@ mod serve;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -63,7 +64,9 @@ pub fn serve_ops(listen: SocketAddr, board: Arc<Board>, scrape: Scrape) -> Resul
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(Ops { board: Arc::clone(&board), scrape: scrape.clone() });
-    serve::start("http.listen", listen, router, board.guard("http"), move || scrape.upkeep())
+    // Nothing here waits for anything: a connection that is still is one that its client does not use.
+    let longest = Duration::ZERO;
+    serve::start("http.listen", listen, router, longest, board.guard("http"), move || scrape.upkeep())
 }
 
 async fn healthz(State(ops): State<Ops>) -> Response {

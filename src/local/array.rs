@@ -72,7 +72,8 @@ impl Array {
             if std::mem::take(&mut self.open) {
                 let refusal =
                     Refusal::new(Reason::Undecodable, "the array is not closed: the rest is missing");
-                return Ok(Some(Record { line: self.line, content: Err(refusal), original: None }));
+                let content = Err(refusal);
+                return Ok(Some(Record { line: self.line, content, original: None, unfinished: true }));
             }
             return Ok(None);
         }
@@ -95,7 +96,8 @@ impl Array {
             self.line += memchr::memchr_iter(b'\n', &part[..used]).count() as u64;
             self.bytes.consume(used);
             if end.is_some() || used == 0 {
-                return Ok(Some(Record { line, content: record.take(), original: None }));
+                let (content, unfinished) = (record.take(), end.is_none());
+                return Ok(Some(Record { line, content, original: None, unfinished }));
             }
         }
     }

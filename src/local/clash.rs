@@ -43,12 +43,17 @@ impl Job {
             };
             taken.extend(place.map(|place| (name, place)));
         }
-        if let Some(path) = &self.settings {
-            let name = format!("the settings file {}", path.display());
+        for (role, path) in [("the settings file", &self.settings), ("the pairs", &self.pairs)] {
+            let Some(path) = path else { continue };
+            let name = format!("{role} {}", path.display());
             taken.extend(Place::of(path).map(|place| (name, place)));
         }
-        let outputs =
-            [("--output", &self.output), ("--dead-letters", &self.dead_letters), ("--html", &self.html)];
+        let outputs = [
+            ("--output", &self.output),
+            ("--dead-letters", &self.dead_letters),
+            ("--clusters", &self.clusters),
+            ("--html", &self.html),
+        ];
         if self.output.is_none() {
             let (name, place) = ("standard output".to_owned(), Place::of_stdout());
             claim(&mut taken, name.clone(), place.clone())?;

@@ -34,11 +34,17 @@ impl Lines {
                 line.truncate(line.trim_ascii_end().len());
             }
             if !matches!(&content, Ok(line) if line.is_empty()) {
-                return Ok(Some(Record { line: self.line, content, original: None }));
+                let unfinished = end.is_none() && !matches!(&content, Ok(line) if is_whole(line));
+                return Ok(Some(Record { line: self.line, content, original: None, unfinished }));
             }
             if over {
                 return Ok(None);
             }
         }
     }
+}
+
+/// Whether a line is an article as it stands: after its last bracket nothing more can come.
+fn is_whole(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }

@@ -6,8 +6,10 @@
 
 mod array;
 mod clash;
+mod clusters;
 mod control;
 mod lines;
+mod pairs;
 mod place;
 mod records;
 mod replace;
@@ -36,13 +38,15 @@ use crate::store::{Change, Committed, Input, InputName, Laid, Progress, Store, S
 
 use report::Report;
 use resume::Identity;
+use sink::Sink;
 use stage::{Ready, ReadyItem, Stage, Start};
 use written::Written;
 
 pub use clash::ClashError;
 pub use control::set_stream_time;
+pub use pairs::{PairsError, read_pairs};
 pub use records::Format;
-pub use replace::WholeFile;
+pub use replace::{WholeFile, for_output};
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
 pub use stage::{Reading, each_record};
@@ -70,6 +74,10 @@ pub struct Job {
     pub dead_letters: Option<PathBuf>,
     /// The page that the caller writes at the end.
     pub html: Option<PathBuf>,
+    /// Write the clusters to this file at the end.
+    pub clusters: Option<PathBuf>,
+    /// The file that the engine's constraints came from.
+    pub pairs: Option<PathBuf>,
     /// The file that the settings came from.
     pub settings: Option<PathBuf>,
     /// The directory of a state that outlives the run: remember how far it came, and resume there.
@@ -110,6 +118,8 @@ impl Only {
 pub trait Watch {
     /// A record could not be judged.
     fn dead_letter(&mut self, letter: &DeadLetter);
+    /// A file ends in the middle of the record on this line, which is left for a later run.
+    fn unfinished(&mut self, name: &str, line: u64);
     /// A batch is done: this much so far, from so many bytes of the inputs.
     fn batch(&mut self, so_far: &Summary, bytes: u64);
     /// The run failed; the lines until then are in this file, and the file that was asked for is as it was.
@@ -142,6 +152,9 @@ pub enum RunError {
     /// The state cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The pairs cannot be used.
+    #[error(transparent)]
+    Pairs(#[from] PairsError),
     /// The first record that cannot be judged, where that ends the run.
     #[error("{}", letter_line(.0))]
     Strict(Box<DeadLetter>),
@@ -185,12 +198,18 @@ pub fn run(
     }
     job.refuse_clashes()?;
     let mut before = state.progress()?;
+    let pairs = pairs::entry(&engine.settings().constraints);
+    refuse_other_pairs(job, &before, pairs.as_ref())?;
     let files = identify(job, &before)?;
     let (mut sink, mut letters) = written::open(job, &before)?;
-    register(state, &mut before, [Some(&mut sink), letters.as_mut()])?;
+    let clusters = job.clusters.as_deref().map(Sink::whole).transpose()?;
+    register(state, &mut before, pairs.filter(|_| job.state.is_some()), [Some(&mut sink), letters.as_mut()])?;
     let starts = files.iter().enumerate();
-    let starts =
-        starts.map(|(source, file)| Start { source, skip: file.as_ref().map_or(0, |file| file.judged) });
+    let starts = starts.map(|(source, file)| Start {
+        source,
+        skip: file.as_ref().map_or(0, |file| file.judged),
+        grows: file.is_some(),
+    });
     let starts: Vec<Start> = starts.collect();
     let judged_before = starts.iter().map(|start| start.skip).sum();
     let mut run = Run {
@@ -211,6 +230,10 @@ pub fn run(
         run.judge_all(&mut stage, watch)
     });
     let outcome = outcome.and_then(|()| Ok(run.state.flush()?));
+    let outcome = outcome.and_then(|()| match clusters {
+        Some(file) => clusters::write(engine, &*run.state, file),
+        None => Ok(()),
+    });
     let Run { sink, letters, summary, .. } = run;
     if let Err(error) = outcome {
         for partial in [Some(sink), letters].into_iter().flatten().filter_map(Written::keep) {
@@ -228,9 +251,10 @@ pub fn run(
 fn register(
     state: &mut impl Store,
     before: &mut Progress,
+    pairs: Option<(InputName, Input)>,
     files: [Option<&mut Written>; 2],
 ) -> Result<(), RunError> {
-    let mut new = Vec::new();
+    let mut new: Vec<_> = pairs.into_iter().filter(|(name, _)| !before.inputs.contains_key(name)).collect();
     for file in files.into_iter().flatten() {
         new.extend(file.entry()?);
     }
@@ -240,6 +264,20 @@ fn register(
     before.inputs.extend(new);
     state.apply(&[Change::Progress(before.clone())], &Committed::attest_output())?;
     Ok(state.flush()?)
+}
+
+/// Refuses pairs that are not those of the verdicts that a state has given.
+fn refuse_other_pairs(
+    job: &Job,
+    before: &Progress,
+    ours: Option<&(InputName, Input)>,
+) -> Result<(), PairsError> {
+    let known = before.inputs.get(&pairs::name());
+    let is_new = known.is_none() && before.languages.is_empty();
+    if job.state.is_none() || is_new || known == ours.map(|(_, input)| input) {
+        return Ok(());
+    }
+    Err(PairsError::Others { known: known.map_or(0, |known| known.next) })
 }
 
 /// What is known of each source; nothing where nothing is remembered.
@@ -299,10 +337,13 @@ impl<S: Store> Run<'_, S> {
         let mut batch = Batch::default();
         let (mut articles, mut originals) = (Vec::new(), Vec::new());
         let mut end = None;
-        'all: for Ready { source, items, next, failure } in ready {
+        'all: for Ready { source, items, next, unfinished, failure } in ready {
             let remaining = items.len() as u64;
             for (at, ReadyItem { item, raw, named, original }) in items.into_iter().enumerate() {
-                if let (true, Incoming::DeadLetter(letter)) = (self.job.strict, &item.incoming) {
+                // Whether a text is known cannot be told here; who wants to be strict wants a text.
+                if let (true, Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. }) =
+                    (self.job.strict, &item.incoming)
+                {
                     end = Some(RunError::Strict(Box::new(letter.clone())));
                     let judged = next - remaining + at as u64;
                     batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(judged)));
@@ -315,6 +356,9 @@ impl<S: Store> Run<'_, S> {
                 originals.push(original);
             }
             batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(next)));
+            if let Some(line) = unfinished {
+                watch.unfinished(&self.job.reading.sources[source].name(), line);
+            }
             if failure.is_some() {
                 end = failure;
                 break;
@@ -326,6 +370,9 @@ impl<S: Store> Run<'_, S> {
         for language in languages {
             self.state.ensure_language(language)?;
         }
+        self.summary.reviewed += plan.stats.reviewed;
+        self.summary.expired += plan.stats.expired;
+        self.summary.arrived_expired += plan.stats.arrived_expired;
         let (mut lines, mut letters) = (Vec::new(), Vec::new());
         for ((decided, article), original) in plan.decided.iter().zip(&articles).zip(&originals) {
             for output in &decided.outputs {

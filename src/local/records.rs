@@ -32,6 +32,8 @@ pub(super) struct Record {
     pub(super) content: Result<Vec<u8>, Refusal>,
     /// As it stands in the file, where that is not the content.
     pub(super) original: Option<Vec<u8>>,
+    /// The input ended before the record did, so that there may be more of it later.
+    pub(super) unfinished: bool,
 }
 
 /// The records of one input.
@@ -154,7 +156,9 @@ impl Bounded {
 }
 
 pub(super) fn too_large(length: u64, limit: usize) -> Refusal {
-    let message = format!("{length} bytes; at most {limit} are read (eight times text.max_bytes)");
+    let message = format!(
+        "{length} bytes; at most {limit} are read (twice text.max_raw_bytes, or eight times text.max_bytes)"
+    );
     Refusal::new(Reason::TooLarge, message)
 }
 

@@ -74,7 +74,7 @@ impl Drop for Replacement {
 /// A new file with a name of its own; what other runs left behind is not touched.
 fn partial(target: &Path) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
-    let options = options.write(true).create_new(true);
+    let options = for_output(options.write(true).create_new(true));
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for attempt in 0..TRIES {
         let mut name = target.as_os_str().to_owned();
@@ -87,6 +87,13 @@ fn partial(target: &Path) -> io::Result<(PathBuf, File)> {
         }
     }
     Err(last)
+}
+
+/// A file that is made with these options is its owner's, and its group may read it: it holds articles.
+pub fn for_output(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o640);
+    options
 }
 
 /// A file that is written at once, at the end of a run.

@@ -89,11 +89,17 @@ impl Sink {
         Ok(Sink::Replaced { path: path.to_owned(), replacement })
     }
 
+    /// A file that is written anew by every run.
+    pub(super) fn whole(path: &Path) -> Result<Sink, SinkError> {
+        if replace::is_stream(path) { Sink::stream(path) } else { Sink::replace(path) }
+    }
+
     /// A file whose first `length` bytes stay; it has at least so many. What follows them was written after the last verdict that the state
     /// knows of, and is written again.
     pub(super) fn resume(path: &Path, length: u64) -> Result<Sink, SinkError> {
         let failed = |error| failed(path, error);
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+        let mut options = OpenOptions::new();
+        let options = replace::for_output(options.read(true).write(true).create(true).truncate(false));
         let mut file = options.open(path).map_err(failed)?;
         let mut beginning = Vec::new();
         (&file).take(length.min(BEGINNING)).read_to_end(&mut beginning).map_err(failed)?;
@@ -106,7 +112,7 @@ impl Sink {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         match self {
             Sink::Stdout => {
-                let mut out = io::stdout().lock();
+                let mut out = crate::terminal::stdout();
                 out.write_all(bytes).and_then(|()| out.flush()).map_err(SinkError::Stdout)
             }
             Sink::Stream { path, file } => file.write_all(bytes).map_err(|error| failed(path, error)),

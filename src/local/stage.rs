@@ -47,6 +47,8 @@ pub struct Reading {
 pub(super) struct Start {
     pub(super) source: usize,
     pub(super) skip: u64,
+    /// A later run reads on in it, and judges what is not complete yet.
+    pub(super) grows: bool,
 }
 
 struct Chunk {
@@ -54,6 +56,7 @@ struct Chunk {
     records: Vec<Record>,
     next: u64,
     name_by_line: bool,
+    unfinished: Option<u64>,
     failure: Option<RunError>,
 }
 
@@ -63,6 +66,8 @@ pub(super) struct Ready {
     pub(super) items: Vec<ReadyItem>,
     /// How many records of the source lie before what follows.
     pub(super) next: u64,
+    /// The line of a record that is not complete yet, and is left for a later run.
+    pub(super) unfinished: Option<u64>,
     /// Why nothing follows.
     pub(super) failure: Option<RunError>,
 }
@@ -134,13 +139,14 @@ impl Stage {
 fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], bytes_read: &Arc<AtomicU64>) {
     let mut turn = workers.iter().cycle();
     let mut send = |chunk| turn.next().is_some_and(|worker| worker.send(chunk).is_ok());
-    for &Start { source: at, skip } in starts {
+    for &Start { source: at, skip, grows } in starts {
         let source = &reading.sources[at];
         let empty = |next, name_by_line, failure| Chunk {
             source: at,
             records: Vec::new(),
             next,
             name_by_line,
+            unfinished: None,
             failure,
         };
         let opened = source.open(bytes_read);
@@ -170,8 +176,11 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
                     return;
                 }
             };
-            let over = record.is_none();
-            if let Some(record) = record {
+            // What is judged once must be whole: half a line, judged now, would be passed over when it has its other half.
+            let unfinished = record.as_ref().is_some_and(|record| grows && record.unfinished);
+            chunk.unfinished = record.as_ref().map(|record| record.line).filter(|_| unfinished);
+            let over = record.is_none() || unfinished;
+            if let Some(record) = record.filter(|_| !unfinished) {
                 next += 1;
                 if next > skip {
                     bytes += record.content.as_ref().map_or(0, Vec::len);
@@ -238,12 +247,22 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
                             Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
                             Err(letter) => (Incoming::DeadLetter(letter), None),
                         },
+                        (Event::Bodiless(article, refusal), raw) => {
+                            match preparer.prepare(&article, &position) {
+                                Ok(prepared) => {
+                                    let Refusal { reason, message } = refusal;
+                                    let refusal = DeadLetter { position: position.clone(), reason, message };
+                                    (Incoming::Bodiless { article: Box::new(prepared), refusal }, Some(raw))
+                                }
+                                Err(letter) => (Incoming::DeadLetter(letter), None),
+                            }
+                        }
                         (Event::Delete(id), _) => (Incoming::Delete(id), None),
                     })
                 });
                 let (incoming, raw) = decoded.unwrap_or_else(|refusal| (dead(refusal), None));
                 let original = match incoming {
-                    Incoming::DeadLetter(_) => record.original.or(Some(bytes)),
+                    Incoming::DeadLetter(_) | Incoming::Bodiless { .. } => record.original.or(Some(bytes)),
                     _ => None,
                 };
                 (incoming, raw, original)
@@ -256,7 +275,13 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
             original,
         }
     });
-    Ready { source: chunk.source, items: items.collect(), next: chunk.next, failure: chunk.failure }
+    Ready {
+        source: chunk.source,
+        items: items.collect(),
+        next: chunk.next,
+        unfinished: chunk.unfinished,
+        failure: chunk.failure,
+    }
 }
 
 fn decode(

@@ -18,6 +18,12 @@ pub struct Summary {
     pub named_by_line: u64,
     /// Records that an earlier run on the same state had judged.
     pub judged_before: u64,
+    /// Articles whose verdict pairs had a say in.
+    pub reviewed: u64,
+    /// Articles that were forgotten because their retention was over.
+    pub expired: u64,
+    /// Articles whose retention was over when they came: judged, not remembered.
+    pub arrived_expired: u64,
     /// Verdicts written; fewer than given where only some are wanted.
     pub written: u64,
 }

@@ -24,6 +24,8 @@ pub(super) struct Table {
     ends: Vec<usize>,
     /// The row as it stands, as far as the limit allows.
     raw: Vec<u8>,
+    /// The last byte of the row, its end included.
+    last: u8,
 }
 
 /// More columns than anyone has.
@@ -34,8 +36,17 @@ impl Table {
     pub(super) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<Table> {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (values, ends) = (vec![0; 4096], vec![0; 64]);
-        let mut table =
-            Table { bytes, columns: Vec::new(), reader, line: 1, limit, values, ends, raw: Vec::new() };
+        let mut table = Table {
+            bytes,
+            columns: Vec::new(),
+            reader,
+            line: 1,
+            limit,
+            values,
+            ends,
+            raw: Vec::new(),
+            last: 0,
+        };
         if let Some((_, Ok(count))) = table.row()? {
             let header = (0..count).map(|at| String::from_utf8_lossy(table.value(at)).trim().to_owned());
             table.columns = header.collect();
@@ -46,9 +57,14 @@ impl Table {
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         let Some((line, row)) = self.row()? else { return Ok(None) };
         let content = row.and_then(|count| self.object(count));
+        // A row without an end of line is whole if all its values are there and the last is in quotes.
+        let unfinished = match self.last {
+            b'\n' | b'\r' => false,
+            last => last != b'"' || content.is_err(),
+        };
         self.raw.truncate(self.raw.trim_ascii_end().len());
         let original = (self.raw.len() < self.limit).then(|| self.raw.clone());
-        Ok(Some(Record { line, content, original }))
+        Ok(Some(Record { line, content, original, unfinished }))
     }
 
     fn object(&self, count: usize) -> Result<Vec<u8>, Refusal> {
@@ -88,6 +104,7 @@ impl Table {
             self.line += memchr::memchr_iter(b'\n', &part[..read]).count() as u64;
             let room = self.limit.saturating_sub(self.raw.len());
             self.raw.extend_from_slice(&part[..read.min(room)]);
+            self.last = part[..read].last().copied().unwrap_or(self.last);
             self.bytes.consume(read);
             (written, count, length) = (written + wrote, count + ended, length + read as u64);
             match result {

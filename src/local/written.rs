@@ -22,11 +22,8 @@ pub(super) struct Written {
 
 impl Written {
     fn open(kind: &str, path: &Path, job: &Job, before: &Progress) -> Result<Written, SinkError> {
-        if replace::is_stream(path) {
-            return Ok(Written { sink: Sink::stream(path)?, name: None, is_new: false });
-        }
-        if job.state.is_none() {
-            return Ok(Written { sink: Sink::replace(path)?, name: None, is_new: false });
+        if replace::is_stream(path) || job.state.is_none() {
+            return Ok(Written { sink: Sink::whole(path)?, name: None, is_new: false });
         }
         let failed = |error| SinkError::File { path: path.to_owned(), error };
         let name = InputName::new(&format!("{kind}:{}", place::absolute(path).display()));

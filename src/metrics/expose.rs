@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::health::{Board, Member, Standing};
+use crate::health::{Board, Member, Standing, State};
 
 use super::table::{self, Metric};
 
@@ -107,18 +107,11 @@ fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut counts = BTreeMap::new();
     for member in workers {
         // All of them, so that none vanishes when it is zero.
-        for state in ["taking-over", "no-space", "restoring", "running", "unreadable", "stopped"] {
+        for state in State::ALL.map(State::as_str) {
             counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0);
         }
         for standing in member.partitions.values() {
-            let state = match standing {
-                Standing::TakingOver => "taking-over",
-                Standing::NoSpace => "no-space",
-                Standing::Restoring(_) => "restoring",
-                Standing::Running(_) => "running",
-                Standing::Unreadable { .. } => "unreadable",
-                Standing::Stopped => "stopped",
-            };
+            let state = standing.state().as_str();
             *counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0) += 1.0;
         }
     }

@@ -14,6 +14,7 @@ pub use expose::Scrape;
 pub use metrics_exporter_prometheus::BuildError as StartError;
 pub use table::{Kind, Label, METRICS, Metric, markdown};
 
+listed! {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -26,10 +27,9 @@ pub enum Outcome {
     /// Somebody else has our name.
     Fenced,
 }
+}
 
 impl Outcome {
-    const ALL: [Outcome; 4] = [Outcome::Committed, Outcome::Aborted, Outcome::Unknown, Outcome::Fenced];
-
     const fn as_str(self) -> &'static str {
         match self {
             Outcome::Committed => "committed",
@@ -81,6 +81,7 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
     blocks(0, 0);
     restores(0);
     restored(0);
+    store_failures(0);
 }
 
 /// Articles with this verdict were committed.
@@ -154,6 +155,11 @@ pub fn restarted(role: &'static str, count: u64) {
 /// A state was set aside.
 pub fn set_aside(cause: &'static str, count: u64) {
     ::metrics::counter!(table::SET_ASIDE.name, "cause" => cause).increment(count);
+}
+
+/// A store failed in a way that may pass.
+pub fn store_failures(count: u64) {
+    ::metrics::counter!(table::STORE_FAILURES.name).increment(count);
 }
 
 /// Restores were begun.

@@ -76,6 +76,15 @@ pub enum StoreError {
         /// As reported.
         detail: String,
     },
+    /// The disk or the system fails in a way that may pass (EIO, too many open files, no thread): close it, open it again
+    /// after a while and replay; give up in the end. Nothing that was applied is lost.
+    #[error("state {place} cannot be used for now: {detail}")]
+    Failing {
+        /// Which store.
+        place: String,
+        /// As reported.
+        detail: String,
+    },
     /// The directory cannot be used: tell the operator. What it holds is as it was.
     #[error("state {place} cannot be used: {detail}")]
     Unusable {

@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn anything_else_is_refused_with_both_figures_and_the_command() {
         let scheme = refusal(|format| format.scheme = 9);
-        assert!(scheme.contains("scheme 9, but 1"), "{scheme}");
+        assert!(scheme.contains("scheme 9, but 2"), "{scheme}");
         let log = refusal(|format| format.ahead = Ahead::Itself);
         assert!(log.contains("a log of its own, but changelog partition 3"), "{log}");
         let bands = refusal(|format| format.postings = Postings::new(*format.postings.of(Lang::UND)));

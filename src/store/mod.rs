@@ -43,11 +43,14 @@ pub use record::{
 #[cfg(feature = "rocksdb")]
 pub use rocks::{
     Blocks, Budget, HotBuckets, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions,
-    RocksReader, Shelf, Shown, Snapshot, Watch, check_room,
+    RocksReader, Shelf, Shown, Snapshot, Watch, check_room, destroy,
 };
 pub use rows::{Order, Page, Pages, Rows, Span, Visit};
 pub use verify::{Verification, Verifying, cross_check, verify, verify_watched};
 pub use view::{Row, View};
+
+/// What all stores of a process share for blocks read and write buffers.
+pub const BUDGET_BYTES: usize = 256 << 20;
 
 /// State that can be changed.
 pub trait Store: View + Sized + Sync {

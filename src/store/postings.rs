@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::fingerprint::{Fingerprint, LANES, SAMPLE};
+use crate::fingerprint::{Fingerprint, LANES, LONG_SAMPLE, SAMPLE};
 use crate::lsh::{BandKey, Banding, simhash64_keys, simhash128_keys};
 use crate::model::Lang;
 
@@ -85,10 +85,15 @@ impl Posting {
         }
         keys.push(Posting::content(fingerprint));
         if fingerprint.tokens >= self.shortest {
-            let sampled = fingerprint.sample.values().iter().take(usize::from(self.samples));
+            let sampled = fingerprint.sample.values().iter().take(self.samples_of(fingerprint));
             keys.extend(sampled.map(|&value| Posting::sample(value)));
         }
         keys
+    }
+
+    /// How many sampled shingles of a text are posted: more of a long one, so that an extract of it has some of them.
+    pub fn samples_of(&self, fingerprint: &Fingerprint) -> usize {
+        usize::from(self.samples) * fingerprint.sample.values().len().max(SAMPLE) / SAMPLE
     }
 
     /// The bucket of all texts with this content.
@@ -191,7 +196,7 @@ impl Postings {
                 SimHashBands::Of64 => 4,
             };
             let minhash = posting.minhash.map_or(0, |banding| usize::from(banding.bands()));
-            minhash + simhash + 1 + usize::from(posting.samples).min(SAMPLE)
+            minhash + simhash + 1 + usize::from(posting.samples).min(SAMPLE) * LONG_SAMPLE / SAMPLE
         };
         self.languages.values().chain([&self.default]).map(keys).max().unwrap_or(0)
     }

@@ -30,7 +30,8 @@ pub struct Document {
     pub published_at: Option<EventTime>,
     /// When it happened, as stream time sees it.
     pub event_time: EventTime,
-    /// It expires at this time plus the retention of its language, whatever that is when it is read.
+    /// When it was last sent, rounded up where it was sent again. It expires at this time plus the retention of its
+    /// language, whatever that is when it is read.
     pub last_seen: EventTime,
     /// Where it was read.
     pub position: Position,
@@ -38,12 +39,19 @@ pub struct Document {
     pub cluster: DocumentNumber,
     /// How often its content has changed.
     pub revision: u32,
-    /// Which output topic it stands on, so that a null can be written there when it moves.
+    /// The output topics that hold a record of it, so that a tombstone follows when it moves.
     pub outlet: Outlet,
     /// What was said of it.
     pub judgement: Judgement,
     /// The engine's flags; nothing here reads them.
     pub flags: u32,
+}
+
+impl Document {
+    /// The name of the cluster that it founds in a partition.
+    pub fn founds(&self, partition: i32) -> ClusterId {
+        ClusterId { language: self.language, partition, number: self.number }
+    }
 }
 
 /// What was said of a document when it was judged.
@@ -53,6 +61,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// How a duplicate was told.
     pub match_type: Option<MatchType>,
+    /// Whether it is a part of its best match: while a whole is in the cluster, a part is not its canonical.
+    pub is_part: bool,
     /// The best match at that time. It may be gone by now.
     pub duplicate_of: Option<DocumentNumber>,
     /// How similar that was.
@@ -70,6 +80,24 @@ pub enum Outlet {
     Unique,
     /// The topic of near and exact duplicates.
     NearDuplicate,
+    /// Both: a unique article that was sent again unchanged.
+    Both,
+}
+
+impl Outlet {
+    /// The topics of either.
+    pub fn and(self, other: Outlet) -> Outlet {
+        match (self, other) {
+            (Outlet::None, one) | (one, Outlet::None) => one,
+            (one, other) if one == other => one,
+            _ => Outlet::Both,
+        }
+    }
+
+    /// Topic by topic.
+    pub fn topics(self) -> impl Iterator<Item = Outlet> {
+        [Outlet::Unique, Outlet::NearDuplicate].into_iter().filter(move |&topic| self.and(topic) == self)
+    }
 }
 
 /// A cluster, without its members: those are found by the cluster their documents name, however many there are.
@@ -134,6 +162,13 @@ pub struct Progress {
     /// By raw topic and partition, the highest raw offset whose article or delete was judged here. Routed records at or
     /// below it are repeats. Empty where raw records are read directly: there the input's own position says it.
     pub raw: BTreeMap<(TopicId, i32), i64>,
+}
+
+impl Progress {
+    /// The partition whose state this is; 0 for files.
+    pub fn partition(&self) -> i32 {
+        self.bus.as_ref().map_or(0, |bus| bus.partition)
+    }
 }
 
 /// How far a partition of the input has been judged. An offset alone would fit every topic of that name, so the

@@ -14,9 +14,10 @@
 //! | optional 8 | published at |
 //! | 8 | founder's number of its cluster |
 //! | 4 | revision |
-//! | 1 | outlet: 0 none, 1 unique, 2 near-duplicate |
+//! | 1 | outlet: 0 none, 1 unique, 2 near-duplicate, 3 both |
 //! | 1 | verdict: 0 unique, 1 near-duplicate, 2 exact-duplicate |
-//! | 1 | match type: 0 none, 1 same-article, 2 exact, 3 near, 4 partial |
+//! | 1 | match type: 0 none, 1 same-article, 2 exact, 3 near, 4 partial, 5 rewritten, 6 reviewed |
+//! | 1 | 1 for a part of its best match, else 0 |
 //! | optional 8 | duplicate of: number |
 //! | 2, 2 | similarity, confidence: ten-thousandths |
 //! | 4 | flags |
@@ -31,11 +32,11 @@
 //! | bytes | field |
 //! |------:|-------|
 //! | 1 | layout |
-//! | text | founder's id |
+//! | 4 | partition |
 //! | 8 | canonical's number |
 //! | 8 | size |
 //! | 8, 8 | first seen, last seen |
-//! | optional language, text, 8 | split from: language, founder's id, number |
+//! | optional language, 4, 8 | split from: language, partition, number |
 //! | optional text | canonical changed from: id |
 //! | 1, then texts | hosts |
 //!
@@ -85,6 +86,7 @@ pub(super) fn encode_document(document: &Document) -> Vec<u8> {
         Outlet::None => 0,
         Outlet::Unique => 1,
         Outlet::NearDuplicate => 2,
+        Outlet::Both => 3,
     });
     encode_judgement(&document.judgement, &mut bytes);
     bytes.extend(document.flags.to_le_bytes());
@@ -124,6 +126,7 @@ pub(super) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, 
             0 => Outlet::None,
             1 => Outlet::Unique,
             2 => Outlet::NearDuplicate,
+            3 => Outlet::Both,
             _ => return Err(DecodeError::Value("an outlet")),
         },
         judgement: decode_judgement(&mut read)?,
@@ -156,7 +159,10 @@ fn encode_judgement(judgement: &Judgement, bytes: &mut Vec<u8>) {
         Some(MatchType::Exact) => 2,
         Some(MatchType::Near) => 3,
         Some(MatchType::Partial) => 4,
+        Some(MatchType::Rewritten) => 5,
+        Some(MatchType::Reviewed) => 6,
     });
+    bytes.push(judgement.is_part.into());
     bytes.optional(judgement.duplicate_of, Write::number);
     bytes.extend(judgement.similarity.steps().to_le_bytes());
     bytes.extend(judgement.confidence.steps().to_le_bytes());
@@ -177,7 +183,14 @@ fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
             2 => Some(MatchType::Exact),
             3 => Some(MatchType::Near),
             4 => Some(MatchType::Partial),
+            5 => Some(MatchType::Rewritten),
+            6 => Some(MatchType::Reviewed),
             _ => return Err(DecodeError::Value("a match type")),
+        },
+        is_part: match read.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(DecodeError::Value("a part")),
         },
         duplicate_of: read.optional(Read::number)?,
         similarity: share(read.u16()?)?,
@@ -187,14 +200,14 @@ fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
 
 pub(super) fn encode_cluster(cluster: &Cluster) -> Vec<u8> {
     let mut bytes = vec![CLUSTER];
-    bytes.id(&cluster.id.founder);
+    bytes.extend(cluster.id.partition.to_le_bytes());
     bytes.number(cluster.canonical);
     bytes.extend(cluster.size.to_le_bytes());
     bytes.time(cluster.first_seen);
     bytes.time(cluster.last_seen);
     bytes.optional(cluster.split_from.as_ref(), |bytes, other| {
         bytes.language(other.language);
-        bytes.id(&other.founder);
+        bytes.extend(other.partition.to_le_bytes());
         bytes.number(other.number);
     });
     bytes.optional(cluster.canonical_changed_from.as_ref(), Write::id);
@@ -211,13 +224,17 @@ pub(super) fn decode_cluster(
     let mut read = Read(bytes);
     read.layout("cluster", CLUSTER)?;
     let cluster = Cluster {
-        id: ClusterId { language, founder: read.id()?, number },
+        id: ClusterId { language, partition: read.array().map(i32::from_le_bytes)?, number },
         canonical: read.number()?,
         size: read.u64()?,
         first_seen: read.time()?,
         last_seen: read.time()?,
         split_from: read.optional(|read| {
-            Ok(ClusterId { language: read.language()?, founder: read.id()?, number: read.number()? })
+            Ok(ClusterId {
+                language: read.language()?,
+                partition: read.array().map(i32::from_le_bytes)?,
+                number: read.number()?,
+            })
         })?,
         canonical_changed_from: read.optional(Read::id)?,
         hosts: {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::lsh::BandKey;
-use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
+use crate::model::{ArticleId, ClusterId, DocumentNumber, EventTime, Lang};
 
 use super::bytes::DecodeError;
 use super::key::{self, Family};
@@ -119,6 +119,25 @@ pub trait View: Rows {
         let value = self.get(Family::Clusters, &key::cluster(language, founder))?;
         let cluster = value.map(|value| value::decode_cluster(language, founder, &value)).transpose();
         cluster.map_err(|error| self.damage(Family::Clusters, &format!("{language} {founder}"), &error))
+    }
+
+    /// The founders of the clusters of a language that have rows, the oldest first.
+    fn founders(&self, language: Lang) -> Result<Vec<DocumentNumber>, StoreError> {
+        let prefix = key::clusters(language);
+        let founder = |key: &[u8]| key::decode_number(key.get(prefix.len()..).unwrap_or_default());
+        let span = Span::prefix(&prefix);
+        Ok(page(self, Family::Clusters, &span, Order::Ascending, usize::MAX, founder)?.numbers)
+    }
+
+    /// The name of a document's cluster. A document alone is a cluster without a row; nothing where there is neither.
+    fn cluster_of(&self, document: &Document) -> Result<Option<ClusterId>, StoreError> {
+        match self.cluster(document.language, document.cluster)? {
+            Some(cluster) => Ok(Some(cluster.id)),
+            None if document.cluster == document.number => {
+                Ok(Some(document.founds(self.progress()?.partition())))
+            }
+            None => Ok(None),
+        }
     }
 
     /// The first `cap` members of a cluster in that order of their numbers, beyond `after` if that is given.

@@ -103,7 +103,7 @@ pub(super) fn read(record: &Record) -> Option<Incoming> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == HEADER)?;
     let word = str::from_utf8(value.as_deref()?).ok()?;
     let (language, at) = word.strip_prefix(SET_STREAM_TIME)?.trim().split_once(' ')?;
-    Some(Incoming::SetStreamTime { language: language::find(language)?.lang, at: time::parse(at)? })
+    Some(Incoming::SetStreamTime { language: language::find(language)?.home(), at: time::parse(at)? })
 }
 
 /// Collects where each record went.

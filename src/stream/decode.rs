@@ -126,6 +126,16 @@ impl Decoder {
                     Ok(prepared) => (Incoming::Article(Box::new(prepared)), payload),
                     Err(letter) => (Incoming::DeadLetter(letter), None),
                 },
+                (Event::Bodiless(article, refusal), payload) => {
+                    match self.preparer.prepare(&article, position) {
+                        Ok(prepared) => {
+                            let Refusal { reason, message } = refusal;
+                            let refusal = DeadLetter { position: position.clone(), reason, message };
+                            (Incoming::Bodiless { article: Box::new(prepared), refusal }, payload)
+                        }
+                        Err(letter) => (Incoming::DeadLetter(letter), None),
+                    }
+                }
             })
         });
         decoded.unwrap_or_else(|Refusal { reason, message }| {
@@ -219,7 +229,7 @@ impl Decoder {
         came: Option<&avro::Datum<'_>>,
     ) -> Result<(Event, Payload), Refusal> {
         let payload = match &event {
-            Event::Article(article) => self.wanted.payload(article, came),
+            Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, came),
             Event::Delete(_) => None,
         };
         if let Some((_, bytes)) = &payload

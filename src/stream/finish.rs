@@ -44,7 +44,10 @@ impl Finishing {
             })
         };
         let thread = std::thread::Builder::new().name(format!("postings-{partition}")).spawn(work);
-        let thread = thread.map_err(|error| unusable(&directory, error.to_string()))?;
+        let thread = thread.map_err(|error| StoreError::Failing {
+            place: directory.display().to_string(),
+            detail: format!("no thread to make its postings: {error}"),
+        })?;
         Ok(Finishing { partition, directory, so_far, began: Instant::now(), stop, thread: Some(thread) })
     }
 

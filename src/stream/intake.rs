@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::config::{Config, home};
-use crate::detect::{Batch, Incoming, Item};
+use crate::detect::{Batch, Incoming, Item, Prepared};
+use crate::event::Flag;
 use crate::model::{Cut, Lang, Position, TopicId};
 use crate::registry::Registry;
 use crate::store::{Input, InputName, Progress};
+use crate::text::language;
 
 use super::control;
 use super::decode::Decoder;
@@ -26,6 +28,8 @@ pub(super) struct Intake {
     /// The topic that positions of articles are on.
     raw_topic: String,
     languages: Vec<Lang>,
+    /// Of the input.
+    partitions: i32,
     kind: Kind,
 }
 
@@ -34,7 +38,7 @@ enum Kind {
     /// Raw, by language.
     Raw(Decoder),
     /// From route. A language that does not live in its partition is a disagreement about the map.
-    Routed { partitions: i32, fingerprints: u32 },
+    Routed { fingerprints: u32 },
 }
 
 /// What cannot be read, and never will be: the partition stops.
@@ -95,14 +99,15 @@ impl Receiver<'_> {
 }
 
 impl Intake {
-    /// Raw articles.
-    pub(super) fn raw(config: &Config, registry: Option<&Arc<Registry>>) -> Intake {
+    /// Raw articles, in so many partitions.
+    pub(super) fn raw(config: &Config, partitions: i32, registry: Option<&Arc<Registry>>) -> Intake {
         let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
         Intake {
             application: config.bus.app.clone(),
             raw_topic: topic.clone(),
             topic,
             languages,
+            partitions,
             kind: Kind::Raw(Decoder::new(config, false, registry)),
         }
     }
@@ -113,7 +118,7 @@ impl Intake {
         let fingerprints = Decoder::new(config, true, None).fingerprints();
         let application = config.bus.app.clone();
         let raw_topic = config.bus.topics.raw.clone();
-        Intake { application, topic, raw_topic, languages, kind: Kind::Routed { partitions, fingerprints } }
+        Intake { application, topic, raw_topic, languages, partitions, kind: Kind::Routed { fingerprints } }
     }
 
     pub(super) fn topic(&self) -> &str {
@@ -158,7 +163,12 @@ impl Intake {
                 let place = |record: &Record| record.position(&self.topic, partition);
                 let decoded = decoder.decode_all(records, place);
                 for ((at, record), (incoming, payload)) in records.iter_mut().enumerate().zip(decoded) {
-                    let incoming = control::read(record).unwrap_or(incoming);
+                    let mut incoming = control::read(record).unwrap_or(incoming);
+                    if let Incoming::Article(prepared) = &mut incoming
+                        && is_stray(record.key.as_deref(), prepared)
+                    {
+                        prepared.flags.push(Flag::Stray);
+                    }
                     let (time, log_time) = (record.time, record.log_time);
                     batch.items.push(Item { position: place(record), time, log_time, incoming });
                     let mut placed = Placed::WHOLE;
@@ -169,7 +179,7 @@ impl Intake {
                     places.push((at, placed));
                 }
             }
-            Kind::Routed { partitions, fingerprints } => {
+            Kind::Routed { fingerprints } => {
                 for (at, record) in records.iter_mut().enumerate() {
                     let mut add = |position, time, log_time, incoming, placed| {
                         batch.items.push(Item { position, time, log_time, incoming });
@@ -184,7 +194,7 @@ impl Intake {
                         add(record.position(&self.topic, partition), None, None, set, Placed::WHOLE);
                         continue;
                     }
-                    let carried = self.read(partition, record, *partitions, *fingerprints)?;
+                    let carried = self.read(partition, record, *fingerprints)?;
                     record.headers_dropped = headers_dropped(&record.headers);
                     // The routed topic may have refused the time that the raw record came with.
                     if let Some(Routed::Article { time, .. } | Routed::Delete { time, .. }) = &carried.routed
@@ -214,9 +224,7 @@ impl Intake {
                 }
             }
         }
-        batch.inputs.extend(self.map());
-        let made_with = Input { next: u64::from(self.fingerprints()), note: None };
-        batch.inputs.insert(fingerprints_name(), made_with);
+        batch.inputs.extend(self.made_with());
         batch.raw = receiver.batch;
         Ok(Taken { batch, places, repeated: receiver.repeated })
     }
@@ -225,18 +233,12 @@ impl Intake {
         Unreadable(format!("{} partition {partition} offset {}: {why}", self.topic, record.offset))
     }
 
-    fn read(
-        &self,
-        partition: i32,
-        record: &Record,
-        partitions: i32,
-        fingerprints: u32,
-    ) -> Result<Carried, Unreadable> {
+    fn read(&self, partition: i32, record: &Record, fingerprints: u32) -> Result<Carried, Unreadable> {
         let stop = |why: String| self.unreadable(partition, record, why);
         let read = routed::decode(record.value.as_deref().unwrap_or_default());
         let read = read.map_err(|error| stop(error.to_string()))?;
         if let Some(Routed::Article { prepared, .. }) = &read.routed {
-            let (language, home) = (prepared.language, home(&self.languages, prepared.language, partitions));
+            let (language, home) = (prepared.language, self.home(prepared.language));
             if home != partition {
                 return Err(stop(format!(
                     "an article in {language}, which lives in partition {home}: route has other settings in stage.languages, or another number of partitions"
@@ -255,7 +257,7 @@ impl Intake {
     fn fingerprints(&self) -> u32 {
         match &self.kind {
             Kind::Raw(decoder) => decoder.fingerprints(),
-            Kind::Routed { fingerprints, .. } => *fingerprints,
+            Kind::Routed { fingerprints } => *fingerprints,
         }
     }
 
@@ -266,8 +268,14 @@ impl Intake {
 
     /// Whether state was made with settings that ours do not go on from: then what is to be said.
     pub(super) fn misfit(&self, progress: &Progress) -> Option<String> {
-        let other_application = self.other_application(progress);
-        other_application.or_else(|| self.other_map(progress)).or_else(|| self.other_fingerprints(progress))
+        let checks = [
+            Self::other_application,
+            Self::other_partitions,
+            Self::other_map,
+            Self::other_table,
+            Self::other_fingerprints,
+        ];
+        checks.into_iter().find_map(|check| check(self, progress))
     }
 
     /// Two applications on one changelog would each restore what the other wrote.
@@ -286,37 +294,90 @@ impl Intake {
     fn other_fingerprints(&self, progress: &Progress) -> Option<String> {
         let made_with = progress.inputs.get(&fingerprints_name())?.next;
         (made_with != u64::from(self.fingerprints())).then(|| {
-            "this state holds fingerprints that were made with other settings in [text], and they cannot be \
-             compared; put the settings back, or begin a new generation with the next number in stage.generation"
-                .into()
+            format!(
+                "this state holds fingerprints that were made with other settings in [text], and they cannot be \
+                 compared; put the settings back, or {NEW_GENERATION}"
+            )
         })
     }
 
-    /// The map of languages to partitions, kept with the state: it was made with this one.
-    fn map(&self) -> Option<(InputName, Input)> {
-        let Kind::Routed { partitions, .. } = self.kind else { return None };
-        let note = Some(Cut::new(&self.languages_in_order()));
-        Some((map_name(), Input { next: u64::try_from(partitions).unwrap_or(0), note }))
+    /// The settings that state is made with, kept with it.
+    fn made_with(&self) -> impl Iterator<Item = (InputName, Input)> {
+        let partitions = u64::try_from(self.partitions).unwrap_or(0);
+        // In direct mode the producers' keys are the map, and only the number of partitions is known of it.
+        let note = self.is_routed().then(|| Cut::new(&codes(&self.languages).join(" ")));
+        [
+            (map_name(), Input { next: partitions, note }),
+            (table_name(), Input { next: LANGUAGE_TABLE, note: None }),
+            (fingerprints_name(), Input { next: u64::from(self.fingerprints()), note: None }),
+        ]
+        .into_iter()
     }
 
-    fn languages_in_order(&self) -> String {
-        self.languages.iter().map(|lang| lang.code()).collect::<Vec<_>>().join(" ")
+    fn home(&self, language: Lang) -> i32 {
+        home(&self.languages, language, self.partitions)
+    }
+
+    /// Whether state was made for another number of partitions: then what is to be said.
+    fn other_partitions(&self, progress: &Progress) -> Option<String> {
+        let (made_for, ours) = (progress.inputs.get(&map_name())?.next, self.partitions);
+        (i64::try_from(made_for) != Ok(i64::from(ours))).then(|| {
+            format!(
+                "this state was made for {made_for} partitions, but {} has {ours}: articles would come to other partitions than their earlier copies; partitions cannot be taken away, so {NEW_GENERATION}",
+                self.topic
+            )
+        })
     }
 
     /// Whether state was made with another map than ours appends to: then what is to be said.
     fn other_map(&self, progress: &Progress) -> Option<String> {
-        let Kind::Routed { partitions, .. } = self.kind else { return None };
-        let written = progress.inputs.get(&map_name())?;
-        let ours = self.languages_in_order();
-        let theirs = written.note.as_ref().map_or("", |note| note.as_str());
-        if i64::try_from(written.next) == Ok(i64::from(partitions)) && ours.starts_with(theirs) {
-            return None;
+        let note = progress.inputs.get(&map_name()).filter(|_| self.is_routed())?.note.as_ref();
+        let theirs: Vec<&str> = note.map_or("", |note| note.as_str()).split_whitespace().collect();
+        let ours = codes(&self.languages);
+        let said = |what: String| {
+            Some(format!(
+                "{what}; put stage.languages back (appending a language that has no articles yet is safe), or {NEW_GENERATION}"
+            ))
+        };
+        if !ours.starts_with(&theirs) {
+            let (theirs, ours) = (theirs.join(" "), ours.join(" "));
+            return said(format!(
+                "this state was made with the languages \"{theirs}\", and the settings say \"{ours}\""
+            ));
         }
-        Some(format!(
-            "this state was made with the languages \"{theirs}\" on {} partitions, the settings say \"{ours}\" on {partitions}; put stage.languages back (appending is safe), or make the state anew with `samestory state rebuild`",
-            written.next
+        let partition = progress.bus.as_ref()?.partition;
+        let moved = progress.languages.keys().find(|&&language| self.home(language) != partition)?;
+        said(format!(
+            "articles in {moved} live in partition {partition}, and the settings would move them to partition {}",
+            self.home(*moved)
         ))
     }
+
+    /// Whether the languages of state were told apart by another table than ours: then what is to be said.
+    fn other_table(&self, progress: &Progress) -> Option<String> {
+        let theirs = progress.inputs.get(&table_name())?.next;
+        (theirs != LANGUAGE_TABLE).then(|| {
+            format!(
+                "this state was made with language table {theirs}, and this program has {LANGUAGE_TABLE}: articles may live in other partitions than their earlier copies; start the version that made it, or {NEW_GENERATION}"
+            )
+        })
+    }
+}
+
+/// In direct mode the key of a record decides its partition. Where it names another language than the text has, copies of the
+/// article under the right key are somewhere else. A key that names no language says nothing.
+fn is_stray(key: Option<&[u8]>, prepared: &Prepared) -> bool {
+    let named = key.and_then(|key| str::from_utf8(key).ok()).and_then(language::find);
+    named.is_some_and(|row| row.home() != prepared.language) && prepared.fingerprint.tokens > 0
+}
+
+/// The version of the table that tells languages apart.
+const LANGUAGE_TABLE: u64 = language::TABLE_VERSION as u64;
+
+const NEW_GENERATION: &str = "start a new generation with the next number in stage.generation, which builds its state from the raw topic";
+
+fn codes(languages: &[Lang]) -> Vec<&'static str> {
+    languages.iter().map(|lang| lang.code()).collect()
 }
 
 fn fingerprints_name() -> InputName {
@@ -327,11 +388,16 @@ fn map_name() -> InputName {
     InputName::new("stage.languages")
 }
 
+fn table_name() -> InputName {
+    InputName::new("language.table")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Settings;
     use crate::model::ArticleId;
+    use crate::store::{BusPosition, Counters, TopicName};
     use crate::stream::routed::{Forgets, RawTopic, Source};
 
     fn intake(languages: &str, partitions: i32) -> Intake {
@@ -339,15 +405,104 @@ mod tests {
         Intake::routed(&Config::try_from(settings).unwrap(), partitions)
     }
 
+    /// What a partition of a stage with these settings has written, after articles in these languages.
+    fn written(made: &Intake, partition: i32, arrived: &[&str]) -> Progress {
+        let language = |code: &&str| crate::text::language::find(code).unwrap().lang;
+        Progress {
+            bus: Some(BusPosition {
+                application: TopicName::new(&made.application),
+                cluster: None,
+                changelog: None,
+                topic: TopicName::new(made.topic()),
+                topic_id: None,
+                partition,
+                next: 1,
+                leader_epoch: None,
+            }),
+            inputs: made.made_with().collect(),
+            languages: arrived.iter().map(|code| (language(code), Counters::default())).collect(),
+            ..Progress::default()
+        }
+    }
+
+    // The map was compared as text, and it ended with the whole table: appending a language, which the documentation calls
+    // safe, was refused. The way out that was named, `state rebuild`, said "done" and changed nothing.
     #[test]
-    fn state_made_with_another_map_is_refused() {
+    fn appending_a_language_is_accepted_and_any_other_change_is_refused() {
         let made = intake("[\"en\", \"hi\"]", 3);
-        let progress = Progress { inputs: made.map().into_iter().collect(), ..Progress::default() };
-        assert_eq!(made.other_map(&progress), None);
-        assert_eq!(made.other_map(&Progress::default()), None);
-        let said = intake("[\"hi\", \"en\"]", 3).other_map(&progress).unwrap();
-        assert!(said.contains("stage.languages") && said.contains("und en hi"), "{said}");
-        assert!(intake("[\"en\", \"hi\"]", 4).other_map(&progress).is_some());
+        let progress = written(&made, 1, &["en"]);
+        assert_eq!(made.misfit(&progress), None);
+        assert_eq!(made.misfit(&Progress::default()), None);
+        assert_eq!(intake("[\"en\", \"hi\", \"bn\"]", 3).misfit(&progress), None);
+        for other in ["[\"hi\", \"en\"]", "[\"en\"]", "[]", "[\"en\", \"bn\", \"hi\"]"] {
+            let said = intake(other, 3).misfit(&progress).unwrap();
+            for part in ["put stage.languages back", "und en hi", "new generation"] {
+                assert!(said.contains(part) && !said.contains("state rebuild"), "{other}: {said}");
+            }
+        }
+        assert!(intake("[\"en\", \"hi\"]", 4).misfit(&progress).unwrap().contains("made for 3 partitions"));
+    }
+
+    #[test]
+    fn appending_a_language_that_has_articles_elsewhere_is_refused_by_name() {
+        let made = intake("[\"en\"]", 3);
+        let (bengali, appended) = (crate::text::language::find("bn").unwrap().lang, "[\"en\", \"bn\"]");
+        let (before, after) = (made.home(bengali), intake(appended, 3).home(bengali));
+        assert_ne!(before, after, "choose another language for this test");
+        let said = intake(appended, 3).misfit(&written(&made, before, &["bn"])).unwrap();
+        assert!(said.contains(&format!("articles in bn live in partition {before}")), "{said}");
+        assert_eq!(intake(appended, 3).misfit(&written(&made, 1, &["en"])), None);
+    }
+
+    // In direct mode nothing was recorded of the partitions: after some were added, the copies of an article came to other
+    // partitions than the article, and were unique.
+    #[test]
+    fn a_direct_state_made_for_another_number_of_partitions_is_refused() {
+        let direct = |partitions| {
+            let settings: Settings = toml::from_str("[stage]\nmode = \"direct\"").unwrap();
+            Intake::raw(&Config::try_from(settings).unwrap(), partitions, None)
+        };
+        let progress = written(&direct(2), 1, &["en", "hi"]);
+        assert_eq!(direct(2).misfit(&progress), None);
+        let said = direct(3).misfit(&progress).unwrap();
+        for part in ["made for 2 partitions", "articles.raw has 3", "new generation"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    // Nothing tied a language to a partition: an article under the key of another language was compared with nobody who could
+    // have been its copy, and no word said so.
+    #[test]
+    fn an_article_under_the_key_of_another_language_is_flagged() {
+        let settings: Settings = toml::from_str("[stage]\nmode = \"direct\"").unwrap();
+        let intake = Intake::raw(&Config::try_from(settings).unwrap(), 2, None);
+        let flagged = |key: Option<&str>, body: &str| {
+            let value = format!(r#"{{"id": "a1", "body": "{body}"}}"#).into_bytes();
+            let key = key.map(|key| key.as_bytes().to_vec());
+            let mut records = [Record { key, value: Some(value), ..Record::default() }];
+            let taken = intake.batch(0, &mut records, &Progress::default()).unwrap();
+            let [Item { incoming: Incoming::Article(prepared), .. }] = &taken.batch.items[..] else {
+                panic!("not an article")
+            };
+            prepared.flags.contains(&Flag::Stray)
+        };
+        let english = "The council has decided that the old bridge over the river will be closed from May, and that the \
+                       new one will not be open before the end of the year.";
+        assert!(!flagged(Some("en"), english));
+        assert!(flagged(Some("hi"), english));
+        for key in [None, Some("a1"), Some("\u{0}")] {
+            assert!(!flagged(key, english), "{key:?} names no language");
+        }
+        assert!(!flagged(Some("hi"), ""), "no text, no copies");
+    }
+
+    #[test]
+    fn a_state_made_with_another_language_table_is_refused() {
+        let made = intake("[\"en\"]", 3);
+        let mut progress = written(&made, 1, &["en"]);
+        progress.inputs.insert(table_name(), Input { next: LANGUAGE_TABLE + 1, note: None });
+        let told = format!("language table {}, and this program has {LANGUAGE_TABLE}", LANGUAGE_TABLE + 1);
+        assert!(made.misfit(&progress).unwrap().contains(&told));
     }
 
     #[test]

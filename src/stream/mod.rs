@@ -17,6 +17,7 @@ pub mod generations;
 mod ids;
 mod intake;
 mod judge;
+mod leftovers;
 mod limits;
 mod measure;
 mod outgoing;
@@ -51,7 +52,7 @@ use std::time::{Duration, Instant};
 use rdkafka::error::KafkaError;
 
 use crate::config::{Bus, Config, Mode};
-use crate::detect::Engine;
+use crate::detect::{EmptyUpdate, Engine};
 use crate::health::Board;
 use crate::model::TopicId;
 use crate::registry::Registry;
@@ -61,18 +62,20 @@ use clients::{Quiet, Worker};
 use decode::Decoder;
 use generations::Generations;
 use intake::Intake;
-use judge::Judge;
+use judge::{Attempts, Judge};
+use leftovers::Holdings;
 use limits::Limits;
 use outgoing::{Wire, Writer};
 use recorded::Recorded;
-use restore::Restorer;
+use restore::{Restorer, Slots};
 use route::Route;
 use routing::Routing;
+use takeover::{Decisions, Disagreed};
 use values::Does;
 use worker::Reins;
 
 pub use clients::{PropertyError, Role, check_properties};
-pub use takeover::Accept;
+pub use takeover::{Accept, PartitionOffset};
 pub use topics::{TopicError, TopicProblem};
 pub use values::{ValueError, misfits};
 
@@ -115,10 +118,10 @@ pub enum RunError {
         /// What was the matter.
         why: String,
     },
-    /// A thread of the stage panicked: a mistake in the program.
+    /// A thread of the stage panicked, or a store failed too often in a row.
     #[error("{why}; what is committed is right, and a restart resumes from there")]
     Panicked {
-        /// Which thread.
+        /// Which, and how.
         why: String,
     },
     /// A transaction does not end: librdkafka has calls that ignore their time limit, and nothing can interrupt them. The
@@ -213,7 +216,7 @@ pub fn run(
         reads: roles.iter().any(|&role| role != Role::Match),
         writes: roles.iter().any(|&role| role != Role::Route),
     };
-    let wire = values::await_ready(config, registry.as_deref(), does, stop)?;
+    let wire = values::await_ready(config, registry.as_deref(), does, stop, board)?;
     let Some(wire) = wire else { return Ok(()) };
     let values = Values { registry, wire };
     let limits = Limits::await_read(bus, stop);
@@ -227,23 +230,33 @@ pub fn run(
         board: Arc::clone(board),
         shelf: Arc::clone(shelf),
         limits: Arc::new(Mutex::new(Arc::new(limits))),
+        slots: Slots::default(),
+        holdings: Holdings::default(),
     };
     let (config, values, budget) = (Arc::new(config.clone()), Arc::new(values), Budget::default());
+    if does.writes {
+        let (state, changelog) = (bus.state.clone(), bus.topics.changelog.clone());
+        let (holdings, guard) = (reins.holdings.clone(), board.guard("leftovers"));
+        leftovers::start(state, changelog, counts.tombstones, holdings, Arc::clone(stop), guard)
+            .map_err(RunError::Thread)?;
+    }
     let mut threads = Vec::new();
     let mut failed = None;
     for &role in roles {
+        // Partitions of two topics have the same numbers, so each role has decisions of its own.
+        let accept = Decisions::new(accept.clone());
         for number in 0..bus.workers {
             let worker = Worker { role, number };
             let name = worker.id(bus);
             let guard = board.guard(&name);
             let (reins, budget) = (reins.clone(), budget.clone());
-            let (config, values) = (Arc::clone(&config), Arc::clone(&values));
+            let (config, values, accept) = (Arc::clone(&config), Arc::clone(&values), accept.clone());
             let work = move || {
                 let _guard = guard;
                 let outcome = match role {
-                    Role::Route => route(&config, &worker, accept, &reins, counts.routed, &values),
+                    Role::Route => route(&config, &worker, &accept, &reins, counts.routed, &values),
                     Role::Match | Role::Direct => {
-                        judge(&config, &worker, accept, &reins, &counts, &budget, &values)
+                        judge(&config, &worker, &accept, &reins, &counts, &budget, &values)
                     }
                 };
                 if outcome.is_err() {
@@ -322,7 +335,7 @@ fn writer(bus: &Bus, values: &Values, reins: &Reins) -> Writer {
 fn route(
     config: &Config,
     worker: &Worker,
-    accept: Accept,
+    accept: &Decisions,
     reins: &Reins,
     partitions: i32,
     values: &Values,
@@ -339,11 +352,13 @@ fn route(
                 topic_id: TopicId::UNKNOWN,
                 partitions,
                 limit: reins.limits().of(&bus.topics.routed).bytes,
+                refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
             },
             recorded: Recorded::new(bus, worker, partitions),
             writer: writer(bus, values, reins),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
-            accept,
+            accept: accept.clone(),
+            disagreed: Disagreed::default(),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
             first_offsets: BTreeMap::new(),
@@ -356,7 +371,7 @@ fn route(
 fn judge(
     config: &Config,
     worker: &Worker,
-    accept: Accept,
+    accept: &Decisions,
     reins: &Reins,
     counts: &topics::Counts,
     budget: &Budget,
@@ -364,7 +379,7 @@ fn judge(
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let intake = match worker.role {
-        Role::Direct => Intake::raw(config, values.registry.as_ref()),
+        Role::Direct => Intake::raw(config, counts.states, values.registry.as_ref()),
         Role::Route | Role::Match => Intake::routed(config, counts.routed),
     };
     let purge = (worker.role == Role::Match && bus.purge)
@@ -404,10 +419,16 @@ fn judge(
             intake: intake.clone(),
             restorer,
             writer: writer(bus, values, reins),
-            accept,
+            accept: accept.clone(),
+            disagreed: Disagreed::default(),
+            attempts: Attempts::default(),
+            slots: reins.slots.clone(),
+            holdings: reins.holdings.clone(),
+            board: Arc::clone(&reins.board),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
+            unusable: BTreeMap::new(),
             purge: purge.clone(),
             shelf: Arc::clone(&reins.shelf),
             compared: Instant::now(),

@@ -109,7 +109,7 @@ impl Writer {
                 Output::Null { id, outlet } => out.push(Outgoing {
                     topic: match outlet {
                         Outlet::NearDuplicate => &self.topics.near_duplicate,
-                        Outlet::Unique | Outlet::None => &self.topics.unique,
+                        Outlet::Unique | Outlet::None | Outlet::Both => &self.topics.unique,
                     },
                     key: Some(id.as_str().into()),
                     headers: position(&decided.position),
@@ -164,7 +164,7 @@ impl Writer {
         }
         for (item, &(at, placed)) in batch.items.iter_mut().zip(places) {
             let Some(record) = records.get_mut(at) else { continue };
-            if !matches!(item.incoming, Incoming::Article(_)) {
+            if !matches!(item.incoming, Incoming::Article(_) | Incoming::Bodiless { .. }) {
                 continue;
             }
             match self.fit(Original { record, placed }) {

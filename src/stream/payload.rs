@@ -4,6 +4,7 @@
 use crate::config::{EnvelopeArticle, InputFormat, OutputFormat, ValueForm};
 use crate::event::{Article, avro, json};
 
+listed! {
 /// How the article's bytes are to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -14,10 +15,9 @@ pub(super) enum Form {
     /// Avro: the article in our own fields, `raw-article.avsc`. Should that schema change, this is another form.
     Mapped,
 }
+}
 
 impl Form {
-    const ALL: [Form; 3] = [Form::Own, Form::Json, Form::Mapped];
-
     pub(super) fn number(self) -> u8 {
         match self {
             Form::Own => 0,

@@ -168,14 +168,14 @@ impl Desk {
                     *probed.sources.entry(field).or_default().entry(source).or_default() += 1;
                 }
                 *probed.languages.entry(article.language).or_default() += 1;
-                probed.detected += u64::from(article.language_source == LanguageSource::Detected);
+                probed.detected += u64::from(article.language_source == LanguageSource::Text);
                 match &record.key {
                     None => probed.without_key += 1,
                     Some(key) => probed.other_key += u64::from(key != article.id.as_str().as_bytes()),
                 }
             }
             Incoming::Delete(_) => probed.deletes += 1,
-            Incoming::DeadLetter(letter) => {
+            Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. } => {
                 let (count, _) =
                     probed.failures.entry(letter.reason).or_insert_with(|| (0, letter.message.clone()));
                 *count += 1;

@@ -66,7 +66,7 @@ pub fn replay(
     records: Vec<Read>,
 ) -> Result<(Vec<Sent>, Vec<Row>), String> {
     let intake = match config.bus.mode {
-        Mode::Direct => Intake::raw(config, None),
+        Mode::Direct => Intake::raw(config, partitions, None),
         Mode::Routed => Intake::routed(config, partitions),
     };
     let engine = Engine::new(config.engine.clone());
@@ -208,6 +208,9 @@ impl Raw {
                 let event = match incoming {
                     Incoming::Article(prepared) => {
                         let to = self.home(prepared.language);
+                        if to != routed && !prepared.has_text() {
+                            continue;
+                        }
                         let what = if to == routed { What::Article } else { What::Forget { to } };
                         event(&prepared.id, &from, what)
                     }
@@ -226,6 +229,11 @@ impl Raw {
         let mut homes: BTreeMap<String, (BTreeSet<i32>, Option<i32>)> = BTreeMap::new();
         for (&(partition, _), (_, (incoming, _))) in &self.records {
             let (id, home) = match incoming {
+                // It has no home: it is judged by itself, wherever its text may be known.
+                Incoming::Article(prepared) if !prepared.has_text() => {
+                    homes.entry(prepared.id.to_string()).or_default().0.extend([partition, -1]);
+                    continue;
+                }
                 Incoming::Article(prepared) => (&prepared.id, Some(self.home(prepared.language))),
                 Incoming::Delete(id) => (id, None),
                 _ => continue,

@@ -1,8 +1,9 @@
 //! Changelog → store. Opening never wipes; a partition is rebuilt from zero for four causes only, each said aloud.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -28,6 +29,37 @@ const STEP: Duration = Duration::from_millis(50);
 /// From so many records on, a store that holds nothing is filled without postings, which are made at the end, all at
 /// once: that is quicker.
 const MANY: u64 = 10_000;
+
+/// Restores that run at once in a process. Each has up to 32 MB of records waiting to be applied, and more in write buffers.
+const AT_ONCE: usize = 2;
+/// Without progress for so long, a restore says what it waits for.
+const STALL: Duration = Duration::from_secs(10);
+/// How often it says so.
+const SAY_AGAIN: Duration = Duration::from_secs(30);
+
+/// What restores have to share, in the whole process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slots(Arc<AtomicUsize>);
+
+/// The right to restore a partition. Given back when it is dropped.
+#[derive(Debug)]
+#[must_use = "the slot is given back when this is dropped"]
+pub(super) struct Slot(Arc<AtomicUsize>);
+
+impl Slots {
+    /// A slot, if one is free.
+    pub(super) fn take(&self) -> Option<Slot> {
+        let more = |taken: usize| (taken < AT_ONCE).then_some(taken + 1);
+        let taken = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        taken.is_ok().then(|| Slot(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// What every restore of a worker needs.
 pub(super) struct Restorer {
@@ -78,6 +110,7 @@ impl From<LookError> for RestoreError {
     }
 }
 
+listed! {
 /// Why a store is made from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cause {
@@ -90,11 +123,9 @@ pub(super) enum Cause {
     /// It was made from another topic of the same name, or in another cluster.
     OtherTopic,
 }
+}
 
 impl Cause {
-    pub(super) const ALL: [Cause; 4] =
-        [Cause::Damaged, Cause::OutsideTheLog, Cause::TooOld, Cause::OtherTopic];
-
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Cause::Damaged => "damaged",
@@ -107,13 +138,22 @@ impl Cause {
 
 /// A partition's state on the way to the end of its log.
 pub(super) enum Restoring {
+    /// The settings ask for other postings than the store has. They are made before the log is read.
+    Rebanding(Box<Finishing>),
     /// The log is being read.
     Reading(Box<Reading>),
     /// Everything is read.
     Finishing(Box<Finishing>),
 }
 
+/// A store, or what has to be done before it can be opened.
+enum Opening {
+    Open(Box<Rocks>),
+    Rebanding(Finishing),
+}
+
 pub(super) struct Reading {
+    changelog: String,
     partition: i32,
     store: Rocks,
     /// Where its postings are still to be made, and how; nothing where it has them.
@@ -127,6 +167,10 @@ pub(super) struct Reading {
     target: i64,
     began: Instant,
     said: Instant,
+    /// When it last came further.
+    advanced: Instant,
+    /// When it last said that it does not.
+    warned: Option<Instant>,
     records: u64,
     bytes: u64,
 }
@@ -135,6 +179,8 @@ pub(super) struct Reading {
 pub(super) enum Step {
     /// There is more to read.
     More(Restoring),
+    /// The store has the postings that the settings ask for, and is closed: claim it again.
+    Rebanded,
     /// The store is what the log says.
     Restored(Box<Rocks>),
 }
@@ -164,7 +210,10 @@ impl Restorer {
             high
         };
         let directory = self.directory(partition);
-        let mut store = self.open(partition, here, &directory, wiped)?;
+        let mut store = match self.open(partition, here, &directory, wiped)? {
+            Opening::Open(store) => *store,
+            Opening::Rebanding(rebanding) => return Ok(Restoring::Rebanding(Box::new(rebanding))),
+        };
         let known = store.changelog_next()?.map(|next| i64::try_from(next).unwrap_or(i64::MAX));
         let mut next = known.unwrap_or(low);
         let cause = match known {
@@ -179,7 +228,7 @@ impl Restorer {
         if let Some(cause) = cause {
             drop(store);
             self.set_aside(partition, &directory, cause, wiped)?;
-            store = self.open(partition, here, &directory, wiped)?;
+            store = Rocks::open(&directory, &self.options(partition, here))?;
             next = low;
         }
         let mut unposted = None;
@@ -199,6 +248,7 @@ impl Restorer {
             tracing::info!(partition, from = next, to = target, "restoring");
         }
         Ok(Restoring::Reading(Box::new(Reading {
+            changelog: self.changelog.clone(),
             partition,
             store,
             unposted,
@@ -209,6 +259,8 @@ impl Restorer {
             target,
             began: now,
             said: now,
+            advanced: now,
+            warned: None,
             records: 0,
             bytes: 0,
         })))
@@ -225,9 +277,9 @@ impl Restorer {
         here: &Here,
         directory: &Path,
         wiped: &mut Vec<Cause>,
-    ) -> Result<Rocks, RestoreError> {
+    ) -> Result<Opening, RestoreError> {
         let options = self.options(partition, here);
-        match Rocks::open(directory, &options) {
+        let store = match Rocks::open(directory, &options) {
             Err(StoreError::OtherBands { found, expected, .. }) => {
                 tracing::info!(
                     partition,
@@ -235,28 +287,24 @@ impl Restorer {
                     expected,
                     "the settings ask for other bands, or there are none yet; making them anew"
                 );
-                let mut said = Instant::now();
-                Ok(Rocks::reband(directory, &options, &mut |done| {
-                    if said.elapsed() > Duration::from_secs(2) {
-                        said = Instant::now();
-                        let (language, documents, of) = (done.language, done.documents, done.of);
-                        tracing::info!(partition, %language, documents, of, "making bands anew");
-                    }
-                    ControlFlow::Continue(())
-                })?)
+                // On a thread of its own: this one polls Kafka for all partitions of the worker.
+                let not_yet = Restore { of: 1, ..Restore::default() };
+                let rebanding = Finishing::start(partition, directory.to_owned(), options, not_yet)?;
+                return Ok(Opening::Rebanding(rebanding));
             }
             Err(StoreError::Corrupt { detail, .. }) => {
                 tracing::error!(partition, detail, "the state is damaged");
                 self.set_aside(partition, directory, Cause::Damaged, wiped)?;
-                Ok(Rocks::open(directory, &options)?)
+                Rocks::open(directory, &options)?
             }
             Err(error @ StoreError::OtherChangelog { .. }) => {
                 tracing::error!(partition, "{error}");
                 self.set_aside(partition, directory, Cause::OtherTopic, wiped)?;
-                Ok(Rocks::open(directory, &options)?)
+                Rocks::open(directory, &options)?
             }
-            other => Ok(other?),
-        }
+            other => other?,
+        };
+        Ok(Opening::Open(Box::new(store)))
     }
 
     /// Moves a partition's state out of the way, once per cause.
@@ -357,6 +405,14 @@ impl Restoring {
     pub(super) fn step(self) -> Result<Step, RestoreError> {
         match self {
             Restoring::Reading(reading) => reading.step(),
+            Restoring::Rebanding(mut rebanding) => Ok(match rebanding.look()? {
+                None => Step::More(Restoring::Rebanding(rebanding)),
+                Some(store) => {
+                    drop(store);
+                    tracing::info!(partition = rebanding.partition(), "bands are made anew");
+                    Step::Rebanded
+                }
+            }),
             Restoring::Finishing(mut finishing) => Ok(match finishing.look()? {
                 None => Step::More(Restoring::Finishing(finishing)),
                 Some(store) => {
@@ -371,8 +427,25 @@ impl Restoring {
     pub(super) fn so_far(&self) -> Restore {
         match self {
             Restoring::Reading(reading) => reading.so_far(),
-            Restoring::Finishing(finishing) => finishing.so_far(),
+            Restoring::Rebanding(finishing) | Restoring::Finishing(finishing) => finishing.so_far(),
         }
+    }
+
+    /// Whether it waits for something outside, and needs no memory meanwhile.
+    pub(super) fn is_stalled(&self) -> bool {
+        matches!(self, Restoring::Reading(reading) if reading.is_stalled())
+    }
+}
+
+/// Why nothing comes from the log.
+fn waits_for(next: i64, stable: Option<i64>, high: i64) -> &'static str {
+    match stable {
+        None => "the broker does not answer",
+        Some(stable) if stable < high && next >= stable => {
+            "a transaction is open at the last stable offset, and readers wait for it; the broker aborts it after the \
+             transaction.timeout.ms of its producer (kafka-transactions.sh find-hanging names one that stays)"
+        }
+        Some(_) => "the broker has committed records and does not send them; look at the broker's log",
     }
 }
 
@@ -387,6 +460,7 @@ impl Reading {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
         let chunk = faults::number("SAMESTORY_CHUNK", CHUNK as u64) as usize;
+        let before = self.next;
         while self.next < self.target && changes.len() < chunk {
             let left = left_until(deadline);
             match self.log.poll(left) {
@@ -423,6 +497,11 @@ impl Reading {
         if pause > 0 {
             std::thread::sleep(Duration::from_millis(pause));
         }
+        if self.next > before {
+            self.advanced = Instant::now();
+        } else {
+            self.warn();
+        }
         self.report();
         if self.next < self.target {
             return Ok(Step::More(Restoring::Reading(self)));
@@ -456,6 +535,32 @@ impl Reading {
         Ok(if let Some(Offset::Offset(offset)) = offset { offset } else { 0 })
     }
 
+    fn is_stalled(&self) -> bool {
+        let stall = faults::number("SAMESTORY_STALL_MS", STALL.as_millis() as u64);
+        self.next < self.target && self.advanced.elapsed() >= Duration::from_millis(stall)
+    }
+
+    /// Says what a restore waits for that does not come further.
+    fn warn(&mut self) {
+        if !self.is_stalled() || self.warned.is_some_and(|warned| warned.elapsed() < SAY_AGAIN) {
+            return;
+        }
+        self.warned = Some(Instant::now());
+        // A client that reads what is committed is told the last stable offset.
+        let answer = self.log.fetch_watermarks(&self.changelog, self.partition, PATIENCE);
+        let stable = answer.ok().map(|(_, stable)| stable);
+        tracing::warn!(
+            topic = self.changelog,
+            partition = self.partition,
+            next = self.next,
+            last_stable_offset = stable,
+            high_watermark = self.target,
+            seconds = self.advanced.elapsed().as_secs(),
+            "the restore makes no progress: {}",
+            waits_for(self.next, stable, self.target)
+        );
+    }
+
     fn report(&mut self) {
         if self.said.elapsed() < Duration::from_secs(2) {
             return;
@@ -471,5 +576,74 @@ impl Reading {
             seconds_left = so_far.seconds_left(),
             "restoring"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Settings};
+    use crate::store::{Budget, Postings};
+    use crate::stream::clients;
+
+    #[test]
+    fn a_process_restores_two_partitions_at_a_time() {
+        let slots = Slots::default();
+        let workers = [slots.clone(), slots.clone(), slots];
+        let mut taken: Vec<Slot> = workers.iter().filter_map(Slots::take).collect();
+        assert_eq!(taken.len(), 2);
+        taken.pop();
+        assert!(workers[2].take().is_some(), "the next one begins when one is done");
+    }
+
+    #[test]
+    fn a_restore_that_waits_names_the_cause() {
+        assert!(waits_for(7, None, 9).contains("does not answer"));
+        assert!(waits_for(7, Some(7), 9).contains("a transaction is open"));
+        assert!(waits_for(5, Some(7), 9).contains("does not send them"));
+        assert!(waits_for(7, Some(9), 9).contains("does not send them"));
+    }
+
+    fn postings(settings: &str) -> (Config, Postings) {
+        let config = Config::try_from(toml::from_str::<Settings>(settings).unwrap()).unwrap();
+        let postings = config.postings.clone();
+        (config, postings)
+    }
+
+    // Bands were made anew by the thread that polls Kafka: it left the group, and the other partitions stood still.
+    #[test]
+    fn other_bands_are_made_on_a_thread_of_their_own() {
+        let state = crate::temporary::temporary("rebanding");
+        let (config, before) = postings("[lsh]\nbands = 8\nrows = 8");
+        let (_, after) = postings("[lsh]\nbands = 16\nrows = 4");
+        assert_ne!(before, after);
+        let worker = clients::Worker { role: clients::Role::Match, number: 0 };
+        let restorer = |postings: Postings| Restorer {
+            config: clients::restorer(&config.bus, &worker),
+            surveyor: clients::surveyor(&config.bus, "survey").create_with_context(Quiet).unwrap(),
+            changelog: "changelog".to_owned(),
+            tombstones: Duration::from_secs(1),
+            state: state.clone(),
+            options: RocksOptions::new(postings, Ahead::Changelog { partition: 0 }, Budget::default()),
+        };
+        let here = Here { cluster: None, changelog: None, input: None };
+        let open =
+            |restorer: &Restorer| restorer.open(0, &here, &restorer.directory(0), &mut Vec::new()).unwrap();
+        let first = open(&restorer(before));
+        assert!(matches!(first, Opening::Open(_)));
+        drop(first);
+        let restorer = restorer(after);
+        let Opening::Rebanding(rebanding) = open(&restorer) else { panic!("the bands were made at once") };
+        let mut restoring = Restoring::Rebanding(Box::new(rebanding));
+        assert_eq!(restoring.so_far().share(), 0.0);
+        loop {
+            restoring = match restoring.step().unwrap() {
+                Step::More(restoring) => restoring,
+                Step::Rebanded => break,
+                Step::Restored(_) => panic!("nothing was read"),
+            };
+        }
+        assert!(matches!(open(&restorer), Opening::Open(_)));
+        std::fs::remove_dir_all(state).unwrap();
     }
 }

@@ -23,7 +23,9 @@ use super::restore::now;
 use super::routing::{Routing, Send};
 use super::source::Source;
 use super::stage::{Planning, Stage};
-use super::takeover::{Accept, Disagreement, Known, Takeover, decide, decide_stateless};
+use super::takeover::{
+    CLAIM_AGAIN_AFTER, Decisions, Disagreed, Disagreement, Known, Takeover, decide, decide_stateless,
+};
 use super::{faults, ids};
 
 /// The stateless stage.
@@ -34,7 +36,8 @@ pub(super) struct Route {
     pub(super) surveyor: BaseConsumer<Quiet>,
     /// The raw positions that match knows.
     pub(super) recorded: Recorded,
-    pub(super) accept: Accept,
+    pub(super) accept: Decisions,
+    pub(super) disagreed: Disagreed,
     pub(super) generations: Generations,
     pub(super) tasks: BTreeMap<i32, Task>,
     /// First offsets of partitions that we may not have, for a group that has read nothing yet. They are committed
@@ -119,19 +122,18 @@ impl Route {
         }
         self.routing.topic_id = id;
         if committed.is_some() {
-            return Ok(match decide_stateless(committed, low, high, self.accept) {
+            return Ok(match decide_stateless(partition, committed, (low, high), &self.accept.left()) {
                 Takeover::Resume(next) => {
+                    self.disagreed.forget(partition);
                     tracing::info!(partition, next, "going on");
                     (Task::Running, Some(next))
                 }
                 Takeover::Accepted { from, lost } => {
                     tracing::warn!(partition, from, lost, "going on as the operator has said");
-                    (Task::Running, Some(from))
+                    // Committed first, so that the decision has been applied before anything is read.
+                    (Task::Starting { next: from }, None)
                 }
-                Takeover::Stop(disagreement) => {
-                    tracing::error!(partition, "stopped: {disagreement}");
-                    (Task::Stopped, None)
-                }
+                Takeover::Stop(disagreement) => (self.disagree(partition, &disagreement), None),
                 Takeover::Begin => (Task::Claiming { not_before: Instant::now() }, None),
             });
         }
@@ -141,6 +143,7 @@ impl Route {
         let next = match start(partition, &known, others_committed) {
             Start::After(highest) => {
                 let known = Known {
+                    partition,
                     committed: None,
                     position: Some(highest + 1),
                     moved: None,
@@ -148,15 +151,14 @@ impl Route {
                     low,
                     high,
                 };
-                let next = match decide(known, self.accept) {
+                let next = match decide(known, &self.accept.left()) {
                     Takeover::Resume(next) => next,
                     Takeover::Accepted { from, lost } => {
                         tracing::warn!(partition, from, lost, "going on as the operator has said");
                         from
                     }
                     Takeover::Stop(disagreement) => {
-                        tracing::error!(partition, "stopped: {disagreement}");
-                        return Ok((Task::Stopped, None));
+                        return Ok((self.disagree(partition, &disagreement), None));
                     }
                     Takeover::Begin => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
                 };
@@ -197,6 +199,16 @@ impl Route {
             }
         };
         Ok((Task::Starting { next }, None))
+    }
+
+    /// A partition that does not agree is claimed again a few times before it stops.
+    fn disagree(&mut self, partition: i32, disagreement: &Disagreement) -> Task {
+        if self.disagreed.is_final(partition) {
+            tracing::error!(partition, "stopped: {disagreement}");
+            return Task::Stopped;
+        }
+        tracing::warn!(partition, "claiming again: {disagreement}");
+        Task::Claiming { not_before: Instant::now() + CLAIM_AGAIN_AFTER }
     }
 
     /// How many partitions the raw topic has now.
@@ -251,6 +263,7 @@ impl Stage for Route {
 
     fn revoked(&mut self, partition: i32) {
         self.tasks.remove(&partition);
+        self.disagreed.forget(partition);
         self.repeats_below.remove(&partition);
         if partition == 0 {
             self.first_offsets.clear();
@@ -376,6 +389,8 @@ impl Stage for Route {
             if partition == 0 {
                 self.first_offsets.clear();
             }
+            self.accept.spend(partition);
+            self.disagreed.forget(partition);
             self.tasks.insert(partition, Task::Held { not_before: Instant::now(), next });
         }
         for &(partition, next) in &routed.held {

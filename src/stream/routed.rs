@@ -4,7 +4,7 @@
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | layout, 3; any other is refused |
+//! | 1 | layout, 4; any other is refused |
 //! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets, 16 control; and 128 where nothing is published for the record |
 //! | text, 16 | the raw topic: name, id (zeros: not known) |
 //! | 4 | forgets that come before the rest, then for each, in raw order: |
@@ -19,7 +19,8 @@
 //! | 4, 8, optional 8 | the raw record: partition, offset, time |
 //! | optional 8 | route's stamp, see [`Routed`] |
 //! | text | id |
-//! | language, 1 | language; how it became known: 0 declared, 1 detected, 2 none |
+//! | language, 1 | home; how it became known: 0 declared, 1 text, 2 none |
+//! | language, optional text | the language that is reported, the language that is declared |
 //! | optional 8, twice | published at, fetched at |
 //! | 4 | flags, one bit each |
 //! | optional text, three times | title, host, url |
@@ -40,15 +41,14 @@ use crate::store::bytes::{Read, Write};
 
 use super::payload::{Form, Placed};
 
-const LAYOUT: u8 = 3;
+const LAYOUT: u8 = 4;
 const ARTICLE: u8 = 1;
 const DELETE: u8 = 2;
 const FORGETS: u8 = 3;
 const SET_STREAM_TIME: u8 = 16;
 /// State follows, and nothing goes out: another generation has said it.
 const SILENT: u8 = 128;
-const SOURCES: [LanguageSource; 3] =
-    [LanguageSource::Declared, LanguageSource::Detected, LanguageSource::None];
+const SOURCES: [LanguageSource; 3] = [LanguageSource::Declared, LanguageSource::Text, LanguageSource::None];
 
 /// A routed record as it was read: first the forgets, in raw order, then the article or delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,9 +178,11 @@ pub(super) fn encode_article(
     out.language(prepared.language);
     out.push(match prepared.language_source {
         LanguageSource::Declared => 0,
-        LanguageSource::Detected => 1,
+        LanguageSource::Text => 1,
         LanguageSource::None => 2,
     });
+    out.language(prepared.reported_language);
+    out.optional(prepared.declared_language.as_ref(), |out, tag| out.text(tag.as_str()));
     out.optional(prepared.published_at, |out, time| out.time(time));
     out.optional(prepared.fetched_at, |out, time| out.time(time));
     let bit = |flag: &Flag| Flag::ALL.iter().position(|known| known == flag).map_or(0, |at| 1_u32 << at);
@@ -292,6 +294,8 @@ fn article(mut read: Read<'_>, topic: &Cut<249>, length: usize) -> Result<Routed
     let language = read.language()?;
     let language_source =
         *SOURCES.get(usize::from(read.byte()?)).ok_or(DecodeError::Value("a source of a language"))?;
+    let reported_language = read.language()?;
+    let declared_language = read.optional(Read::cut)?;
     let published_at = read.optional(Read::time)?;
     let fetched_at = read.optional(Read::time)?;
     let bits = read.u32()?;
@@ -305,7 +309,9 @@ fn article(mut read: Read<'_>, topic: &Cut<249>, length: usize) -> Result<Routed
     let prepared = Prepared {
         id,
         language,
+        reported_language,
         language_source,
+        declared_language,
         fingerprint,
         title,
         host,

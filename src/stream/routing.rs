@@ -7,7 +7,7 @@
 
 use crate::config::home;
 use crate::detect::Incoming;
-use crate::event::DeadLetter;
+use crate::event::{DeadLetter, Reason};
 use crate::model::{ArticleId, EventTime, Lang, TopicId};
 
 use super::decode::{Decoded, Decoder};
@@ -35,6 +35,8 @@ pub(super) struct Routing {
     pub(super) partitions: i32,
     /// The largest record that the routed topic takes.
     pub(super) limit: usize,
+    /// Articles without a text are dead letters: they may be updates of one that has one.
+    pub(super) refuses_empty: bool,
 }
 
 /// A record that goes out for raw ones.
@@ -96,6 +98,11 @@ impl Routing {
         let stamp = record.log_time.unwrap_or(clock);
         let source = Source { partition, offset: record.offset, time: record.time, stamp: Some(stamp) };
         match incoming {
+            Incoming::Article(prepared) if !prepared.has_text() && self.refuses_empty => {
+                let message = "an article without a text (input.empty_update = refuse)".to_owned();
+                let position = record.position(&self.topic, partition);
+                outbox.dead(DeadLetter { position, reason: Reason::NoBody, message }, record);
+            }
             Incoming::Article(prepared) => {
                 let home = home(&self.languages, prepared.language, self.partitions);
                 let (form, value) = match &payload {
@@ -113,7 +120,10 @@ impl Routing {
                 outbox.send(home, &prepared.id, headers, source.time, |topic, forgets| {
                     routed::encode_article(&prepared, topic, forgets, source, form, value)
                 });
-                outbox.moved(&prepared.id, source, home);
+                // Without a text it has no language: it went nowhere, and where its text is known it stays known.
+                if prepared.has_text() {
+                    outbox.moved(&prepared.id, source, home);
+                }
             }
             Incoming::Delete(id) => {
                 // No reader gets a delete's headers, and a copy for each partition may be megabytes.
@@ -123,7 +133,10 @@ impl Routing {
                     });
                 }
             }
-            Incoming::DeadLetter(letter) => outbox.dead(letter, record),
+            // Only match knows whether there is a text to keep, and without one nobody knows which partition to ask.
+            Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. } => {
+                outbox.dead(letter, record);
+            }
             Incoming::Forget(_) | Incoming::SetStreamTime { .. } => {}
         }
     }
@@ -218,6 +231,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Settings};
+    use crate::detect::EmptyUpdate;
     use crate::model::Position;
     use crate::store::Row;
     use crate::stream::replay::{Event, Raw, Read, Sent, What, events, replay};
@@ -225,7 +239,9 @@ mod tests {
     const PARTITIONS: i32 = 3;
 
     fn config() -> Config {
-        let settings: Settings = toml::from_str("[stage]\nlanguages = [\"en\", \"hi\"]").unwrap();
+        // Invented words are in no language.
+        let settings = "[language]\ntrust = \"declared\"\n[stage]\nlanguages = [\"en\", \"hi\"]";
+        let settings: Settings = toml::from_str(settings).unwrap();
         Config::try_from(settings).unwrap()
     }
 
@@ -237,6 +253,7 @@ mod tests {
             topic_id: TopicId::from_halves(7, 7),
             partitions: PARTITIONS,
             limit: usize::MAX,
+            refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
         }
     }
 
@@ -290,6 +307,36 @@ mod tests {
             }
         };
         (0..count).map(&mut record).collect()
+    }
+
+    /// An article without a text has no language. Sent to `und`, it made every other partition forget the article, and the
+    /// fingerprint of its text with it.
+    #[test]
+    fn an_article_without_a_text_makes_nobody_forget() {
+        let sent = |settings: &str, value: &str| -> Vec<Send> {
+            let config = Config::try_from(toml::from_str::<Settings>(settings).unwrap()).unwrap();
+            let routing = routing(&config);
+            let mut outbox = routing.outbox();
+            let (key, value) = (Some(b"a".to_vec()), Some(value.as_bytes().to_vec()));
+            routing.route(
+                0,
+                vec![Record { key, value, ..Record::default() }],
+                EventTime::from_millis(5),
+                &mut outbox,
+            );
+            outbox.finish()
+        };
+        let languages = "[stage]\nlanguages = [\"en\", \"hi\"]\n";
+        let with_text = sent(languages, r#"{"id":"a","body":"the river rises and the school is closed"}"#);
+        assert_eq!(with_text.len(), 3, "one home, and two who forget");
+        let without = sent(languages, r#"{"id":"a","body":" "}"#);
+        assert!(matches!(&without[..], [Send::To { partition: 0, .. }]), "{without:?}");
+        let refused = format!("{languages}[input]\nempty_update = \"refuse\"");
+        for (settings, value) in [(&refused[..], r#"{"id":"a","body":""}"#), (languages, r#"{"id":"a"}"#)] {
+            let refused = sent(settings, value);
+            let [Send::Dead { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
+            assert_eq!(letter.reason, Reason::NoBody);
+        }
     }
 
     /// The routed records of each partition, with batches of these lengths.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{Config, InputFormat, OutputFormat};
 use crate::event::avro::{Misfit, Schema};
+use crate::health::Board;
 use crate::registry::{Registry, RegistryError, Standing, Subject, value_subject};
 
 use super::outgoing::Wire;
@@ -70,14 +71,19 @@ pub(super) fn await_ready(
     registry: Option<&Registry>,
     does: Does,
     stop: &AtomicBool,
+    board: &Board,
 ) -> Result<Option<Wire>, ValueError> {
     let Some(registry) = registry else { return Ok(Some(Wire::Json)) };
     let (mut pause, mut said) = (Duration::from_millis(200), None::<Instant>);
     while !stop.load(Ordering::Relaxed) {
         match ready(config, registry, does) {
-            Ok(wire) => return Ok(Some(wire)),
+            Ok(wire) => {
+                board.awaits_registry(None);
+                return Ok(Some(wire));
+            }
             Err(Trouble::Refused(error)) => return Err(error),
             Err(Trouble::Away(why)) => {
+                board.awaits_registry(Some(why.clone()));
                 if said.is_none_or(|said| said.elapsed() > Duration::from_secs(60)) {
                     tracing::warn!("waiting for the schema registry: {why}");
                     said = Some(Instant::now());

@@ -16,9 +16,11 @@ use crate::metrics;
 use crate::store::Shelf;
 
 use super::clients::{self, Role, Worker};
+use super::leftovers::Holdings;
 use super::limits::Limits;
 use super::measure::{self, Lap};
 use super::record::{Epochs, Record};
+use super::restore::Slots;
 use super::source::{Collected, Happened, Source, SourceError};
 use super::stage::Stage;
 use super::suspects::Suspects;
@@ -38,6 +40,10 @@ pub(super) struct Reins {
     pub(super) shelf: Arc<Shelf>,
     /// What the topics accept, as last read.
     pub(super) limits: Arc<Mutex<Arc<Limits>>>,
+    /// Restores that may run.
+    pub(super) slots: Slots,
+    /// The partitions of the process.
+    pub(super) holdings: Holdings,
 }
 
 impl Reins {

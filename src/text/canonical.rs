@@ -1,8 +1,9 @@
 //! Plain text → canonical text: one spelling for what readers take to be the same words.
 //!
 //! Invisible characters go, compatibility forms and case are folded (NFKC, full case folding), digits of every
-//! script become ASCII, quotes and dashes become those of a typewriter, white space collapses to single spaces.
-//! Canonical text is a fixed point: making it canonical again changes nothing.
+//! script become ASCII, quotes and dashes become those of a typewriter, points of Arabic and Hebrew go, letters that
+//! Arabic keyboards write with several codes get one, words that mix scripts are read in one, white space collapses to
+//! single spaces. Canonical text is a fixed point: making it canonical again changes nothing.
 //!
 //! [`settle`] is the specification, [`canonical`] the fast way to the same bytes. Text is cut only in front of
 //! ASCII characters: those never combine with what precedes them, so pieces can be treated apart.
@@ -14,6 +15,8 @@ use icu_normalizer::properties::{CanonicalDecomposition, Decomposed};
 use super::TooLarge;
 use super::block::{BLOCK, fold as fold_block};
 use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold};
+use super::look_alikes::in_one_script;
+use super::words::is_spaced;
 
 /// Canonical form of `text`, at most `limit` bytes long.
 ///
@@ -22,16 +25,66 @@ use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold
 /// # Errors
 /// The article is [`TooLarge`]; it cannot be fingerprinted under this limit.
 pub fn canonical(text: &str, limit: usize) -> Result<String, TooLarge> {
-    let mut maker = Maker { out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit };
+    // A word read in Latin script is half as long as the Cyrillic letters it was written with.
+    let room = limit.saturating_mul(2);
+    let made = match make(text, room) {
+        Err(Stop::ZeroWidth) => make(&separate(text), room),
+        made => made,
+    };
+    let (mut made, ascii) = made.map_err(|_| TooLarge { limit })?;
+    for _ in 0..ROUNDS {
+        let Some(read) = (if ascii { None } else { in_one_script(&made) }) else { break };
+        (made, _) = make(&read, room).map_err(|_| TooLarge { limit })?;
+    }
+    if made.len() > limit { Err(TooLarge { limit }) } else { Ok(made) }
+}
+
+/// Why text is not made.
+#[derive(Debug)]
+enum Stop {
+    TooLarge,
+    /// There is a zero-width space in it: [`separate`] decides first what each of them means.
+    ZeroWidth,
+}
+
+/// The text, but for words that mix scripts; and whether all of it was ASCII.
+fn make(text: &str, limit: usize) -> Result<(String, bool), Stop> {
+    let mut maker = Maker { out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit, ascii: true };
     maker.run(text)?;
     while maker.out.last() == Some(&b' ') {
         maker.out.pop();
     }
     if maker.out.len() > limit {
-        return Err(TooLarge { limit });
+        return Err(Stop::TooLarge);
     }
     #[expect(clippy::expect_used, reason = "only whole characters are written")]
-    Ok(String::from_utf8(maker.out).expect("canonical text is written character by character"))
+    let made = String::from_utf8(maker.out).expect("normalised text is written character by character");
+    Ok((made, maker.ascii))
+}
+
+const ZERO_WIDTH_SPACE: char = '\u{200b}';
+/// Letters in a row that no word of prose has.
+const LONG_WORD: usize = 16;
+
+/// `text` without zero-width spaces: spaces stand where they were the only separator of words.
+///
+/// Between spaces they separate if the letters make more than a word without them and two a piece with them, in a
+/// script that spaces its words. Everywhere else they are a hint where to break a line, or a disguise, and go.
+fn separate(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for run in text.split_inclusive(char::is_whitespace) {
+        let pieces = run.split(ZERO_WIDTH_SPACE).filter(|piece| !piece.is_empty()).count();
+        let spaced = run.chars().filter(|&c| is_spaced(c)).count();
+        let unspaced = run.chars().filter(|&c| c.is_alphanumeric() && !is_spaced(c)).count();
+        let separates = spaced >= LONG_WORD && spaced >= 2 * pieces && spaced > unspaced;
+        for (at, piece) in run.split(ZERO_WIDTH_SPACE).enumerate() {
+            if separates && at > 0 {
+                out.push(' ');
+            }
+            out.push_str(piece);
+        }
+    }
+    out
 }
 
 /// Canonical form with look-alikes merged (UTS #39 skeleton): Cyrillic `а` in a Latin word reads as Latin `a`.
@@ -53,7 +106,7 @@ pub fn skeleton(text: &str, limit: usize) -> Result<String, TooLarge> {
 }
 
 /// More rounds than any text was seen to need (two); a bound, so that no text can ask for more.
-const ROUNDS: usize = 8;
+pub(super) const ROUNDS: usize = 8;
 
 /// The specification, before white space is collapsed: NFKC and the folding rule, again until nothing changes.
 pub(super) fn settle(text: &str, limit: usize) -> Result<String, TooLarge> {
@@ -103,18 +156,21 @@ const SLOW_PIECE: usize = 512;
 struct Maker {
     out: Vec<u8>,
     limit: usize,
+    /// Whether all that was read is ASCII.
+    ascii: bool,
 }
 
 impl Maker {
-    fn run(&mut self, text: &str) -> Result<(), TooLarge> {
+    fn run(&mut self, text: &str) -> Result<(), Stop> {
         let mut at = 0;
         while at < text.len() {
             at = self.ascii(text.as_bytes(), at);
             if at < text.len() {
+                self.ascii = false;
                 at = self.beyond_ascii(text, at)?;
             }
             if self.out.len() > self.limit.saturating_add(1) {
-                return Err(TooLarge { limit: self.limit });
+                return Err(Stop::TooLarge);
             }
         }
         Ok(())
@@ -165,7 +221,7 @@ impl Maker {
     }
 
     /// Takes characters from `at` on until ASCII returns; returns where that is.
-    fn beyond_ascii(&mut self, text: &str, mut at: usize) -> Result<usize, TooLarge> {
+    fn beyond_ascii(&mut self, text: &str, mut at: usize) -> Result<usize, Stop> {
         // A mark may attach to the ASCII character in front: the slow path takes that one back.
         let mut previous = self.out.last().map(|&byte| char::from(byte));
         let from_input = at > 0 && previous.is_some_and(|c| c != ' ');
@@ -187,6 +243,12 @@ impl Maker {
                     self.space();
                     (previous, previous_ccc, disturbed) = (Some(' '), 0, false);
                 }
+                class::SWAP => {
+                    let c = classes.swapped(c);
+                    self.push(c);
+                    (previous, previous_ccc, disturbed) = (Some(c), 0, true);
+                }
+                class::DROP if c == ZERO_WIDTH_SPACE => return Err(Stop::ZeroWidth),
                 class::DROP => disturbed = true,
                 class::MAP => {
                     let text = classes.replacement(c);
@@ -221,13 +283,17 @@ impl Maker {
     }
 
     /// The whole rule, on a piece that begins at `from` and ends in front of an ASCII character.
-    fn slow(&mut self, text: &str, from: usize, out_len: usize) -> Result<usize, TooLarge> {
+    fn slow(&mut self, text: &str, from: usize, out_len: usize) -> Result<usize, Stop> {
         self.out.truncate(out_len);
         let bytes = text.as_bytes();
         let far = (from + SLOW_PIECE).min(bytes.len());
         let end = bytes[far..].iter().position(u8::is_ascii).map_or(bytes.len(), |ahead| far + ahead);
-        let settled = settle(&text[from..end], self.limit.saturating_sub(out_len).saturating_add(SLOW_PIECE))
-            .map_err(|_| TooLarge { limit: self.limit })?;
+        let piece = &text[from..end];
+        if piece.contains(ZERO_WIDTH_SPACE) {
+            return Err(Stop::ZeroWidth);
+        }
+        let settled = settle(piece, self.limit.saturating_sub(out_len).saturating_add(SLOW_PIECE))
+            .map_err(|_| Stop::TooLarge)?;
         for word in settled.split_inclusive(' ') {
             match word.strip_suffix(' ') {
                 Some(word) => {
@@ -253,14 +319,12 @@ fn last_ccc(c: char) -> u8 {
 mod tests {
     use super::*;
 
-    /// The specification with white space collapsed.
+    /// The specification with white space collapsed and words in one script.
     fn plain(text: &str) -> String {
-        settle(text, usize::MAX)
-            .unwrap()
-            .split(' ')
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
+        let settled = settle(&separate(text), usize::MAX).unwrap();
+        let words: Vec<_> = settled.split(' ').filter(|word| !word.is_empty()).collect();
+        let spaced = words.join(" ");
+        in_one_script(&spaced).map_or(spaced, |read| plain(&read))
     }
 
     fn fast(text: &str) -> String {
@@ -278,6 +342,16 @@ mod tests {
             ("İstanbul ISPARTA ısı i\u{307}", "istanbul isparta isi i"),
             ("Straße STRASSE", "strasse strasse"),
             ("كـــتاب ١٢٣ ۴۵۶", "كتاب 123 456"),
+            ("الْعَرَبِيَّةُ هٰذَا ٱلْكِتَاب", "العربية هذا الكتاب"),
+            ("ا\u{653}\u{64e} و\u{64f}\u{654}", "آ ؤ"),
+            ("בְּרֵאשִׁ֖ית שָׁלוֹם תל־אביב", "בראשית שלום תל-אביב"),
+            ("\u{fb2a}\u{fb35}", "שו"),
+            // Persian and Urdu as Arabic keyboards write them.
+            ("یک کتاب ہے ۀ ۂ ۃ", "يك كتاب هے ه\u{654} ه\u{654} ة"),
+            ("ی\u{654} ى\u{654}", "ئ ئ"),
+            // Urdu's and Kurdish's own letters stay.
+            ("بھ ئەو ڪ", "بھ ئەو ڪ"),
+            ("می\u{200c}خواهم क्\u{200d}ष", "ميخواهم क्ष"),
             ("१२३ अंक", "123 अंक"),
             ("e\u{301}te\u{301} été", "été été"),
             ("e\u{200d}\u{301}", "é"),
@@ -297,11 +371,38 @@ mod tests {
     }
 
     #[test]
+    fn a_zero_width_space_separates_words_where_nothing_else_does() {
+        // A page that spaced its words with U+200B became one word, and shared nothing with the same page in spaces.
+        // Dropped inside words, where it is a hint or a disguise, it must stay dropped.
+        for spaced in [
+            "the old bridge was closed on monday and the buses take the other road",
+            "старый мост закрыли на ремонт, автобусы идут в объезд",
+            "옛 다리가 폐쇄되고 버스가 다른 길로 다닐 것이라고 밝혔다",
+            "storm hits the coast",
+        ] {
+            assert_eq!(fast(&spaced.replace(' ', "\u{200b}")), fast(spaced));
+            assert_eq!(fast(&spaced.replace(' ', "\u{200b}\n")), fast(spaced));
+        }
+        let letters = |text: &str| text.chars().flat_map(|c| [c, '\u{200b}']).collect::<String>();
+        for plain in [
+            "an extraordinarily uncharacteristic word",
+            "市政府星期一表示旧桥将关闭维修在工程结束之前",
+            "สะพานเก่าจะปิดซ่อมแซมและรถประจำทาง",
+        ] {
+            assert_eq!(fast(&letters(plain)), fast(plain));
+        }
+        // Thai marks its words with them and readers do not see it.
+        assert_eq!(fast("สะพาน\u{200b}เก่า\u{200b}จะ\u{200b}ปิด\u{200b}ซ่อมแซม"), fast("สะพานเก่าจะปิดซ่อมแซม"));
+    }
+
+    #[test]
     fn every_character_alone_and_in_company_follows_the_specification() {
         for c in '\0'..=char::MAX {
             // At last with marks that may go in front of one the character holds.
             let marked = format!("{c}\u{338} {c}\u{327} {c}\u{323}");
-            for text in [format!("{c}"), format!("ab {c}\u{301}cd"), format!("и{c}\u{93c}x"), marked] {
+            let pointed = format!("و{c}\u{654} ا\u{64e}{c}\u{653} e{c}\u{301}");
+            for text in [format!("{c}"), format!("ab {c}\u{301}cd"), format!("и{c}\u{93c}x"), marked, pointed]
+            {
                 let result = fast(&text);
                 assert_eq!(result, plain(&text), "{:x} in {text:?}", c as u32);
                 assert_eq!(fast(&result), result, "{:x} in {text:?} is not a fixed point", c as u32);

@@ -26,6 +26,8 @@ const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
 pub(super) const DOT_ABOVE: char = '\u{307}';
 /// Arabic tatweel (kashida): stretches a word for the eye, means nothing.
 const TATWEEL: char = '\u{640}';
+/// Heh with a hamza above, which has no code of its own.
+const HEH_HAMZA: &str = "\u{647}\u{654}";
 
 /// What becomes of a character that has already been through NFKC.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub(super) enum Fold {
 
 /// The rule: what canonical text makes of `c`.
 pub(super) fn fold(c: char) -> Fold {
-    if c == TATWEEL || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) {
+    if c == TATWEEL || is_point(c) || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) {
         return Fold::Drop;
     }
     if CodePointSetData::new::<WhiteSpace>().contains(c) {
@@ -52,7 +54,7 @@ pub(super) fn fold(c: char) -> Fold {
         }
         _ => {}
     }
-    if let Some(plain) = typewriter(c) {
+    if let Some(plain) = typewriter(c).or_else(|| keyboard(c)) {
         return Fold::To(plain.into());
     }
     let mut buffer = [0; 4];
@@ -68,12 +70,39 @@ fn typewriter(c: char) -> Option<&'static str> {
     Some(match c {
         '‘' | '’' | '‚' | '‛' | '′' | '‹' | '›' | 'ʼ' | '＇' | '׳' => "'",
         '“' | '”' | '„' | '‟' | '″' | '«' | '»' | '〝' | '〞' | '〟' | '״' => "\"",
-        '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '⁃' => "-",
+        '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '⁃' | '־' => "-",
         // Arabic separators of numbers: 1٬250 is 1,250.
         '٬' => ",",
         '٫' => ".",
         // Turkish: both i fold to i, whatever a lower-casing without a locale made of them.
         'İ' | 'ı' => "i",
+        _ => return None,
+    })
+}
+
+/// Vowel points and reading marks of Arabic and Hebrew: harakat, superscript alef, Quranic marks, niqqud, cantillation.
+/// News leaves them out, a careful editor puts them in. A hamza is part of its letter and stays.
+fn is_point(c: char) -> bool {
+    matches!(c,
+        '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}'
+        | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{653}' | '\u{656}'..='\u{65f}' | '\u{670}'
+        | '\u{6d6}'..='\u{6dc}' | '\u{6df}'..='\u{6e8}' | '\u{6ea}'..='\u{6ed}'
+        | '\u{898}'..='\u{89f}' | '\u{8c9}'..='\u{8e1}' | '\u{8e3}'..='\u{8ff}')
+}
+
+/// One code for an Arabic letter that keyboards write with several.
+///
+/// Yeh and kaf differ between Arabic, Persian, Urdu and Kurdish keyboards. The heh of Urdu (U+06C1) is folded because Urdu
+/// has no other; U+06BE and U+06D5 are letters of their own in Urdu and Kurdish, as is U+06AA in Sindhi, and stay.
+pub(super) fn keyboard(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{649}' | '\u{6cc}' => "\u{64a}",
+        '\u{6a9}' => "\u{643}",
+        '\u{6c1}' => "\u{647}",
+        '\u{6c3}' => "\u{629}",
+        '\u{6c0}' | '\u{6c2}' => HEH_HAMZA,
+        // Alef wasla, which only pointed text has.
+        '\u{671}' => "\u{627}",
         _ => return None,
     })
 }
@@ -106,6 +135,8 @@ pub(super) mod class {
     pub(in super::super) const MARK: u8 = 4;
     /// Needs the whole rule.
     pub(in super::super) const SLOW: u8 = 5;
+    /// Becomes one keeper: `MAP` without a search.
+    pub(in super::super) const SWAP: u8 = 6;
 }
 
 /// The cache of [`fold`] and of the Unicode normalisation quick check for the Basic Multilingual Plane.
@@ -113,6 +144,7 @@ pub(super) struct Classes {
     of: Box<[u8]>,
     combines_backwards: Box<[bool]>,
     map: BTreeMap<u16, Box<str>>,
+    swap: Box<[u16]>,
 }
 
 impl Classes {
@@ -127,6 +159,12 @@ impl Classes {
     /// The replacement of a character of class `MAP`.
     pub(super) fn replacement(&self, c: char) -> &str {
         u16::try_from(c as u32).ok().and_then(|c| self.map.get(&c)).map_or("", |text| text)
+    }
+
+    /// The replacement of a character of class `SWAP`.
+    pub(super) fn swapped(&self, c: char) -> char {
+        let code = self.swap.get(c as usize).copied().map(u32::from);
+        code.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 }
 
@@ -161,7 +199,8 @@ fn build() -> Classes {
         let is_mark = CCC.get_u8(c) != 0 || combines_backwards[c as usize];
         of[c as usize] = match fold(c) {
             _ if c == DOT_ABOVE => class::SLOW,
-            Fold::Drop if CCC.get_u8(c) == 0 => class::DROP,
+            // A point that attaches to nothing may go at once: marks after it take the slow path.
+            Fold::Drop if !combines_backwards[c as usize] => class::DROP,
             Fold::Keep if NFKC.is_normalized(own) => {
                 if is_mark {
                     class::MARK
@@ -188,7 +227,17 @@ fn build() -> Classes {
         }
         inert
     });
-    Classes { of, combines_backwards, map }
+    let mut swap = vec![0; 0x1_0000].into_boxed_slice();
+    map.retain(|&c, text| {
+        let mut chars = text.chars();
+        let one = chars.next().filter(|_| chars.next().is_none()).and_then(|c| u16::try_from(c as u32).ok());
+        if let Some(one) = one {
+            of[usize::from(c)] = class::SWAP;
+            swap[usize::from(c)] = one;
+        }
+        one.is_none()
+    });
+    Classes { of, combines_backwards, map, swap }
 }
 
 #[cfg(test)]
@@ -211,6 +260,18 @@ mod tests {
     fn what_only_decorates_goes() {
         for c in ['\u{200b}', '\u{200d}', '\u{202e}', '\u{2066}', '\u{ad}', '\u{feff}', 'ـ', '\u{fe0f}'] {
             assert_eq!(fold(c), Fold::Drop, "{:?}", c);
+        }
+    }
+
+    #[test]
+    fn points_of_arabic_and_hebrew_go_and_what_belongs_to_a_letter_stays() {
+        for c in ['\u{5b8}', '\u{591}', '\u{64e}', '\u{651}', '\u{670}', '\u{6d6}', '\u{6e5}', '\u{8f0}'] {
+            assert_eq!(fold(c), Fold::Drop, "{:x}", c as u32);
+        }
+        for c in
+            ['\u{654}', '\u{655}', '\u{5be}', '\u{93c}', '\u{902}', '\u{e31}', '\u{301}', 'ە', 'ھ', 'ڪ', 'ے']
+        {
+            assert_ne!(fold(c), Fold::Drop, "{:x}", c as u32);
         }
     }
 

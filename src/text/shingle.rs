@@ -5,6 +5,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{Language, Segment};
+use super::numbers::NumberWords;
 use super::words::{each_alphanumeric, words};
 
 /// The hashed pieces of one text, in the order they stand in it.
@@ -16,7 +17,7 @@ pub struct Shingles {
     pub shingles: Vec<u64>,
     /// One hash for each token that stands for a word; where the script has no spaces, for each pair of characters.
     pub words: Vec<u64>,
-    /// One hash for each number in the text, written `1,000` or `1000`.
+    /// One hash for each number in the text, written `1,000` or `1000` or in words, and for each word of direction.
     pub numerals: Vec<u32>,
 }
 
@@ -24,21 +25,23 @@ pub struct Shingles {
 pub fn shingles(text: &str, language: &Language) -> Shingles {
     let mut result = Shingles::default();
     match language.segment {
-        Segment::Words => by_words(text, language.shingle, &mut result),
+        Segment::Words => by_words(text, language, &mut result),
         Segment::Characters => by_characters(text, language.shingle, &mut result),
     }
     result
 }
 
-fn by_words(text: &str, k: usize, result: &mut Shingles) {
+fn by_words(text: &str, language: &Language, result: &mut Shingles) {
     let bytes = text.as_bytes();
     let words = words(text);
     let spans = words.spans();
     result.tokens = saturate(spans.len());
     result.words = spans.iter().map(|&[start, end]| word(bytes, start, end)).collect();
-    result.shingles = windows(&result.words, k);
+    result.shingles = windows(&result.words, language.shingle);
     let numerals = words.with_digit.iter().map(|&place| spans[place]);
     result.numerals = numerals.map(|[start, end]| numeral(&bytes[start..end])).collect();
+    let number_words = NumberWords::of(language, |text| long_or_last(text.as_bytes()));
+    result.numerals.extend(result.words.iter().filter_map(|&word| number_words.get(word)));
 }
 
 fn by_characters(text: &str, k: usize, result: &mut Shingles) {

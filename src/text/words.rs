@@ -216,6 +216,13 @@ fn classes() -> &'static [u8] {
     })
 }
 
+/// Whether a character is a letter or a digit of a script that puts spaces between words.
+pub(super) fn is_spaced(c: char) -> bool {
+    let class = classes().get(c as usize).copied().unwrap_or_else(|| word_class(c));
+    let spaced = matches!(class & kind::KIND, kind::LETTER | kind::HEBREW | kind::NUMERIC);
+    spaced && class & kind::ALNUM != 0
+}
+
 /// Whether a character is a letter or a digit, for text that is cut by characters.
 pub(super) fn each_alphanumeric(text: &str, mut each: impl FnMut(usize, char)) {
     let classes = classes();

@@ -2,10 +2,9 @@
 
 use samestory::detect::{Incoming, Prepared, Preparer, Settings};
 use samestory::fingerprint::{Fingerprint, sketch};
-use samestory::text::Options;
 use samestory::text::shingle::Shingles;
 
-use super::desk::{Desk, article, line};
+use super::desk::{Desk, article, line, trusting};
 
 /// A fingerprint of a hundred shingles: those that are named, and others that no other document has. Those that are
 /// named are the least, so they are all among the sixteen that are posted.
@@ -23,7 +22,7 @@ fn holding(document: u64, shared: &[u64]) -> Fingerprint {
 }
 
 fn prepared(name: &str, fingerprint: Fingerprint) -> Prepared {
-    let prepared = Preparer::new(Options::default()).prepare(&article(name, "A text."), &line(1)).unwrap();
+    let prepared = Preparer::new(trusting()).prepare(&article(name, "A text."), &line(1)).unwrap();
     Prepared { fingerprint, ..prepared }
 }
 

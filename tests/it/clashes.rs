@@ -177,6 +177,32 @@ fn a_run_that_fails_leaves_its_outputs_as_they_were() {
     );
 }
 
+// State directories and outputs were made for everybody to read, whatever stood in the articles.
+#[test]
+fn what_holds_articles_is_not_for_everybody() {
+    let folder = scene("private");
+    let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    folder.run(&[
+        "file",
+        INPUT,
+        "--state",
+        "new/state",
+        "-o",
+        "kept",
+        "--html",
+        "page",
+        "--dead-letters",
+        "dead",
+    ]);
+    folder.run(&["file", INPUT, "-o", "replaced"]);
+    folder.run(&["state", "export", "new/state", "-o", "exported"]);
+    assert_eq!(["new", "new/state"].map(mode), [0o700; 2]);
+    // A stricter mask of whoever runs it counts.
+    for name in ["kept", "page", "dead", "replaced", "exported"] {
+        assert_eq!(mode(name) & !0o640, 0, "{name} is {:o}", mode(name));
+    }
+}
+
 #[test]
 fn a_finished_file_replaces_the_old_one_and_keeps_links_and_rights() {
     let folder = scene("replaced");

@@ -4,10 +4,9 @@ use samestory::detect::{Batch, Incoming, Item, Preparer, Settings};
 use samestory::event::{Article, Flag, Tagged};
 use samestory::model::{EventTime, Lang, Verdict};
 use samestory::store::{Ahead, Change, Committed, Memory, Rows, Store, View};
-use samestory::text::Options;
 use samestory::text::language::find;
 
-use super::desk::{Desk, article, at, id, line, tagged, window};
+use super::desk::{Desk, article, at, id, line, tagged, trusting, window};
 use super::folder::{Folder, story as long_story, verdicts};
 use super::history::compacted;
 
@@ -25,7 +24,7 @@ fn story(number: u64) -> String {
 
 /// An article whose record has this time. It has no `fetched_at`.
 fn recorded(desk: &mut Desk, name: &str, body: &str, record: i64) -> Tagged {
-    let prepared = Preparer::new(Options::default()).prepare(&article(name, body), &line(1)).unwrap();
+    let prepared = Preparer::new(trusting()).prepare(&article(name, body), &line(1)).unwrap();
     tagged(&desk.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
 }
 
@@ -114,7 +113,7 @@ fn items(articles: &[(String, u64, i64)]) -> Vec<Item> {
     let item = |(n, (name, number, time)): (usize, &(String, u64, i64))| {
         let position = line(n as u64 + 1);
         let fetched = Article { fetched_at: at(*time), ..article(name, &story(*number)) };
-        let prepared = Preparer::new(Options::default()).prepare(&fetched, &position).unwrap();
+        let prepared = Preparer::new(trusting()).prepare(&fetched, &position).unwrap();
         Item { position, time: at(*time), log_time: None, incoming: Incoming::Article(Box::new(prepared)) }
     };
     articles.iter().enumerate().map(item).collect()
@@ -210,7 +209,7 @@ fn one_line_of_the_year_2100_does_not_end_deduplication_in_a_file() {
         lines += &timed_line(&format!("b{n}"), n, &time);
     }
     folder.write("in.ndjson", lines.as_bytes());
-    let said = folder.run(&["--set", "match.retention=7d", "file", "in.ndjson", "--quiet"]).stdout;
+    let said = folder.run(&["file", "in.ndjson", "--quiet", "--retention", "7d"]).stdout;
     let copies = verdicts(&said).iter().filter(|line| line.contains("exact-duplicate")).count();
     assert_eq!(copies, 20, "{said}");
 }
@@ -230,7 +229,7 @@ fn compact_dates_and_warc_timestamps_are_dates() {
         lines += &timed_line(&format!("d{n}"), 100 + n, date);
     }
     folder.write("in.ndjson", lines.as_bytes());
-    let said = folder.run(&["--set", "match.retention=7d", "file", "in.ndjson", "--quiet"]).stdout;
+    let said = folder.run(&["file", "in.ndjson", "--quiet", "--retention", "7d"]).stdout;
     assert!(!said.contains("expired"), "{said}");
     let found = verdicts(&said);
     for (n, date) in dates.iter().enumerate() {
@@ -257,20 +256,10 @@ fn a_column_for_ids_that_is_not_there_is_a_dead_letter() {
 #[cfg(feature = "rocksdb")]
 #[test]
 fn the_stream_time_of_a_file_state_is_set_where_it_lies() {
-    let folder = Folder::new("file-stream-time");
+    let folder = Folder::trusting("file-stream-time");
     let lines: String = (0..6).map(|n| timed_line(&format!("a{n}"), n, "\"2031-01-01\"")).collect();
     folder.write("in.ndjson", lines.as_bytes());
-    folder.run(&[
-        "--set",
-        "match.retention=7d",
-        "file",
-        "in.ndjson",
-        "--state",
-        "state",
-        "-o",
-        "out",
-        "--quiet",
-    ]);
+    folder.run(&["file", "in.ndjson", "--retention", "7d", "--state", "state", "-o", "out", "--quiet"]);
     let inspect = || folder.run(&["state", "inspect", "state", "--json"]).stdout;
     assert!(inspect().contains("2031-01-01T00:00:00Z"), "{}", inspect());
     let set = |time: &str| ["state", "set-stream-time", "en", time, "--state", "state"].map(str::to_owned);

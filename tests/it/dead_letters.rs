@@ -25,7 +25,7 @@ fn every_line_that_cannot_be_judged_is_kept_as_it_stands() {
             .to_vec();
     lines.push(b"{\"id\":\"\xff\"}".to_vec());
     folder.write("one.ndjson", &lines.join(&b'\n'));
-    folder.write("small.toml", b"[text]\nmax_bytes = 2000\n");
+    folder.write("small.toml", b"[text]\nmax_bytes = 2000\nmax_raw_bytes = 4000\n");
     file(&folder, &["one.ndjson"], &["--config", "small.toml", "--output", "out.ndjson"]);
     assert_eq!(folder.read("out.ndjson").lines().count(), 1);
     let letters = letters(&folder);

@@ -1,5 +1,6 @@
 //! An engine with its state, and articles to give it: what the tests of verdicts share.
 
+use samestory::detect::compare::Rules;
 use samestory::detect::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
 use samestory::event::{Article, ClusterRecord, Tagged};
 use samestory::fingerprint::LANES;
@@ -7,7 +8,7 @@ use samestory::lsh::Banding;
 use samestory::model::{ArticleId, Cut, EventTime, Position};
 use samestory::store::{Ahead, Committed, Memory, Posting, Postings, SimHashBands, Store};
 use samestory::text::Options;
-use samestory::text::language::find;
+use samestory::text::language::{Trust, find};
 
 /// Postings as they are by default.
 pub(crate) fn postings(threshold: f64, shortest: u32) -> Postings {
@@ -18,6 +19,11 @@ pub(crate) fn postings(threshold: f64, shortest: u32) -> Postings {
         samples: Engine::SAMPLES,
         shortest,
     })
+}
+
+/// Invented words are in no language: what the articles declare is trusted.
+pub(crate) fn trusting() -> Options {
+    Options { trust: Trust::Declared, ..Options::default() }
 }
 
 pub(crate) fn id(id: &str) -> ArticleId {
@@ -56,7 +62,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(settings: Settings) -> Desk {
         let rules = settings.default.rules;
-        Desk::with(settings, postings(rules.threshold, rules.shortest()))
+        Desk::with(settings, postings(rules.threshold, Rules::SHORTEST))
     }
 
     pub(crate) fn with(settings: Settings, postings: Postings) -> Desk {
@@ -83,7 +89,7 @@ impl Desk {
 
     /// Everything that goes out for one article.
     pub(crate) fn article(&mut self, article: &Article) -> Vec<Output> {
-        let prepared = Preparer::new(Options::default()).prepare(article, &line(self.next)).unwrap();
+        let prepared = Preparer::new(trusting()).prepare(article, &line(self.next)).unwrap();
         self.give(article.fetched_at, Incoming::Article(Box::new(prepared)))
     }
 
@@ -163,4 +169,34 @@ pub(crate) fn rewrite(text: &str, own: u64) -> String {
             false => old.to_owned(),
         });
     rewritten.collect::<Vec<_>>().join(" ")
+}
+
+/// A news story: sentences of fourteen words with two names and a number in each, none of which another story has.
+pub(crate) fn news(story: u64, words: u64) -> String {
+    edited_news(story, words, 0, 0)
+}
+
+/// The same story with so many of its words replaced, other ones in every copy. Names and numbers stay.
+pub(crate) fn edited_news(story: u64, words: u64, copy: u64, edits: u64) -> String {
+    let mut dice = Dice(copy << 20 | story);
+    let replaced: Vec<u64> = (0..edits).map(|_| dice.below(words / 14) * 14 + 6 + dice.below(3)).collect();
+    let at = |place: u64| {
+        let plain = match replaced.contains(&place) {
+            true => word(copy << 40 | place),
+            false => word(story << 20 | place),
+        };
+        match place % 14 {
+            0 | 4 | 5 => plain[..1].to_uppercase() + &plain[1..],
+            9 => (1_000 + story * 100_000 + place).to_string(),
+            13 => plain + ".",
+            _ => plain,
+        }
+    };
+    (0..words).map(at).collect::<Vec<_>>().join(" ")
+}
+
+/// A headline that has no word in common with another.
+pub(crate) fn headline(number: u64) -> String {
+    let words: Vec<String> = (0..6).map(|at| word(u64::MAX - (number << 8 | at))).collect();
+    words.join(" ")
 }

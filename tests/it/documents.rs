@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use samestory::config::reference;
+use samestory::detect::evidence::{Evidence, KNOTS, Measure, Weights};
+use samestory::event::fields::Field;
 use serde_json::{Map, Value, json};
 
 fn is_current(file: &str, text: &str) {
@@ -24,11 +26,42 @@ fn every_setting_is_in_the_document() {
     is_current("docs/configuration.md", &reference::markdown());
 }
 
+/// What each measure contributes at the knots of its curve.
+fn weights_table() -> String {
+    let weights = Weights::FITTED;
+    let mut text = format!("Log-odds before anything is measured (`prior`): {:+.2}.\n\n", weights.prior);
+    text += "| measure | at 0 | 0.2 | 0.4 | 0.6 | 0.8 | 1 | neutral |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
+    for measure in Measure::ALL {
+        let contributions = KNOTS.map(|share| {
+            let mut evidence = Evidence::default();
+            evidence.set(measure, Some(share));
+            let written = format!("{:+.2}", weights.contribution(measure, &evidence));
+            if ["+0.00", "-0.00"].contains(&written.as_str()) { "0".to_owned() } else { written }
+        });
+        let neutral = weights.neutral[measure as usize];
+        text += &format!("| `{}` | {} | {neutral:.2} |\n", measure.as_str(), contributions.join(" | "));
+    }
+    text
+}
+
+/// Whoever explains a verdict adds up the weights that the program adds up.
+#[test]
+fn the_weights_are_in_the_document() {
+    const BEGIN: &str = "<!-- weights: UPDATE_GOLDEN=1 cargo test --release documents -->\n";
+    const END: &str = "<!-- end of weights -->";
+    let file = "docs/evidence.md";
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page marks where the table begins");
+    let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
+    is_current(file, &format!("{before}{BEGIN}{}{END}{after}", weights_table()));
+}
+
 /// What the chart decides itself, so that nobody else does.
 const THE_CHARTS_OWN: &[(&str, &str)] = &[
     ("http", "listen"),
     ("http", "query"),
     ("http", "token"),
+    ("http", "hosts"),
     ("http", "peers"),
     ("http", "peer_timeout"),
     ("stage", "state"),
@@ -36,14 +69,40 @@ const THE_CHARTS_OWN: &[(&str, &str)] = &[
     ("stage", "workers"),
 ];
 
-fn kind(value: &toml::Value) -> Value {
-    match value {
-        toml::Value::Integer(_) => json!({"type": "integer"}),
-        toml::Value::Float(_) => json!({"type": "number"}),
-        toml::Value::Boolean(_) => json!({"type": "boolean"}),
-        toml::Value::Array(values) => json!({"type": "array", "items": kind(&values[0])}),
-        _ => json!({"type": "string"}),
+/// What a setting takes, asked of the settings themselves.
+fn kind(path: &[&str]) -> Value {
+    let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();
+    let takes = |written: &str| {
+        let value = toml::from_str::<toml::Table>(&format!("v = {written}")).unwrap().remove("v").unwrap();
+        reference::takes(&path, value)
+    };
+    let texts = json!({"type": "string"});
+    match () {
+        // A secret lies elsewhere: what stands in values ends in a ConfigMap.
+        () if takes("{ env = \"X\" }") => kept(),
+        () if takes("\"text\"") && takes("[\"text\"]") => {
+            json!({"type": ["string", "array"], "items": texts})
+        }
+        () if takes("\"text\"") => texts,
+        () if takes("[\"text\"]") => json!({"type": "array", "items": texts}),
+        () if takes("[0.1, 0.2]") => json!({"type": "array", "items": {"type": "number"}}),
+        () if takes("0.5") => json!({"type": "number"}),
+        () if takes("1") => json!({"type": "integer"}),
+        () if takes("true") => json!({"type": "boolean"}),
+        // A table of its own, as the weights.
+        () if takes("{ prior = 0.5 }") => json!({"type": "object"}),
+        () => panic!("{path:?} takes nothing"),
     }
+}
+
+/// Where a secret is.
+fn kept() -> Value {
+    let kept = |name: &str| {
+        let mut kept = closed(Map::from_iter([(name.to_owned(), json!({"type": "string"}))]));
+        kept["required"] = json!([name]);
+        kept
+    };
+    json!({"anyOf": [kept("env"), kept("file")]})
 }
 
 fn closed(properties: Map<String, Value>) -> Value {
@@ -53,25 +112,26 @@ fn closed(properties: Map<String, Value>) -> Value {
 /// The chart takes the settings that there are, and refuses others before anything is installed.
 #[test]
 fn the_chart_knows_every_setting() {
-    let mut tables: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for setting in reference::settings() {
-        if !THE_CHARTS_OWN.contains(&(setting.table, setting.key)) {
-            let kind = match setting.table {
-                "input.fields" => json!({"type": ["string", "array"], "items": {"type": "string"}}),
-                _ => kind(&setting.value),
-            };
-            tables.entry(setting.table).or_default().insert(setting.key.to_owned(), kind);
+    let mut tables: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for (table, key) in reference::keys() {
+        if !THE_CHARTS_OWN.contains(&(&table, &key)) && key != "fields" {
+            let kind = kind(&[&table, &key]);
+            tables.entry(table).or_default().insert(key, kind);
         }
     }
-    let kept = |name: &str| closed(Map::from_iter([(name.to_owned(), json!({"type": "string"}))]));
-    let property = json!({"anyOf": [{"type": ["string", "number", "boolean"]}, kept("env"), kept("file")]});
-    tables.remove("kafka");
-    let fields = tables.remove("input.fields").unwrap();
+    let field = |field: Field| (field.name().to_owned(), kind(&["input", "fields", field.name()]));
+    let fields: Map<String, Value> = Field::ALL.map(field).into_iter().collect();
     tables.get_mut("input").unwrap().insert("fields".into(), closed(fields));
+    let mut property = kept();
+    property["anyOf"].as_array_mut().unwrap().insert(0, json!({"type": ["string", "number", "boolean"]}));
     let language = closed(tables["match"].clone());
     let mut config: Map<String, Value> =
-        tables.into_iter().map(|(table, keys)| (table.to_owned(), closed(keys))).collect();
-    config.insert("kafka".into(), json!({"type": "object", "additionalProperties": property}));
+        tables.into_iter().map(|(table, keys)| (table, closed(keys))).collect();
+    let secret = reference::SECRET_WORDS.join("|").replace('.', "\\.");
+    config.insert(
+        "kafka".into(),
+        json!({"type": "object", "patternProperties": {secret: kept()}, "additionalProperties": property}),
+    );
     let languages = json!({"type": "object", "propertyNames": {"pattern": "^[a-z]{2,3}$"}, "additionalProperties": language});
     config.insert("languages".into(), languages);
     let file = "helm/samestory/values.schema.json";

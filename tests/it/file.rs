@@ -97,6 +97,7 @@ fn the_envelope_has_these_fields_in_this_order_and_the_article_as_it_came() {
         "revision",
         "language",
         "language_source",
+        "declared_language",
         "related",
         "flags",
         "config",
@@ -138,10 +139,9 @@ fn broken_records_are_named_counted_and_passed_over() {
         good[2].as_bytes(),
     ];
     folder.write("a.ndjson", &lines.join(&b'\n'));
-    // The parser of this test would stop at the depth of that one.
     let said = folder.run(&["file", "a.ndjson", "--no-article"]);
     let found = verdicts(&said.stdout);
-    assert_eq!(found, [EXPECTED[0], "deep unique -", EXPECTED[1], EXPECTED[2]], "{}", said.stderr);
+    assert_eq!(found, [EXPECTED[0], EXPECTED[1], EXPECTED[2]], "{}", said.stderr);
     for wanted in [
         "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 15",
         "a.ndjson:3: undecodable: byte 19 is not UTF-8",
@@ -150,7 +150,8 @@ fn broken_records_are_named_counted_and_passed_over() {
         "a.ndjson:6: no-body: missing field \"body\" or a usual name for it; there is id, url",
         "a.ndjson:7: wrong-type: field \"body\" is an object; it must be a text or a list of texts",
         "a.ndjson:8: wrong-type: field \"id\" is a list; it must be a text or a whole number",
-        "7 could not be read: 2 undecodable, 1 no-id, 1 no-body, 3 wrong-type",
+        "a.ndjson:9: too-deep: more than 128 objects and lists inside each other",
+        "8 could not be read: 2 undecodable, 1 no-id, 1 no-body, 3 wrong-type, 1 too-deep",
     ] {
         assert!(said.stderr.contains(wanted), "no {wanted:?} in\n{}", said.stderr);
     }
@@ -402,4 +403,129 @@ fn a_page_without_copies_says_so() {
     folder.write("a.ndjson", b"");
     folder.run(&["file", "a.ndjson", "--html", "page.html"]);
     assert!(folder.read("page.html").contains("No articles"));
+}
+
+/// A line of the article's own time, so many days into 2026.
+fn dated(id: &str, text: usize, day: usize) -> String {
+    let time = format!("2026-{:02}-{:02}T06:00:00Z", 1 + day / 28, 1 + day % 28);
+    format!("{{\"id\":\"{id}\",\"fetched_at\":\"{time}\",\"body\":{:?}}}\n", story(text, ""))
+}
+
+/// `match.retention` (7d) also applied to files: a dump over 90 days lost four fifths of its copies without a word.
+/// A file remembers for ever unless its own command says otherwise.
+#[test]
+fn a_file_remembers_for_ever_unless_told_otherwise() {
+    let folder = Folder::new("for-ever");
+    let lines: String = (0..90)
+        .map(|day| {
+            dated(&format!("a{day}"), day, day) + &dated(&format!("b{day}"), day.saturating_sub(30), day)
+        })
+        .collect();
+    folder.write("a.ndjson", lines.as_bytes());
+    folder.write("bus.toml", b"[match]\nretention = \"7d\"\n[languages.en]\nretention = \"1d\"\n");
+    let copies = |arguments: &[&str]| {
+        let said = folder.run(arguments);
+        let found = verdicts(&said.stdout).iter().filter(|line| line.contains("exact-duplicate")).count();
+        (found, said.stderr)
+    };
+    let (found, said) = copies(&["file", "a.ndjson"]);
+    assert_eq!(found, 90, "{said}");
+    assert!(!said.contains("expired"), "{said}");
+    assert_eq!(copies(&["--config", "bus.toml", "file", "a.ndjson"]).0, 90, "those settings are for the bus");
+    let (found, said) = copies(&["file", "a.ndjson", "--retention", "7d"]);
+    assert!(found < 40, "{found}");
+    assert!(said.contains(" expired and were forgotten (--retention)"), "{said}");
+    let refusal = folder.fail(&["file", "a.ndjson", "--retention", "soon"]);
+    assert!(refusal.contains("--retention = soon: give a whole number and a unit"), "{refusal}");
+}
+
+#[test]
+fn the_clusters_of_a_run_are_written_with_all_their_members() {
+    let folder = Folder::new("clusters");
+    let copies = (0..60).map(|copy| (format!("c{copy}"), story(1, "")));
+    let others = [("x", 2), ("y", 3), ("z", 2)].map(|(id, text)| (id.to_owned(), story(text, "")));
+    let lines: String =
+        copies.chain(others).map(|(id, text)| format!("{{\"id\":\"{id}\",\"body\":{text:?}}}\n")).collect();
+    folder.write("a.ndjson", (lines + "{\"id\":\"c0\",\"deleted\":true}\n").as_bytes());
+    folder.run(&["file", "a.ndjson", "--output", "out.ndjson", "--clusters", "clusters.ndjson"]);
+    let text = folder.read("clusters.ndjson");
+    let clusters: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [large, small] = &clusters[..] else { panic!("{text}") };
+    assert!(large["cluster_id"].as_str().unwrap().ends_with(":0:0"), "{large}");
+    assert_eq!((&large["canonical_id"], &large["size"]), (&"c1".into(), &59.into()));
+    let members: Vec<&str> =
+        large["members"].as_array().unwrap().iter().map(|member| member["id"].as_str().unwrap()).collect();
+    assert_eq!((members.len(), members[0], members[58]), (59, "c59", "c1"), "the newest first");
+    assert_eq!((&small["canonical_id"], &small["members"][0]["match_type"]), (&"x".into(), &"exact".into()));
+    let clash = folder.fail(&["file", "a.ndjson", "--output", "out.ndjson", "--clusters", "out.ndjson"]);
+    assert!(clash.contains("are the same file"), "{clash}");
+}
+
+/// A wrong merge could not be put right: the next run made it again.
+/// A line in `--pairs` decides, whatever the texts say, for its two articles and for nobody else.
+#[test]
+fn an_analyst_puts_wrong_verdicts_right() {
+    let folder = Folder::new("pairs");
+    let edited = story(1, "Edited by another desk.");
+    let articles = [
+        ("a", story(1, "")),
+        ("b", story(2, "")),
+        ("copy", story(1, "")),
+        ("edit", edited.clone()),
+        ("edit-again", edited),
+        ("other", story(3, "")),
+        ("again", story(3, "")),
+    ];
+    folder.write("a.ndjson", ndjson(&articles).as_bytes());
+    let found = |arguments: &[&str]| {
+        let said = folder.run(&[&["file", "a.ndjson", "--no-article"], arguments].concat());
+        (verdicts(&said.stdout), said)
+    };
+    let before = [
+        "a unique -",
+        "b unique -",
+        "copy exact-duplicate a",
+        "edit near-duplicate a",
+        "edit-again exact-duplicate edit",
+        "other unique -",
+        "again exact-duplicate other",
+    ];
+    assert_eq!(found(&[]).0, before);
+    folder.write(
+        "pairs.tsv",
+        b"id1\tid2\tlabel\nedit\ta\tdifferent\tnot that one\nb\tother\tsame\nother\tagain\tmust-link\n",
+    );
+    let (after, said) = found(&["--pairs", "pairs.tsv", "--clusters", "clusters.ndjson"]);
+    let expected = [
+        "a unique -",
+        "b unique -",
+        "copy exact-duplicate a",
+        "edit unique -",
+        "edit-again exact-duplicate edit",
+        "other near-duplicate b",
+        "again exact-duplicate other",
+    ];
+    assert_eq!(after, expected, "{}", said.stderr);
+    assert!(said.stderr.contains("3 verdicts follow --pairs"), "{}", said.stderr);
+    let reviewed = said.stdout.lines().find(|line| line.contains("\"id\":\"other\"")).unwrap();
+    assert!(
+        reviewed.contains("\"match_type\":\"reviewed\"") && reviewed.contains("\"confidence\":1.0"),
+        "{reviewed}"
+    );
+    let text = folder.read("clusters.ndjson");
+    let clusters: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let members = |cluster: &Value| -> Vec<String> {
+        let members = cluster["members"].as_array().unwrap().iter();
+        members.map(|member| member["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let clusters: Vec<Vec<String>> = clusters.iter().map(members).collect();
+    assert_eq!(clusters, [vec!["copy", "a"], vec!["again", "other", "b"], vec!["edit-again", "edit"]]);
+    let wrong = |text: &str| {
+        folder.write("wrong.tsv", text.as_bytes());
+        folder.fail(&["file", "a.ndjson", "--pairs", "wrong.tsv"])
+    };
+    assert!(wrong("a\tb\tsame\na\tb\n").contains("wrong.tsv:2: expected two ids"));
+    assert!(folder.fail(&["file", "a.ndjson", "--pairs", "none.tsv"]).contains("cannot read none.tsv"));
+    let clash = folder.fail(&["file", "a.ndjson", "--pairs", "pairs.tsv", "--output", "pairs.tsv"]);
+    assert!(clash.contains("the pairs pairs.tsv are the same file"), "{clash}");
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// A directory that is gone with its test.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf, Vec<(&'static str, &'static str)>);
 
 pub(crate) struct Said {
     pub(crate) stdout: String,
@@ -20,7 +20,19 @@ impl Folder {
     pub(crate) fn new(name: &str) -> Folder {
         let path = env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Folder(path, Vec::new())
+    }
+
+    /// A folder whose program believes what articles say of their language: for stories of invented words.
+    pub(crate) fn trusting(name: &str) -> Folder {
+        Folder(Folder::new(name).into_path(), vec![("SAMESTORY__LANGUAGE__TRUST", "declared")])
+    }
+
+    /// The directory, which then outlives this value.
+    fn into_path(self) -> PathBuf {
+        let path = self.0.clone();
+        std::mem::forget(self);
+        path
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -40,6 +52,7 @@ impl Folder {
             .args(arguments)
             .current_dir(&self.0)
             .env_remove("SAMESTORY_CONFIG")
+            .envs(self.1.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use samestory::detect::compare::Rules;
 use samestory::detect::{Batch, Engine, Incoming, Item, Preparer, Settings};
 use samestory::store::{Ahead, Budget, Committed, HotBuckets, Memory, Rocks, RocksOptions, Store};
-use samestory::text::Options;
 
-use crate::desk::{article, at, line, postings, window};
+use crate::desk::{article, at, line, postings, trusting, window};
 
 /// One measurement at a time: they would measure each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -57,11 +57,11 @@ fn a_copy_of_a_boilerplate_takes_no_more_work_when_there_are_many() {
     drop(std::fs::remove_dir_all(&directory));
     let settings = Settings::default();
     let rules = settings.default.rules;
-    let (engine, postings) = (Engine::new(settings), postings(rules.threshold, rules.shortest()));
+    let (engine, postings) = (Engine::new(settings), postings(rules.threshold, Rules::SHORTEST));
     let mut memory = Memory::new(postings.clone(), Ahead::Itself);
     let options = RocksOptions::new(postings, Ahead::Itself, Budget::new(8 << 20, 4 << 20));
     let mut rocks = Rocks::open(&directory, &options).unwrap();
-    let preparer = Preparer::new(Options::default());
+    let preparer = Preparer::new(trusting());
     let body = window(1, 0, 120, 0, 0);
     let mut before = HotBuckets::default();
     let mut moved = Vec::new();

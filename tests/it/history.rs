@@ -96,6 +96,7 @@ fn document(step: &Step, number: DocumentNumber) -> Document {
         judgement: Judgement {
             verdict: Verdict::NearDuplicate,
             match_type: Some(MatchType::Near),
+            is_part: odd,
             duplicate_of: odd.then_some(DocumentNumber(1)),
             similarity: Share::new(0.83),
             confidence: Share::new(0.97),
@@ -123,14 +124,14 @@ pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
                 }
                 4 => Change::NoDocument(key.0, key.1),
                 5 => Change::Cluster(Box::new(Cluster {
-                    id: ClusterId { language: key.0, founder: key.1, number: DocumentNumber(step.cluster) },
+                    id: ClusterId { language: key.0, partition: 3, number: DocumentNumber(step.cluster) },
                     canonical: DocumentNumber(step.cluster + 1),
                     size: 3,
                     first_seen: time(step.time),
                     last_seen: time(step.time),
                     split_from: step.same_number.then(|| ClusterId {
                         language: lang(step.lang),
-                        founder: id(step.id),
+                        partition: 3,
                         number: DocumentNumber(1),
                     }),
                     canonical_changed_from: step.same_number.then(|| id(step.id)),

@@ -6,16 +6,16 @@ use samestory::detect::compare::{Relation, Rules, compare};
 use samestory::fingerprint::{Fingerprint, MAX_BYTES, fingerprint, of_text, sketch};
 use samestory::model::{Lang, LanguageSource};
 use samestory::text::canonical::{canonical, skeleton};
-use samestory::text::language::{LANGUAGES, Language, Segment, Tag, choose};
+use samestory::text::language::{LANGUAGES, Language, Segment, Tag, Trust, choose};
 use samestory::text::markup::ContentType;
 use samestory::text::passages::common_passages;
 use samestory::text::shingle::{Shingles, shingles};
-use samestory::text::{Options, Text, TooLarge, prepare};
+use samestory::text::{Options, Oversized, Text, TooLarge, prepare};
 
 use crate::growth::assert_linear;
 
 /// Room enough for everything here.
-const AMPLE: Options = Options { max_bytes: 64 << 20, skeleton: false };
+const AMPLE: Options = Options { max_raw_bytes: 64 << 20, max_bytes: 64 << 20, ..Options::DEFAULT };
 
 fn text(body: &str) -> Text {
     prepare(body, None, None, &AMPLE).unwrap()
@@ -67,10 +67,21 @@ fn one_token_is_matched_word_for_word_only() {
 }
 
 #[test]
+fn one_word_over_and_over_is_one_shingle_and_that_word_alone_in_simhash() {
+    let once = print("ferry");
+    for times in [3, 50, 100_000] {
+        let repeated = print(&"Ferry ".repeat(times));
+        assert_eq!((repeated.tokens, repeated.shingles), (times as u32, 1));
+        assert_eq!(repeated.sample.values().len(), 1);
+        assert_eq!(repeated.simhash, once.simhash, "every vote is the same");
+    }
+}
+
+#[test]
 fn ten_megabytes_in_one_word_are_too_large_or_one_token() {
     let word = "Ab".repeat(5 << 20);
     let refused = prepare(&word, None, None, &Options::default()).unwrap_err();
-    assert_eq!(refused, TooLarge { limit: 1 << 20 });
+    assert_eq!(refused, Oversized::Raw { length: 10 << 20, limit: 4 << 20 });
     assert_eq!(text(&word).canonical, "ab".repeat(5 << 20));
     let print = print(&word);
     assert_eq!((print.tokens, print.shingles), (1, 1));
@@ -86,8 +97,9 @@ fn ten_megabytes_in_one_word_are_too_large_or_one_token() {
 fn a_character_that_becomes_eighteen_is_bounded_by_what_it_becomes() {
     let bomb = "\u{fdfa}".repeat(100_000);
     assert!(bomb.len() < Options::default().max_bytes);
-    assert_eq!(prepare(&bomb, None, None, &Options::default()).unwrap_err(), TooLarge { limit: 1 << 20 });
-    let spelled_out = "صلى الله عليه وسلم".repeat(100_000);
+    let refused = prepare(&bomb, None, None, &Options::default()).unwrap_err();
+    assert_eq!(refused, Oversized::Text(TooLarge { limit: 1 << 20 }));
+    let spelled_out = "صلي الله عليه وسلم".repeat(100_000);
     assert_eq!(text(&bomb).canonical, spelled_out);
     let print = print(&bomb);
     assert_eq!((print.tokens, print.shingles), (300_001, 5));
@@ -131,10 +143,7 @@ fn a_language_tag_of_four_kilobytes_is_no_language() {
         assert_eq!((chosen.lang.code(), chosen.tag), ("en", expected), "{}", &tag[..6]);
     }
     let chosen = prepare(body, None, Some("x-klingon"), &AMPLE).unwrap().language;
-    assert_eq!(
-        (chosen.lang.code(), chosen.source, chosen.tag),
-        ("en", LanguageSource::Detected, Tag::Unknown)
-    );
+    assert_eq!((chosen.lang.code(), chosen.source, chosen.tag), ("en", LanguageSource::Text, Tag::Unknown));
 }
 
 #[test]
@@ -168,8 +177,47 @@ fn overrides_of_direction_and_other_invisible_characters_hide_nothing() {
 #[test]
 fn a_look_alike_counts_as_what_it_looks_like_if_that_is_asked_for() {
     let merged = |body| prepare(body, None, None, &Options { skeleton: true, ..AMPLE }).unwrap().canonical;
-    assert_eq!(merged("pаypаl ѕсоре"), merged("paypal scope"));
-    assert_ne!(text("pаypаl ѕсоре").canonical, text("paypal scope").canonical);
+    assert_eq!(merged("ѕсоре"), merged("scope"));
+    assert_ne!(text("ѕсоре").canonical, text("scope").canonical);
+}
+
+#[test]
+fn words_that_mix_scripts_are_read_in_the_script_of_their_text() {
+    let plain =
+        "The old bridge is closed so she has a copy of the 2020 map, says Ms Jones of the port council.";
+    // Every letter that passes for a Latin one, as an attacker swaps them; some words have no Latin letter left.
+    let disguised: String = plain
+        .chars()
+        .map(|c| match c {
+            'a' => 'а',
+            'c' => 'с',
+            'e' => 'е',
+            'i' => 'і',
+            'o' => 'о',
+            'p' => 'р',
+            's' => 'ѕ',
+            'x' => 'х',
+            'y' => 'у',
+            'h' => 'һ',
+            'T' => 'Т',
+            'M' => 'М',
+            _ => c,
+        })
+        .collect();
+    assert_ne!(disguised, plain);
+    assert_eq!(text(&disguised).canonical, text(plain).canonical);
+    assert_eq!(text(&disguised).language, text(plain).language);
+    let [shown, meant] = [disguised.as_str(), plain].map(print);
+    assert_eq!((shown.content, shown.minhash, shown.simhash), (meant.content, meant.minhash, meant.simhash));
+    // The other way round, as bad optical recognition does it.
+    let russian = "Старый мост закрыли на ремонт, и автобусы пойдут в объезд.";
+    assert_eq!(
+        text(&russian.replace('о', "o").replace('а', "a").replace('М', "M")).canonical,
+        text(russian).canonical
+    );
+    // What one script cannot spell stays, and so does what is written in one.
+    let names = "Диктор сказал: 5 μm, SMSка, BBC и СССР";
+    assert_eq!(text(names).canonical, names.to_lowercase());
 }
 
 /// What texts made to take long are made of, one piece over and over.
@@ -331,7 +379,7 @@ fn choosing_a_language_is_no_more_than_linear_work() {
                 8_000,
                 |size| repeated(piece, size),
                 |text| {
-                    black_box(choose(declared, text));
+                    black_box(choose(declared, text, Trust::Text));
                 },
             );
         }
@@ -341,7 +389,7 @@ fn choosing_a_language_is_no_more_than_linear_work() {
         8_000,
         |size| "hi-".repeat(size / 3),
         |tag| {
-            black_box(choose(Some(tag), "the old bridge was closed on monday"));
+            black_box(choose(Some(tag), "the old bridge was closed on monday", Trust::Text));
         },
     );
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use samestory::model::{Lang, LanguageSource};
-use samestory::text::language::{LANGUAGES, Segment, Tag, choose, find, recognise};
+use samestory::text::language::{LANGUAGES, Segment, Tag, Trust, choose, find, recognise};
 
 use crate::support::shared_data;
 
@@ -164,10 +164,10 @@ fn a_hostile_text_has_a_defined_language() {
         ("http://example.com/?q=1234&x=%20", "und"),
         ("\u{fdfa}", "und"),
     ] {
-        let chosen = choose(None, text);
+        let chosen = choose(None, text, Trust::Text);
         assert_eq!(chosen.lang.code(), expected, "{:?}", text.chars().take(20).collect::<String>());
         assert_eq!((chosen.source, chosen.tag), (LanguageSource::None, Tag::Absent));
-        assert_eq!(chosen, choose(None, text));
+        assert_eq!(chosen, choose(None, text, Trust::Text));
     }
 }
 
@@ -177,7 +177,7 @@ fn ten_megabytes_cost_what_ten_kilobytes_do() {
         let once = |declared| {
             let start = Instant::now();
             for _ in 0..20 {
-                std::hint::black_box(choose(declared, text));
+                std::hint::black_box(choose(declared, text, Trust::Declared));
             }
             start.elapsed()
         };
@@ -194,7 +194,7 @@ fn ten_megabytes_cost_what_ten_kilobytes_do() {
 #[test]
 fn a_tag_of_four_kilobytes_is_unknown_and_the_text_decides() {
     let text = "the old bridge was closed on monday and the buses will take the other road for a year";
-    let chosen = choose(Some(&"hi-".repeat(1400)), text);
+    let chosen = choose(Some(&"hi-".repeat(1400)), text, Trust::Text);
     assert_eq!((chosen.lang.code(), chosen.tag), ("en", Tag::Unknown));
 }
 
@@ -203,7 +203,7 @@ fn a_language_is_never_one_the_table_lacks() {
     for text in ["mirë se vini", "დილა მშვიდობისა", "བོད་སྐད", "ᏣᎳᎩ", "the the the"]
     {
         for declared in [None, Some("xx"), Some("tlh-Latn"), Some("en")] {
-            let lang = choose(declared, text).lang;
+            let lang = choose(declared, text, Trust::Text).lang;
             assert!(lang == Lang::UND || LANGUAGES.iter().any(|row| row.lang == lang));
         }
     }

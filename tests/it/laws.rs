@@ -7,7 +7,8 @@ use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
 use proptest::prelude::*;
 use samestory::detect::compare::{Relation, Rules, compare};
 use samestory::fingerprint::{
-    DecodeError, Fingerprint, MAX_BYTES, NUMERALS, SAMPLE, fingerprint, minhash, of_text, simhash, sketch,
+    DecodeError, Fingerprint, LONG_SAMPLE, MAX_BYTES, NAMES, NUMBERS, OPENING, TITLE, fingerprint, minhash,
+    of_text, simhash, sketch,
 };
 use samestory::text::Text;
 use samestory::text::canonical::canonical;
@@ -137,17 +138,19 @@ proptest! {
     fn a_fingerprint_survives_its_bytes(raw in some_text(), language in any_language(), config: u32) {
         let print = fingerprint(&canon(&raw), language, config);
         let bytes = print.encode();
-        prop_assert!(bytes.len() <= MAX_BYTES && MAX_BYTES <= 1024);
+        prop_assert!(bytes.len() <= MAX_BYTES && MAX_BYTES <= 2048);
         prop_assert_eq!(Fingerprint::decode(&bytes), Ok(print));
     }
 
     #[test]
-    fn neither_order_nor_repeats_move_a_fingerprint(
+    fn neither_order_nor_repeats_move_what_is_kept_of_a_set(
         (first, second) in shuffled_twice(), tokens: u32, content: u128, config: u32,
     ) {
         let [a, b] = [(first, 0), (second, tokens)].map(|(cut, tokens)| {
             let mut print = sketch(content, &Shingles { tokens, ..cut }, config);
             assert_eq!(std::mem::take(&mut print.tokens), tokens);
+            // An opening is what stands first.
+            print.opening = sketch(content, &Shingles::default(), config).opening;
             print.encode()
         });
         prop_assert_eq!(a, b);
@@ -156,13 +159,12 @@ proptest! {
     #[test]
     fn the_fast_versions_equal_the_plain_ones_on_real_shingles(raw in some_text(), language in any_language()) {
         let cut = shingles(&canon(&raw), language);
-        prop_assert_eq!(minhash::signature(&cut.shingles), minhash::plain(&cut.shingles));
+        prop_assert_eq!(minhash::lanes(&cut.shingles), minhash::plain(&cut.shingles));
         prop_assert_eq!(simhash::simhash(&cut.words), simhash::plain(&cut.words));
-        // And a fingerprint is made of them.
+        // And a fingerprint is made of them; each occurrence of a word votes.
         let print = fingerprint(&canon(&raw), language, 0);
-        prop_assert_eq!(*print.minhash, minhash::plain(&cut.shingles));
-        let distinct: std::collections::BTreeSet<u64> = cut.words.iter().copied().collect();
-        prop_assert_eq!(print.simhash, simhash::plain(&distinct.into_iter().collect::<Vec<_>>()));
+        prop_assert_eq!(*print.minhash, minhash::fold(&minhash::plain(&cut.shingles)));
+        prop_assert_eq!(print.simhash, simhash::plain(&cut.words));
     }
 
     #[test]
@@ -218,7 +220,9 @@ fn shuffled_twice() -> impl Strategy<Value = (Shingles, Shingles)> {
         prop::collection::vec(any::<u32>(), 0..50),
     );
     sets.prop_flat_map(|(shingles, words, numerals)| {
-        let arranged = (arranged(shingles), arranged(words), arranged(numerals));
+        // Each occurrence of a word votes, so words come in another order and are not repeated.
+        let words = (Just(words.clone()).prop_shuffle(), Just(words).prop_shuffle());
+        let arranged = (arranged(shingles), words.prop_map(|(a, b)| [a, b]), arranged(numerals));
         arranged.prop_map(|(shingles, words, numerals)| {
             let cut = |n: usize| Shingles {
                 tokens: 0,
@@ -338,7 +342,9 @@ fn every_flipped_bit_of_a_fingerprint_is_seen_or_refused() {
                 }
                 Err(DecodeError::Layout(found)) => assert_eq!((bit / 8, found), (0, flipped[0])),
                 Err(DecodeError::Scheme(found)) => assert_eq!((bit / 8, found), (1, flipped[1])),
-                Err(DecodeError::Length(found)) => assert_eq!((bit / 16, found), (24, flipped.len())),
+                Err(DecodeError::Length(found)) => {
+                    assert!((52..58).contains(&(bit / 8)) && found == flipped.len(), "bit {bit}");
+                }
                 Err(DecodeError::Order) => assert!(bit / 8 >= 42, "bit {bit}"),
             }
         }
@@ -347,17 +353,52 @@ fn every_flipped_bit_of_a_fingerprint_is_seen_or_refused() {
 
 #[test]
 fn lists_longer_than_they_may_be_are_refused() {
-    // More sampled shingles, or numerals, than a fingerprint keeps, in order and with bytes enough for them.
+    // More of a list than a fingerprint keeps, in order and with bytes enough for it.
+    struct List {
+        /// Where its length stands, and where the size of the whole set.
+        length: usize,
+        set: Option<usize>,
+        most: usize,
+        width: usize,
+    }
+    let list = |length, set, most, width| List { length, set, most, width };
     let print = fingerprint("", &LANGUAGES[0], 0).encode();
-    for (place, count, most) in [(48, 42, SAMPLE), (49, 46, NUMERALS)] {
-        for kept in [most, most + 1] {
+    for list in [
+        list(52, Some(42), LONG_SAMPLE, 4),
+        list(54, Some(46), OPENING, 4),
+        list(55, Some(48), NUMBERS, 4),
+        list(56, Some(50), NAMES, 2),
+        list(57, None, TITLE, 2),
+    ] {
+        for kept in [list.most, list.most + 1] {
             let mut bytes = print.clone();
-            bytes[place] = kept as u8;
-            bytes[count] = 255;
-            bytes.extend((0..kept as u32).flat_map(u32::to_le_bytes));
-            assert_eq!(Fingerprint::decode(&bytes).is_ok(), kept == most, "{kept} of {most}");
+            let length_bytes = if list.length == 52 { 2 } else { 1 };
+            bytes[list.length..][..length_bytes].copy_from_slice(&kept.to_le_bytes()[..length_bytes]);
+            if let Some(set) = list.set {
+                bytes[set..][..2].copy_from_slice(&999u16.to_le_bytes());
+            }
+            bytes.extend((0..kept as u32).flat_map(|value| value.to_le_bytes()[..list.width].to_vec()));
+            assert_eq!(Fingerprint::decode(&bytes).is_ok(), kept == list.most, "{kept} of {}", list.most);
         }
     }
+}
+
+#[test]
+fn the_fingerprint_of_a_typical_article_has_at_most_800_bytes() {
+    let typical = DEMO.iter().map(|text| of_text(text, 0)).filter(|print| print.tokens >= 100);
+    let sizes: Vec<usize> = typical.map(|print| print.with_title((0..9).collect()).encode().len()).collect();
+    let mean = sizes.iter().sum::<usize>() / sizes.len();
+    assert!(sizes.len() > 20 && mean <= 800, "{mean} bytes on average: {sizes:?}");
+}
+
+#[test]
+fn fingerprints_of_scheme_1_are_refused_by_name() {
+    // Layout 1 and scheme 1, and as many bytes as an empty text had.
+    let mut bytes = vec![1, 1];
+    bytes.resize(562, 0);
+    let error = Fingerprint::decode(&bytes).unwrap_err();
+    assert_eq!(error, DecodeError::Scheme(1));
+    assert_eq!(error.to_string(), "fingerprint scheme 1 is not known here; this program makes scheme 2");
 }
 
 #[test]
@@ -365,7 +406,7 @@ fn the_fast_versions_equal_the_plain_ones_on_every_demo_article() {
     for text in DEMO.iter() {
         for language in [language(text), &LANGUAGES[0]] {
             let cut = shingles(&text.canonical, language);
-            assert_eq!(minhash::signature(&cut.shingles), minhash::plain(&cut.shingles));
+            assert_eq!(minhash::lanes(&cut.shingles), minhash::plain(&cut.shingles));
             assert_eq!(simhash::simhash(&cut.words), simhash::plain(&cut.words));
         }
     }

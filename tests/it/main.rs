@@ -13,6 +13,8 @@ mod candidates;
 mod clashes;
 // The program as it is run.
 mod cli;
+// The names of clusters, and which member is their canonical.
+mod clusters;
 // Wrong clocks, sparse archives, dates of every notation.
 mod clocks;
 // The compatibility functions beside the crate they must equal.
@@ -25,13 +27,17 @@ mod demo;
 mod documents;
 // An engine with its state, for the tests of verdicts.
 mod desk;
+// The evidence model: its table, its laws, page furniture and odd input.
+mod evidence;
 // `samestory file`: formats, broken input, options, the page, whatever the number of threads.
 mod file;
 // A directory with articles and the program run in it, for the tests of `samestory file`.
 mod folder;
 // What must hold for any bytes; shared with the fuzz targets.
 mod fuzz_checks;
-// Fixed articles, fixed bytes; and what the demo promises.
+// Updates without a text: nothing that is known is erased.
+mod empty_updates;
+// Fixed articles, fixed bytes.
 mod golden;
 // How work grows with its input.
 mod growth;

@@ -6,7 +6,7 @@ use samestory::detect::Settings;
 use samestory::event::{Article, RelationKind};
 use samestory::model::MatchType;
 
-use super::desk::{Desk, article};
+use super::desk::{Desk, article, headline};
 use super::support::shared_data;
 
 /// Real articles of at least so many words, each with its words.
@@ -28,25 +28,27 @@ fn share(found: usize, all: usize) -> f64 {
 fn a_quarter_of_an_article_is_found_in_it_and_an_article_in_a_page() {
     for (file, language) in [("wikinews_en_2020.ndjson", "en"), ("bbc_hi.ndjson", "hi")] {
         let Some(all) = articles(file, 240) else { return };
-        let new = |name: &str, words: &[String]| Article {
+        let new = |name: &str, title: usize, words: &[String]| Article {
             language: Some(language.to_owned()),
+            title: Some(headline(title as u64)),
             ..article(name, &words.join(" "))
         };
         let mut desk = Desk::new(Settings::default());
         for (n, words) in all.iter().enumerate() {
-            desk.tag(&new(&format!("a{n}"), words));
+            desk.tag(&new(&format!("a{n}"), n, words));
         }
         let (mut quarters, mut embedded) = (0, 0);
         for (n, words) in all.iter().enumerate() {
             let source = format!("a{n}");
-            let part = desk.tag(&new(&format!("part{n}"), &words[..words.len() / 4]));
+            // What is cut short keeps its headline.
+            let part = desk.tag(&new(&format!("part{n}"), n, &words[..words.len() / 4]));
             quarters += usize::from(part.match_type == Some(MatchType::Partial));
             desk.delete(&format!("part{n}"));
             // Words of others around it, twice as many as its own.
             let others: Vec<String> =
                 all.iter().rev().flatten().skip(97 * n).take(2 * words.len()).cloned().collect();
             let page = [&others[..words.len()], words, &others[words.len()..]].concat();
-            let page = desk.tag(&new(&format!("page{n}"), &page));
+            let page = desk.tag(&new(&format!("page{n}"), all.len() + n, &page));
             let extends = |related: &samestory::event::Related| {
                 related.relation == RelationKind::Extends && related.id.as_str() == source
             };

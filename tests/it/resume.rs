@@ -146,3 +146,73 @@ fn state_in_use_is_refused_not_waited_for() {
     first.wait().unwrap();
     assert!(refused.contains("in use by another process"), "{refused}");
 }
+
+/// A crawler was writing a line when the file was read: half of it became a dead letter, and the whole line was passed over
+/// by the next run as judged. Each line is judged once, whole.
+#[test]
+fn a_line_without_its_end_is_left_until_it_has_one() {
+    let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}", story(at, ""));
+    let row = |at: usize| format!("r{at},{}", story(at, ""));
+    let array = |last: &str| format!("[{},\n{},\n{last}", line(0), line(1));
+    let first = [line(0), line(1)].join("\n") + "\n";
+    let table = format!("id,text\n{}\n{}\n", row(0), row(1));
+    let (half, half_row) = (&line(2)[..line(2).len() / 2], &row(2)[..row(2).len() / 2]);
+    let cases = [
+        ("lines.ndjson", first.clone() + half, format!("{first}{}\n", line(2))),
+        ("table.csv", table.clone() + half_row, format!("{table}{}\n", row(2))),
+        ("array.json", array(half), array(&(line(2) + "]"))),
+    ];
+    for (name, growing, grown) in cases {
+        let folder = Folder::new(&format!("unfinished-{name}"));
+        let output = ["--output", "out.ndjson", "--dead-letters", "dead.ndjson"];
+        let run = || {
+            folder.run(&[&["file", name, "--state", "state", "--no-article"], &output[..]].concat()).stderr
+        };
+        folder.write(name, growing.as_bytes());
+        let said = run();
+        assert!(said.contains(":3: the last line has no end yet") || name == "table.csv", "{name}: {said}");
+        assert!(said.contains("the last line has no end yet"), "{name}: {said}");
+        assert_eq!(folder.read("out.ndjson").lines().count(), 2, "{name}");
+        folder.write(name, grown.as_bytes());
+        let said = run();
+        assert!(!said.contains("has no end yet"), "{name}: {said}");
+        assert_eq!(folder.read("out.ndjson").lines().count(), 3, "{name}: {said}");
+        assert_eq!(folder.read("dead.ndjson"), "", "{name}");
+        run();
+        assert_eq!(folder.read("out.ndjson").lines().count(), 3, "{name}");
+    }
+}
+
+/// An article is whole at its last bracket: such a line does not wait for an end that may never come.
+#[test]
+fn a_whole_article_without_an_end_of_line_is_judged_at_once() {
+    let folder = Folder::new("whole-last-line");
+    let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}", story(at, ""));
+    let run = || folder.run(&["file", "in.ndjson", "--state", "state", "--output", "out.ndjson"]);
+    folder.write("in.ndjson", format!("{}\n{}", line(0), line(1)).as_bytes());
+    run();
+    assert_eq!(folder.read("out.ndjson").lines().count(), 2);
+    folder.write("in.ndjson", format!("{}\n{}\n{}", line(0), line(1), line(2)).as_bytes());
+    run();
+    let output = folder.read("out.ndjson");
+    assert_eq!(output.lines().count(), 3);
+    assert!(output.lines().all(|line| line.contains("\"verdict\":\"unique\"")), "{output}");
+}
+
+#[test]
+fn a_state_goes_on_with_the_pairs_that_it_began_with() {
+    let folder = Folder::new("state-pairs");
+    let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}\n", story(at, ""));
+    folder.write("in.ndjson", line(0).as_bytes());
+    folder.write("pairs.tsv", b"a0\ta1\tsame\n");
+    folder.write("others.tsv", b"a0\ta2\tsame\n");
+    let with = ["file", "in.ndjson", "--state", "state", "--output", "out.ndjson", "--pairs"];
+    folder.run(&[&with[..], &["pairs.tsv"]].concat());
+    folder.write("in.ndjson", (line(0) + &line(1)).as_bytes());
+    let refused = folder.fail(&[&with[..], &["others.tsv"]].concat());
+    assert!(refused.contains("made with other --pairs (1 of them)"), "{refused}");
+    let refused = folder.fail(&with[..6]);
+    assert!(refused.contains("made with other --pairs"), "{refused}");
+    folder.run(&[&with[..], &["pairs.tsv"]].concat());
+    assert!(folder.read("out.ndjson").lines().nth(1).unwrap().contains("\"match_type\":\"reviewed\""));
+}

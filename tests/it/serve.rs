@@ -325,6 +325,29 @@ pub(crate) fn ask_slowly(address: &str) {
     assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 408");
 }
 
+// A web page could let its own name stand for 127.0.0.1 (DNS rebinding) and read the API through its visitor's browser: the
+// name in the request was not looked at.
+#[test]
+fn a_request_that_names_another_host_is_refused() {
+    let articles = [article("a", &story(1))];
+    let served = Served::new("hosts", &articles, &[("SAMESTORY__HTTP__HOSTS", "[\"news.example\"]")]);
+    let named = |host: &str| {
+        let request = format!("GET /api/v1/articles/a HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        ask(&served.address, request.as_bytes()).unwrap()
+    };
+    for ours in
+        [&served.address, "localhost:9465", "[::1]:9465", "10.1.2.3", "News.Example:80", "news.example."]
+    {
+        assert_eq!(named(ours).0, 200, "{ours}");
+    }
+    for theirs in
+        ["evil.example", "evil.example:9465", "localhost.evil.example", "127.0.0.1.evil.example", ""]
+    {
+        let (status, body) = named(theirs);
+        assert!(status == 421 && body.contains("http.hosts"), "{theirs}: {status} {body}");
+    }
+}
+
 /// Everything that a client can do wrong, of an API that has an article `a` and the token `open sesame`.
 pub(crate) fn ask_rudely(address: &str) {
     let with = |token: &str, rest: &str| {

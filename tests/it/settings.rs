@@ -52,7 +52,7 @@ fn later_places_win_and_what_holds_is_printed() {
     let printed: toml::Table = String::from_utf8(output.stdout).unwrap().parse().unwrap();
     let number = |table: &str, key: &str| printed[table][key].as_float();
     assert_eq!((number("match", "threshold"), number("match", "coverage")), (Some(0.6), Some(0.7)));
-    assert_eq!(number("match", "numerals_share"), Some(0.6), "defaults are printed too");
+    assert_eq!(number("match", "min_confidence"), Some(0.5), "defaults are printed too");
     assert_eq!(printed["stage"]["workers"].as_integer(), Some(3));
     // What is printed can be used.
     let again = Place::new("again", &toml::to_string(&printed).unwrap());

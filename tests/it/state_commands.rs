@@ -95,11 +95,11 @@ fn flip(table: &Path) {
 
 #[test]
 fn a_state_is_inspected_verified_compacted_and_exported() {
-    let folder = Folder::new("state-commands");
+    let folder = Folder::trusting("state-commands");
     judged(&folder, 60);
     let seen = inspect(&folder);
     assert_eq!(seen["format"]["version"], 2);
-    assert_eq!(seen["format"]["scheme"], 1);
+    assert_eq!(seen["format"]["scheme"], 2);
     assert_eq!(seen["format"]["changelog_partition"], Value::Null);
     assert_eq!(seen["remarks"], serde_json::json!([]));
     assert_eq!(seen["inputs"].as_array().unwrap().len(), 2);
@@ -121,7 +121,9 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     let edited = documents.iter().find(|document| document["id"] == "e17").unwrap();
     assert_eq!(edited["verdict"], "near-duplicate");
     assert_eq!(edited["duplicate_of"], "a11");
-    assert_eq!(edited["cluster_id"].as_str().unwrap().split(':').nth(1), Some("a11"));
+    let founder = documents.iter().find(|document| document["id"] == "a11").unwrap();
+    let cluster = format!("{}:0:{}", founder["language"].as_str().unwrap(), founder["number"]);
+    assert_eq!(edited["cluster_id"], cluster);
     assert_eq!(edited["title"], "Of 17");
     assert_eq!(edited["last_seen"], "2026-03-02T06:10:17Z");
     assert_eq!(edited["input"], serde_json::json!({"file": "one.ndjson", "line": 18}));
@@ -130,7 +132,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     assert_eq!(updated["revision"], 1);
 
     let table = folder.run(&["state", "inspect", "state"]).stdout;
-    for words in ["format 2, scheme 1", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
+    for words in ["format 2, scheme 2", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
         assert!(table.contains(words), "{words} is missing in:\n{table}");
     }
     let sound = folder.run(&["state", "verify", "state"]).stdout;
@@ -155,7 +157,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
 
 #[test]
 fn a_state_of_format_one_is_refused_by_every_command_with_a_way_out() {
-    let folder = Folder::new("state-kept");
+    let folder = Folder::trusting("state-kept");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state");
     copy(&kept.join("v1"), &folder.path().join("state"));
     for command in ["inspect", "verify", "compact", "export"] {
@@ -175,7 +177,7 @@ fn a_state_of_format_one_is_refused_by_every_command_with_a_way_out() {
 
 #[test]
 fn a_flipped_byte_is_found_and_damaged_bands_are_made_anew() {
-    let folder = Folder::new("state-flipped");
+    let folder = Folder::trusting("state-flipped");
     judged(&folder, 200);
     let state = folder.path().join("state");
     let documents = export(&folder);
@@ -195,7 +197,7 @@ fn a_flipped_byte_is_found_and_damaged_bands_are_made_anew() {
 
 #[test]
 fn damaged_documents_are_named_and_nothing_is_dropped() {
-    let folder = Folder::new("state-documents");
+    let folder = Folder::trusting("state-documents");
     judged(&folder, 200);
     let state = folder.path().join("state");
     let table = tables(&state, "docs:en").remove(0);
@@ -232,7 +234,7 @@ fn damaged_documents_are_named_and_nothing_is_dropped() {
 
 #[test]
 fn every_row_that_does_not_fit_is_named() {
-    let folder = Folder::new("state-rows");
+    let folder = Folder::trusting("state-rows");
     judged(&folder, 60);
     let state = folder.path().join("state");
     tampered(&state, |db| {
@@ -282,7 +284,7 @@ fn every_row_that_does_not_fit_is_named() {
 
 #[test]
 fn a_rebuild_killed_in_the_middle_is_begun_again() {
-    let folder = Folder::new("state-killed");
+    let folder = Folder::trusting("state-killed");
     judged(&folder, 6000);
     let documents = export(&folder);
     folder.write("new.toml", b"[lsh]\nbands = 42\nrows = 3\n");
@@ -323,7 +325,7 @@ fn a_rebuild_killed_in_the_middle_is_begun_again() {
 
 #[test]
 fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
-    let folder = Folder::new("state-scheme");
+    let folder = Folder::trusting("state-scheme");
     judged(&folder, 30);
     let state = folder.path().join("state");
     tampered(&state, |db| {
@@ -334,10 +336,10 @@ fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
     });
     let seen = inspect(&folder);
     assert_eq!(seen["format"]["scheme"], 9);
-    assert!(seen["remarks"][0].as_str().unwrap().contains("scheme 1"), "{seen}");
+    assert!(seen["remarks"][0].as_str().unwrap().contains("scheme 2"), "{seen}");
     for arguments in [&["state", "rebuild", "state"][..], &["state", "rebuild", "state", "--force"]] {
         let said = refused(&folder, arguments).stderr;
-        assert!(said.contains("scheme 9, and this program has 1"), "{said}");
+        assert!(said.contains("scheme 9, and this program has 2"), "{said}");
         assert!(said.contains("was left as it is") && said.contains("one.ndjson"), "{said}");
         assert!(!said.contains("a state on the bus"), "{said}");
     }
@@ -359,7 +361,7 @@ fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
 
 #[test]
 fn a_state_in_use_is_refused_by_every_command() {
-    let folder = Folder::new("state-in-use");
+    let folder = Folder::trusting("state-in-use");
     judged(&folder, 10);
     let mut first = Command::new(env!("CARGO_BIN_EXE_samestory"))
         .args(["file", "-", "--state", "state", "--output", "held.ndjson"])
@@ -382,7 +384,7 @@ fn a_state_in_use_is_refused_by_every_command() {
 
 #[test]
 fn what_is_no_state_is_refused_and_left_alone() {
-    let folder = Folder::new("state-none");
+    let folder = Folder::trusting("state-none");
     folder.write("file.txt", b"hello");
     for name in ["empty", "strangers", "database"] {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -418,7 +420,7 @@ fn what_is_no_state_is_refused_and_left_alone() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    let folder = Folder::new("state-help");
+    let folder = Folder::trusting("state-help");
     let help = folder.run(&["state", "--help"]).stdout;
     for command in COMMANDS {
         assert!(help.contains(&format!("samestory state {command}")) || command == "rebuild", "{help}");

@@ -12,6 +12,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Article {
     pub(crate) id: String,
+    pub(crate) title: Option<String>,
     pub(crate) language: Option<String>,
     pub(crate) content_type: Option<String>,
     pub(crate) body: String,

@@ -19,13 +19,14 @@ pub(crate) fn ask(address: &str, request: &[u8]) -> Option<(u16, String)> {
 
 /// Gets a path.
 pub(crate) fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    ask(address, format!("GET {path} HTTP/1.1\r\nhost: s\r\nconnection: close\r\n\r\n").as_bytes())
+    ask(address, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes())
 }
 
 /// Posts a body.
 pub(crate) fn post(address: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let length = body.len();
-    let head =
-        format!("POST {path} HTTP/1.1\r\nhost: s\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+    );
     ask(address, [head.as_bytes(), body.as_bytes()].concat().as_slice())
 }

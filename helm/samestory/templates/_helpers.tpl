@@ -91,6 +91,9 @@ app.kubernetes.io/component: {{ ternary "single" "match" (eq .Values.layout "sin
 {{- $_ := set $http "query" (printf "0.0.0.0:%d" (int .Values.query.port)) -}}
 {{- $_ := set $http "peers" (list (printf "dns://%s-peers:%d" (include "samestory.fullname" .) (int .Values.query.port))) -}}
 {{- $_ := set $http "peer_timeout" .Values.query.peerTimeout -}}
+{{- $name := printf "%s-query" (include "samestory.fullname" .) -}}
+{{- $space := printf "%s.%s" $name .Release.Namespace -}}
+{{- $_ := set $http "hosts" (concat (list $name $space (printf "%s.svc" $space) (printf "%s.svc.cluster.local" $space)) .Values.query.hosts) -}}
 {{- end -}}
 {{- $_ := set $config "http" $http -}}
 {{- $_ := set $config "stage" (merge (dict "state" "/var/lib/samestory") (get $config "stage" | default dict)) -}}

@@ -12,7 +12,7 @@ use samestory::text::language;
 
 use super::Failure;
 use super::paint::Paint;
-use sizes::{Needs, Sizes, WORKER};
+use sizes::{BUDGET, Needs, Sizes, WORKER};
 
 #[derive(Parser)]
 #[command(after_help = "\
@@ -117,10 +117,11 @@ fn shares(written: &[String]) -> Result<Vec<(Lang, f64)>, Failure> {
         }
         let row =
             language::find(code.trim()).ok_or_else(|| Failure::UnknownLanguage(code.trim().to_owned()))?;
-        if shares.iter().any(|&(known, _)| known == row.lang) {
-            return Err(PlanError::Twice(row.lang).into());
+        let home = row.home();
+        if shares.iter().any(|&(known, _)| known == home) {
+            return Err(PlanError::Twice(home).into());
         }
-        shares.push((row.lang, share));
+        shares.push((home, share));
     }
     if shares.is_empty() {
         shares.push((language::find("en").map_or(Lang::UND, |row| row.lang), 1.0));
@@ -221,12 +222,17 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
             (
                 "one process for everything",
                 bytes(sizes.memory_bytes_of_one_process),
-                "270 MB and 310 bytes for each it remembers".into(),
+                "230 MB, 40 MB a busy partition, 310 bytes an article".into(),
             ),
             (
                 "each of that many replicas",
                 bytes(sizes.memory_bytes_of_each_replica),
                 "the same, with the busiest partition".into(),
+            ),
+            (
+                "of it, outside the budget",
+                bytes(sizes.memory_bytes_of_each_replica_outside_the_budget),
+                format!("grows with what is remembered; the stores' caches take {} at most", bytes(BUDGET)),
             ),
             (
                 "volume of each",

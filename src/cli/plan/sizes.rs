@@ -20,11 +20,17 @@ const CHANGELOG: f64 = 1000.0;
 const ROUTED: f64 = 1000.0;
 /// What a tagged article has beside the article: 118 bytes in that run, where batches were large and well compressed.
 const VERDICT: f64 = 200.0;
-/// Memory of a process that remembers nothing, caches included. `make bench FULL=1`: 298 MB with a hundred thousand articles
-/// and 576 MB with a million lie on this line.
-const MEMORY: f64 = 270e6;
-/// What each remembered article adds to it: mostly the filter of band keys.
+/// Memory of a process that remembers nothing, with the stores' budget as far as it fills. `make bench FULL=1` had 298 MB with
+/// a hundred thousand articles and 576 MB with a million in one partition, and a backlog of a million in four busy partitions
+/// levelled off at 689 MB: all three lie on this plane.
+const MEMORY: f64 = 230e6;
+/// What a busy partition adds to it: documents and canonicals that are kept decoded, outside the budget.
+const MEMORY_OF_A_PARTITION: f64 = 40e6;
+/// What each remembered article adds to it: the filter of band keys, and the indexes and filters of SST files. Outside the
+/// budget, too.
 const MEMORY_EACH: f64 = 310.0;
+/// What all stores of a process share.
+pub(super) const BUDGET: f64 = samestory::store::BUDGET_BYTES as f64;
 /// Articles a second that one worker of each role does together. `make bench-kafka`: 1,983 on two cores that the broker
 /// shared.
 pub(super) const WORKER: f64 = 1900.0;
@@ -68,6 +74,8 @@ pub(super) struct Sizes {
     pub(super) busiest_partition: f64,
     pub(super) memory_bytes_of_one_process: f64,
     pub(super) memory_bytes_of_each_replica: f64,
+    /// Of that, what the stores' budget does not bound.
+    pub(super) memory_bytes_of_each_replica_outside_the_budget: f64,
     pub(super) volume_bytes_of_each_replica: f64,
     pub(super) peak_articles_per_second: f64,
     /// Of what one worker can do, in the busiest partition at the busiest hour.
@@ -86,6 +94,10 @@ impl Needs {
         let shares = self.shares(partitions);
         // Sums of shares may come out a little above the whole.
         let busiest = shares.values().copied().fold(0.0, f64::max).min(1.0);
+        let memory = |partitions: f64, remembered: f64| {
+            MEMORY + partitions * MEMORY_OF_A_PARTITION + remembered * MEMORY_EACH
+        };
+        let replica = memory(1.0, remembered * busiest);
         let tagged = (self.article_bytes + VERDICT) * self.articles_per_day * copies;
         Sizes {
             remembered_articles: remembered,
@@ -99,8 +111,9 @@ impl Needs {
             partitions,
             match_replicas: u16::try_from(shares.len()).unwrap_or(u16::MAX),
             busiest_partition: busiest,
-            memory_bytes_of_one_process: MEMORY + remembered * MEMORY_EACH,
-            memory_bytes_of_each_replica: MEMORY + remembered * busiest * MEMORY_EACH,
+            memory_bytes_of_one_process: memory(shares.len() as f64, remembered),
+            memory_bytes_of_each_replica: replica,
+            memory_bytes_of_each_replica_outside_the_budget: replica - BUDGET,
             volume_bytes_of_each_replica: state * ROOM * busiest,
             peak_articles_per_second: peak,
             busiest_worker_load: peak * busiest / WORKER,

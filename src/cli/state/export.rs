@@ -1,7 +1,7 @@
 //! `samestory state export`
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -18,10 +18,12 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let mut bar = Bar::new(args.quiet);
     let documents: u64 = store.inspect()?.languages.iter().map(|language| language.documents).sum();
     let written = match &args.output {
-        None => write(&store, args.fingerprints, documents, &mut bar, io::stdout().lock())?,
+        None => write(&store, args.fingerprints, documents, &mut bar, samestory::terminal::stdout())?,
         Some(path) => {
             let failed = |error| Failure::Save { path: path.clone(), error };
-            let file = File::create(path).map_err(failed)?;
+            let mut options = File::options();
+            let options = samestory::local::for_output(options.write(true).create(true).truncate(true));
+            let file = options.open(path).map_err(failed)?;
             let written = write(&store, args.fingerprints, documents, &mut bar, &file);
             let written = written.map_err(|failure| at(path, failure))?;
             file.sync_all().map_err(failed)?;
@@ -73,12 +75,7 @@ fn write(
 /// All that is kept of a document.
 fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<Value, StoreError> {
     let Document { language, fingerprint, judgement, .. } = document;
-    let cluster = match store.cluster(*language, document.cluster)? {
-        Some(cluster) => Some(cluster.id.to_string()),
-        // A document alone is a cluster without a row of its own.
-        None => (document.cluster == document.number)
-            .then(|| format!("{language}:{}:{}", document.id, document.number)),
-    };
+    let cluster = store.cluster_of(document)?;
     let duplicate_of = match judgement.duplicate_of {
         Some(number) => store.document(*language, number)?.map(|original| original.id),
         None => None,
@@ -101,6 +98,7 @@ fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<
             Outlet::None => None,
             Outlet::Unique => Some("unique"),
             Outlet::NearDuplicate => Some("near-duplicate"),
+            Outlet::Both => Some("both"),
         },
         "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
         "title": document.title.as_ref().map(|title| title.as_str()),

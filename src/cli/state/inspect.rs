@@ -50,7 +50,7 @@ pub(super) fn run(args: &InspectArgs, config: &Config) -> Result<(), Failure> {
     let remarks = remarks(inspection.format.as_ref(), &configs, config);
     let (place, on_disk) = (args.dir.display().to_string(), on_disk(&args.dir));
     let seen = Seen { place, inspection, counted, configs, sizes: store.sizes(), on_disk, remarks };
-    let mut out = io::stdout().lock();
+    let mut out = samestory::terminal::stdout();
     if args.json {
         writeln!(out, "{:#}", as_json(&seen))?
     } else {

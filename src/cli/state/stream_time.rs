@@ -8,13 +8,13 @@ use samestory::event::time;
 use samestory::local;
 use samestory::model::{EventTime, Lang};
 use samestory::store::{Ahead, Budget, Format, Rocks, RocksOptions, RocksReader, View};
-use samestory::text::language;
+use samestory::text::language::{self, Language};
 
 use super::{Failure, StateError, StreamTimeArgs};
 
 pub(super) fn run(args: &StreamTimeArgs, config: &Config) -> Result<(), Failure> {
     let language = language::find(&args.language)
-        .map(|row| row.lang)
+        .map(Language::home)
         .ok_or_else(|| Failure::UnknownLanguage(args.language.clone()))?;
     let at = time::parse(&args.time).ok_or_else(|| StateError::NotATime(args.time.clone()))?;
     if at > now().unwrap_or(at) {

@@ -1,6 +1,6 @@
 //! `samestory state verify`
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use samestory::local::thousands;
 use samestory::store::{Budget, RocksReader, StoreError, Verifying, View, cross_check, verify_watched};
@@ -12,7 +12,7 @@ use crate::cli::paint::printable;
 
 pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let mut bar = Bar::new(args.quiet);
-    let mut out = io::stdout().lock();
+    let mut out = samestory::terminal::stdout();
     let store = match RocksReader::existing(&args.dir, &Budget::default()) {
         Ok(store) => store,
         Err(StoreError::Corrupt { detail, .. }) => {

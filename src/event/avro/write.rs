@@ -88,7 +88,13 @@ pub fn write_envelope(tagged: &Tagged, article: ArticlePart<'_>, out: &mut Vec<u
     long(out, i64::from(tagged.revision));
     text(out, tagged.language.code());
     text(out, tagged.language_source.as_str());
+    optional(out, tagged.declared_language.as_ref(), |out, tag| text(out, tag.as_str()));
     array(out, &tagged.related, related);
+    array(out, &tagged.evidence, |out, one| {
+        text(out, one.measure);
+        double(out, one.share.get());
+        double(out, one.log_odds());
+    });
     array(out, &tagged.flags, |out, flag| text(out, flag.as_str()));
     text(out, &format!("{:08x}", tagged.config));
     position(&tagged.input, out);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+listed! {
 /// What of an article can be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
@@ -26,22 +27,9 @@ pub enum Field {
     /// Whether it is to be forgotten.
     Deleted,
 }
+}
 
 impl Field {
-    /// All of them.
-    pub const ALL: [Field; 10] = [
-        Field::Id,
-        Field::Body,
-        Field::Title,
-        Field::Url,
-        Field::Host,
-        Field::Language,
-        Field::ContentType,
-        Field::PublishedAt,
-        Field::FetchedAt,
-        Field::Deleted,
-    ];
-
     /// Our name for it, and the names it usually has, in order of preference.
     ///
     /// An address names an article as well as anything, where there is nothing better.

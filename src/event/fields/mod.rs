@@ -139,12 +139,12 @@ impl Fields {
         if let Found::It(true) = self.find(record, Field::Deleted, truth) {
             return Ok(Event::Delete(id));
         }
-        let body = match self.find(record, Field::Body, body) {
-            Found::It(body) => body,
-            Found::Nothing => return Err(self.missing(record, Field::Body, Reason::NoBody)),
+        let (body, refusal) = match self.find(record, Field::Body, body) {
+            Found::It(body) => (body, None),
+            Found::Nothing => (String::new(), Some(self.missing(record, Field::Body, Reason::NoBody))),
             Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a list of texts")),
         };
-        Ok(Event::Article(Box::new(Article {
+        let article = Box::new(Article {
             id,
             body,
             title: self.text(record, Field::Title)?,
@@ -154,7 +154,11 @@ impl Fields {
             content_type: self.text(record, Field::ContentType)?,
             published_at: self.time(record, Field::PublishedAt)?,
             fetched_at: self.time(record, Field::FetchedAt)?,
-        })))
+        });
+        Ok(match refusal {
+            None => Event::Article(article),
+            Some(refusal) => Event::Bodiless(article, refusal),
+        })
     }
 
     fn id<V: Value>(&self, record: &V, name: impl Fn() -> Option<String>) -> Result<ArticleId, Refusal> {
@@ -274,7 +278,7 @@ mod tests {
     fn article(json: &str) -> Article {
         match event(json, &Fields::default()).unwrap() {
             Event::Article(article) => *article,
-            Event::Delete(_) => panic!("a delete"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -337,7 +341,7 @@ mod tests {
         assert_eq!(found.body, "a name with a dot");
         let refusal = read(r#"{"id":"a","plain":{"text":"b"},"meta":{"head":[]}}"#).unwrap_err();
         assert_eq!(refusal.to_string(), "wrong-type: field \"meta.head\" is a list; it must be a text");
-        let refusal = read(r#"{"id":"a","body":"not asked for"}"#).unwrap_err();
+        let Ok(Event::Bodiless(_, refusal)) = read(r#"{"id":"a","body":"not asked for"}"#) else { panic!() };
         assert!(
             refusal
                 .message
@@ -375,7 +379,7 @@ mod tests {
             .unwrap();
         let read = |json: &str| match event(json, &fields).unwrap() {
             Event::Article(article) => (article.language, article.host),
-            Event::Delete(_) => panic!("a delete"),
+            other => panic!("{other:?}"),
         };
         let host = Some("wire.example".to_owned());
         assert_eq!(

@@ -1,9 +1,9 @@
 //! JSON in and out.
 //!
 //! In: nothing is built but the fields that are asked for. What an article holds besides is checked to be JSON and
-//! otherwise left alone, so a number like `1e400`, half a surrogate pair or ten thousand brackets in a field nobody
-//! asked for is no reason to refuse it. Of a key that stands there twice the last counts. Half a surrogate pair in
-//! a text that is asked for is read as U+FFFD.
+//! otherwise left alone, so a number like `1e400` or half a surrogate pair in a field nobody asked for is no reason to
+//! refuse it. What would break the parsers of those who read it next is: [`DEEPEST`], [`LONGEST_NUMBER`]. Of a key that
+//! stands there twice the last counts. Half a surrogate pair in a text that is asked for is read as U+FFFD.
 //!
 //! Out: one line per tagged article, the article itself byte for byte as it came.
 
@@ -20,6 +20,13 @@ use super::{Event, Reason};
 
 pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
 
+/// Objects and lists inside each other, as in Avro. Parsers give up somewhere between 64 (.NET) and 1,000 (Jackson, Python).
+pub const DEEPEST: usize = 128;
+
+/// Characters of a number. Jackson refuses longer ones, Python integers of more than 4,300 digits; a product of two primes
+/// of 2,048 bits has 1,233 and belongs into a string.
+pub const LONGEST_NUMBER: usize = 1000;
+
 /// A JSON text that may be an article.
 #[derive(Debug)]
 pub struct Record<'a> {
@@ -28,15 +35,16 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Checks that the bytes are JSON.
+    /// Checks that the bytes are JSON which others can read too.
     ///
     /// # Errors
-    /// They are not: [`Reason::Undecodable`], with the place.
+    /// They are not: [`Reason::Undecodable`], [`Reason::TooDeep`] or [`Reason::LongNumber`], with the place.
     pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, Refusal> {
         let undecodable = |message| Refusal::new(Reason::Undecodable, message);
         let text = std::str::from_utf8(bytes)
             .map_err(|error| undecodable(format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|error| undecodable(not_json(&error)))?;
+        check_bounds(raw.get())?;
         Ok(Record::new(raw))
     }
 
@@ -55,6 +63,57 @@ impl<'a> Record<'a> {
             members
         })
     }
+}
+
+/// Refuses valid JSON that consumers could not read.
+fn check_bounds(json: &str) -> Result<(), Refusal> {
+    let bytes = json.as_bytes();
+    let (mut at, mut depth) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = end_of_string(bytes, at),
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > DEEPEST {
+                    let message = format!(
+                        "more than {DEEPEST} objects and lists inside each other, at byte {}",
+                        at + 1
+                    );
+                    return Err(Refusal::new(Reason::TooDeep, message));
+                }
+            }
+            b']' | b'}' => depth -= 1,
+            b'-' | b'0'..=b'9' => {
+                let rest = &bytes[at..];
+                let length =
+                    rest.iter().position(|byte| !b"+-.0123456789eE".contains(byte)).unwrap_or(rest.len());
+                if length > LONGEST_NUMBER {
+                    let message = format!(
+                        "a number of {length} characters, at byte {}; {LONGEST_NUMBER} are read",
+                        at + 1
+                    );
+                    return Err(Refusal::new(Reason::LongNumber, message));
+                }
+                at += length - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Where the string that begins at a quote ends.
+fn end_of_string(bytes: &[u8], from: usize) -> usize {
+    let mut at = from + 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
 }
 
 /// What the parser says, with the column: there is only one line.
@@ -159,5 +218,32 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
         }
         deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(json: &str) -> Result<(), Reason> {
+        Record::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
+    }
+
+    // An article with a list 100,000 deep, or a number of 100,000 digits, in a field that nobody asked for was passed on as it
+    // came, and broke whoever parsed the output topic.
+    #[test]
+    fn what_consumers_cannot_read_is_not_passed_on() {
+        let deep = |depth: usize| format!("{{\"x\":{}1{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+        assert_eq!(parsed(&deep(DEEPEST)), Ok(()));
+        assert_eq!(parsed(&deep(DEEPEST + 1)), Err(Reason::TooDeep));
+        assert_eq!(parsed(&deep(100_000)), Err(Reason::TooDeep));
+        let number = |digits: usize| format!("{{\"x\":[-{}]}}", "7".repeat(digits - 1));
+        assert_eq!(parsed(&number(LONGEST_NUMBER)), Ok(()));
+        assert_eq!(parsed(&number(LONGEST_NUMBER + 1)), Err(Reason::LongNumber));
+        assert_eq!(parsed(&format!("{{\"x\":1.5e{}}}", "0".repeat(100_000))), Err(Reason::LongNumber));
+        // What stands in a string is text, and siblings are not inside each other.
+        let text = format!(r#"{{"a\"[":"{}","b":"\\","c":"{}"}}"#, "[".repeat(1_000), "7".repeat(10_000));
+        assert_eq!(parsed(&text), Ok(()));
+        assert_eq!(parsed(&format!("{{\"x\":[{}[]]}}", "[[]],".repeat(1_000))), Ok(()));
     }
 }

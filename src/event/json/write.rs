@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use serde_json::value::RawValue;
 
-use crate::model::{ClusterId, EventTime, Position, Share};
+use crate::model::{ClusterId, EventTime, LanguageTag, Position, Share};
 
-use super::super::{Article, ClusterRecord, DeadLetter, Member, Related, Tagged, time};
+use super::super::{Article, ClusterRecord, Contribution, DeadLetter, Member, Related, Tagged, time};
 
 /// A tagged article as it is written: the envelope.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Serialize for Envelope<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tagged = self.tagged;
         let flags: Vec<&str> = tagged.flags.iter().map(|flag| flag.as_str()).collect();
-        let mut out = serializer.serialize_struct("TaggedArticle", 17)?;
+        let mut out = serializer.serialize_struct("TaggedArticle", 18)?;
         out.serialize_field("id", &tagged.id)?;
         out.serialize_field("verdict", tagged.verdict.as_str())?;
         out.serialize_field("match_type", &tagged.match_type.map(|kind| kind.as_str()))?;
@@ -151,7 +151,14 @@ impl Serialize for Envelope<'_> {
         out.serialize_field("revision", &tagged.revision)?;
         out.serialize_field("language", &tagged.language)?;
         out.serialize_field("language_source", &tagged.language_source)?;
+        out.serialize_field(
+            "declared_language",
+            &tagged.declared_language.as_ref().map(LanguageTag::as_str),
+        )?;
         out.serialize_field("related", &tagged.related)?;
+        if !tagged.evidence.is_empty() {
+            out.serialize_field("evidence", &tagged.evidence)?;
+        }
         out.serialize_field("flags", &flags)?;
         out.serialize_field("config", &format_args!("{:08x}", tagged.config))?;
         out.serialize_field("input", &tagged.input)?;
@@ -184,6 +191,16 @@ impl Serialize for Related {
         out.serialize_field("id", &self.id)?;
         out.serialize_field("relation", self.relation.as_str())?;
         out.serialize_field("similarity", &self.similarity)?;
+        out.end()
+    }
+}
+
+impl Serialize for Contribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Contribution", 3)?;
+        out.serialize_field("measure", self.measure)?;
+        out.serialize_field("share", &self.share)?;
+        out.serialize_field("log_odds", &self.log_odds())?;
         out.end()
     }
 }

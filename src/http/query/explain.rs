@@ -107,9 +107,8 @@ impl Library {
             "languages": { "a": a.language, "b": b.language },
             "thresholds": {
                 "threshold": rules.threshold,
-                "rewritten": rules.rewritten,
                 "coverage": rules.coverage,
-                "numerals_share": rules.numerals_share,
+                "min_confidence": rules.min_confidence,
                 "hamming": settings.hamming,
                 "min_tokens": rules.min_tokens,
             },
@@ -126,12 +125,12 @@ impl Library {
         let Side { text, language, content_type, .. } = side;
         let body = text.unwrap_or_default();
         let content_type = content_type.as_deref().and_then(ContentType::parse);
-        let too_large = |error: text::TooLarge| Problem::bad_request(error.to_string());
+        let too_large = |error: text::Oversized| Problem::bad_request(error.to_string());
         let options = &self.config.text;
         let text = text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
         let plain = text::plain(&body, content_type, options).map_err(too_large)?;
         Ok(Ready {
-            language: text.language.lang,
+            language: text.language.home,
             fingerprint: of_text(&text, self.preparer.config()),
             plain: Ok(plain.into_owned()),
         })
@@ -141,7 +140,7 @@ impl Library {
 /// An article as the question for its fingerprint is answered, here or by a peer.
 fn remembered(known: &Value) -> Option<Ready> {
     let code = known["language"].as_str()?;
-    let language = if code == "und" { Lang::UND } else { language::find(code)?.lang };
+    let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
     let input = &known["input"];
     let place = match input["topic"].as_str() {
         Some(topic) => format!("{topic}, partition {}, offset {}", input["partition"], input["offset"]),

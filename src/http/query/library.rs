@@ -15,7 +15,8 @@ use crate::detect::{Candidate, Engine, Judged, Prepared, Preparer};
 use crate::event::{Event, Flag, json as articles};
 use crate::http::problem::Problem;
 use crate::model::{
-    ArticleId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, Position, Share, Verdict,
+    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, LanguageTag, Position, Share,
+    Verdict,
 };
 use crate::store::{Ahead, Document, Memory, Order, Rows, Shelf, Snapshot, StoreError, View};
 use crate::text::language;
@@ -114,7 +115,7 @@ impl Library {
     /// The partition that knows all articles in the language of an answer, where that can be told.
     fn home(&self, answer: &Value, of: Option<i32>) -> Option<i32> {
         let code = answer["language"].as_str()?;
-        let language = if code == "und" { Lang::UND } else { language::find(code)?.lang };
+        let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
         let bus = &self.config.bus;
         // Where crawlers choose the partition, it is theirs to know. A file's state is all there is.
         of.filter(|&of| bus.mode == Mode::Routed && of > 1).map(|of| home(&bus.languages, language, of))
@@ -134,9 +135,22 @@ impl Reading<'_> {
         Ok(answer)
     }
 
+    /// When a document was last seen, for display. The store rounds that up; a reader is not shown a time to come.
+    fn last_seen(&self, store: &Snapshot<'_>, document: &Document) -> Result<EventTime, StoreError> {
+        let progress = store.progress()?;
+        let stream = progress.languages.get(&document.language).and_then(|counters| counters.stream_time);
+        Ok(document
+            .last_seen
+            .min(stream.map_or(document.event_time, |stream| stream.max(document.event_time))))
+    }
+
     /// What was last seen at this time or before is expired.
     fn horizon(&self, store: &Snapshot<'_>, language: Lang) -> Result<Option<EventTime>, StoreError> {
         let progress = store.progress()?;
+        if progress.bus.is_none() {
+            // Files remember for ever; what a run was told to forget has been removed.
+            return Ok(None);
+        }
         let time = progress.languages.get(&language).and_then(|counters| counters.stream_time);
         Ok(time.and_then(|time| self.library.engine.of(language).retention.horizon(time)))
     }
@@ -161,13 +175,13 @@ impl Reading<'_> {
 
     /// All that is kept of a text, and where it was read.
     fn fingerprint(&self, id: &str) -> Result<Value, Problem> {
-        let document = self.find(id)?.document;
+        let Found { store, document } = self.find(id)?;
         let bytes = document.fingerprint.encode();
         Ok(json!({
             "id": document.id,
             "language": document.language,
             "fingerprint": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-            "last_seen": document.last_seen,
+            "last_seen": self.last_seen(store, &document)?,
             "input": document.position,
         }))
     }
@@ -190,7 +204,7 @@ impl Reading<'_> {
             "duplicate_of": duplicate_of,
             "similarity": judgement.similarity,
             "confidence": judgement.confidence,
-            "cluster_id": cluster_id(store, &document)?,
+            "cluster_id": store.cluster_of(&document)?,
             "canonical_id": canonical.unwrap_or_else(|| document.id.clone()),
             "revision": document.revision,
             "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
@@ -198,7 +212,7 @@ impl Reading<'_> {
             "host": document.host.as_ref().map(|host| host.as_str()),
             "url": document.url.as_ref().map(|url| url.as_str()),
             "published_at": document.published_at,
-            "last_seen": document.last_seen,
+            "last_seen": self.last_seen(store, &document)?,
             "input": document.position,
         }))
     }
@@ -241,20 +255,22 @@ impl Reading<'_> {
 
     fn cluster(&self, id: &str) -> Result<Value, Problem> {
         let unknown = || Problem::unknown("no cluster of this id is remembered");
-        let malformed = || Problem::bad_request("a cluster's id is <language>:<article id>:<number>");
+        let malformed = || Problem::bad_request("a cluster's id is <language>:<partition>:<number>");
         let (code, rest) = id.split_once(':').ok_or_else(malformed)?;
-        let (founder, number) = rest.rsplit_once(':').ok_or_else(malformed)?;
+        let (partition, number) = rest.split_once(':').ok_or_else(malformed)?;
+        let partition: i32 = partition.parse().map_err(|_| malformed())?;
         let number = number.parse().map(DocumentNumber).map_err(|_| malformed())?;
-        let language = if code == "und" { Lang::UND } else { language::find(code).ok_or_else(unknown)?.lang };
+        let language =
+            if code == "und" { Lang::UND } else { language::find(code).ok_or_else(unknown)?.home() };
         for store in self.stores {
+            if store.progress()?.partition() != partition {
+                continue;
+            }
             let names = |numbers: &[DocumentNumber]| -> Result<Vec<ArticleId>, StoreError> {
                 let documents = store.documents(language, numbers)?;
                 Ok(documents.into_iter().flatten().map(|document| document.id).collect())
             };
             if let Some(cluster) = store.cluster(language, number)? {
-                if cluster.id.founder.as_str() != founder {
-                    continue;
-                }
                 let members = store.members(language, number, Order::Ascending, None, MEMBERS)?;
                 return Ok(json!({
                     "id": cluster.id.to_string(),
@@ -270,7 +286,6 @@ impl Reading<'_> {
             }
             // An article alone is a cluster without a row of its own.
             if let Some(document) = store.document(language, number)?
-                && document.id.as_str() == founder
                 && document.cluster == number
             {
                 return Ok(json!({
@@ -279,7 +294,7 @@ impl Reading<'_> {
                     "canonical_id": document.id,
                     "size": 1,
                     "first_seen": document.event_time,
-                    "last_seen": document.last_seen,
+                    "last_seen": self.last_seen(store, &document)?,
                     "hosts": document.host.iter().map(|host| host.as_str()).collect::<Vec<_>>(),
                     "members": [document.id],
                     "more": false,
@@ -297,6 +312,7 @@ impl Reading<'_> {
         let event = articles::decode(&record, &config.fields, || Some("the text in question".into()));
         let article = match event {
             Ok(Event::Article(article)) => article,
+            Ok(Event::Bodiless(_, refusal)) => return Err(unreadable(refusal.message)),
             Ok(Event::Delete(_)) => {
                 return Err(unreadable("this is a delete; there is nothing to check".into()));
             }
@@ -304,13 +320,13 @@ impl Reading<'_> {
         };
         let position = Position::File { file: Cut::new("request"), line: 1 };
         let prepared = preparer.prepare(&article, &position).map_err(|letter| unreadable(letter.message))?;
-        let mut best: Option<(Judged, Option<String>)> = None;
+        let mut best: Option<(Judged, Option<ClusterId>)> = None;
         for store in self.stores.iter().filter(|store| store.languages().contains(&prepared.language)) {
             let judged = engine.judge(store, &prepared, self.horizon(store, prepared.language)?)?;
             let rank = |judged: &Judged| (judged.verdict != Verdict::Unique, judged.similarity);
             if best.as_ref().is_none_or(|(other, _)| rank(&judged) > rank(other)) {
                 let cluster = match &judged.best {
-                    Some(candidate) => cluster_id(store, &candidate.document)?,
+                    Some(candidate) => store.cluster_of(&candidate.document)?,
                     None => None,
                 };
                 best = Some((judged, cluster));
@@ -332,8 +348,9 @@ impl Reading<'_> {
             "containment": judged.containment,
             "confidence": judged.confidence,
             "cluster_id": cluster,
-            "language": prepared.language,
+            "language": prepared.reported_language,
             "language_source": prepared.language_source.as_str(),
+            "declared_language": prepared.declared_language.as_ref().map(LanguageTag::as_str),
             "related": judged.related.iter().map(|related| json!({
                 "id": related.id,
                 "relation": related.relation.as_str(),
@@ -350,7 +367,9 @@ fn prepared(document: Document) -> Prepared {
     Prepared {
         id: document.id,
         language: document.language,
-        language_source: LanguageSource::Declared,
+        reported_language: document.language,
+        language_source: LanguageSource::Text,
+        declared_language: None,
         fingerprint: document.fingerprint,
         title: document.title,
         host: document.host,
@@ -359,14 +378,4 @@ fn prepared(document: Document) -> Prepared {
         fetched_at: None,
         flags: Vec::new(),
     }
-}
-
-/// The cluster of a document; an article alone has one without a row of its own.
-fn cluster_id(store: &Snapshot<'_>, document: &Document) -> Result<Option<String>, StoreError> {
-    let alone = || {
-        (document.cluster == document.number)
-            .then(|| format!("{}:{}:{}", document.language, document.id, document.number))
-    };
-    let cluster = store.cluster(document.language, document.cluster)?;
-    Ok(cluster.map(|cluster| cluster.id.to_string()).or_else(alone))
 }

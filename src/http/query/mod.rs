@@ -59,6 +59,7 @@ struct Api {
     library: Arc<Library>,
     peers: Arc<Peers>,
     token: Option<Arc<Secret>>,
+    hosts: Arc<[String]>,
     places: Arc<Semaphore>,
     peers_places: Arc<Semaphore>,
 }
@@ -72,6 +73,7 @@ pub fn serve_queries(listen: SocketAddr, library: Library, guard: Guard) -> Resu
     let api = Api {
         peers: Arc::new(Peers::new(http)),
         token: http.token.clone().map(Arc::new),
+        hosts: http.hosts.clone().into(),
         places: Arc::new(Semaphore::new(PLACES)),
         peers_places: Arc::new(Semaphore::new(PEERS_PLACES)),
         library: Arc::new(library),
@@ -94,11 +96,16 @@ pub fn serve_queries(listen: SocketAddr, library: Library, guard: Guard) -> Resu
         })
         .layer(from_fn_with_state(api.clone(), authorise))
         .with_state(api);
-    serve::start("http.query", listen, router, guard, || {})
+    serve::start("http.query", listen, router, ARRIVAL + TIME, guard, || {})
 }
 
-/// Only who has the token is answered, whatever was asked.
+/// Only who has the token is answered, whatever was asked; without a token, only who asks for us by a name of ours.
 async fn authorise(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()));
+    if let Some(host) = host.filter(|host| api.token.is_none() && !is_ours(host, &api.hosts)) {
+        let detail = format!("{host:?} is no name of this API; http.hosts lists those that it goes by");
+        return Problem::new(StatusCode::MISDIRECTED_REQUEST, "host", detail).into_response();
+    }
     if let Some(token) = &api.token {
         let given = request
             .headers()
@@ -110,6 +117,20 @@ async fn authorise(State(api): State<Api>, request: Request, next: Next) -> Resp
         }
     }
     next.run(request).await
+}
+
+/// Whether a request may name us so. A page of somebody else can let its own name stand for our address and so read what
+/// we answer to a browser (DNS rebinding); a number, `localhost` and the names that an operator lists are not its own.
+fn is_ours(host: &str, listed: &[String]) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let is_number = bare.parse::<std::net::IpAddr>().is_ok();
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let local = name == "localhost" || name.ends_with(".localhost");
+    is_number || local || listed.iter().any(|listed| listed == "*" || listed.eq_ignore_ascii_case(&name))
 }
 
 /// Takes as long for a wrong token as for the right one, however much of it is right.

@@ -18,6 +18,7 @@ use crate::event::{RelationKind, Tagged};
 use crate::model::{ArticleId, ClusterId, Lang, MatchType, Position, Share};
 use crate::store::{StoreError, View};
 use crate::text::Options;
+use crate::text::language::home;
 
 use super::Summary;
 use super::stage::Reading;
@@ -40,7 +41,10 @@ enum Kind {
     Near,
     Partial,
     Exact,
+    Rewritten,
     SameTemplate,
+    FollowUp,
+    SameFurniture,
     Extends,
 }
 
@@ -134,8 +138,9 @@ impl Report {
 
     fn add_tagged(&mut self, tagged: &Tagged, state: &impl View) -> Result<(), StoreError> {
         let kind = match tagged.match_type {
-            Some(MatchType::Near) => Some(Kind::Near),
+            Some(MatchType::Near | MatchType::Reviewed) => Some(Kind::Near),
             Some(MatchType::Partial) => Some(Kind::Partial),
+            Some(MatchType::Rewritten) => Some(Kind::Rewritten),
             Some(MatchType::Exact) => Some(Kind::Exact),
             // The same article again is nothing to look at.
             Some(MatchType::SameArticle) | None => None,
@@ -153,6 +158,8 @@ impl Report {
             let kind = match related.relation {
                 RelationKind::Extends => Kind::Extends,
                 RelationKind::SameTemplate => Kind::SameTemplate,
+                RelationKind::FollowUp => Kind::FollowUp,
+                RelationKind::SameFurniture => Kind::SameFurniture,
             };
             if let Some(pair) = self.pair(tagged, kind, &related.id, related.similarity, state)? {
                 self.related.add(pair, RELATED);
@@ -170,8 +177,8 @@ impl Report {
         similarity: Share,
         state: &impl View,
     ) -> Result<Option<Pair>, StoreError> {
-        let Some(number) = state.number_of(tagged.language, old)? else { return Ok(None) };
-        let Some(document) = state.document(tagged.language, number)? else { return Ok(None) };
+        let Some(number) = state.number_of(home(tagged.language), old)? else { return Ok(None) };
+        let Some(document) = state.document(home(tagged.language), number)? else { return Ok(None) };
         self.order += 1;
         Ok(Some(Pair {
             confidence: tagged.confidence,

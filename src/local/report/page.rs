@@ -269,11 +269,11 @@ impl Page<'_> {
             sure(pair.confidence),
             percent(pair.similarity),
             match pair.kind {
-                Kind::Near | Kind::Partial => format!(
+                Kind::Near | Kind::Rewritten | Kind::Partial => format!(
                     "<span>{} of the later text stands in the earlier one</span>",
                     percent(pair.containment)
                 ),
-                Kind::Exact | Kind::SameTemplate | Kind::Extends => String::new(),
+                _ => String::new(),
             },
         )?;
         let (old, new) = (self.texts.get(&pair.old), self.texts.get(&pair.new));

@@ -21,7 +21,10 @@ pub(super) fn label(kind: Kind) -> (&'static str, &'static str) {
         Kind::Near => ("near", "near-duplicate"),
         Kind::Partial => ("partial", "partial copy"),
         Kind::Exact => ("exact", "exact"),
+        Kind::Rewritten => ("near", "rewritten"),
         Kind::SameTemplate => ("template", "same template, other facts"),
+        Kind::FollowUp => ("template", "follow-up"),
+        Kind::SameFurniture => ("template", "same page furniture"),
         Kind::Extends => ("extends", "extends the earlier text"),
     }
 }

@@ -99,7 +99,10 @@ impl Opened {
         };
         let stalled = |detail: String| StoreError::Stalled { place: self.place.clone(), detail };
         let thread = std::thread::Builder::new().name("flush-store".into()).spawn(flush);
-        thread.map_err(|error| stalled(format!("no thread to flush it: {error}")))?;
+        thread.map_err(|error| StoreError::Failing {
+            place: self.place.clone(),
+            detail: format!("no thread to flush it: {error}"),
+        })?;
         match wait.recv_timeout(FLUSH) {
             Ok(outcome) => outcome.map_err(|error| self.failure(&error)),
             Err(RecvTimeoutError::Timeout) => {

@@ -46,7 +46,7 @@ use super::{Committed, Store, StoreError, value};
 pub use blocks::Blocks;
 use crowded::Crowded;
 pub use crowded::HotBuckets;
-pub use open::{Budget, RocksOptions};
+pub use open::{Budget, RocksOptions, destroy};
 pub use reband::{Rebanded, Watch};
 pub use shelf::{Loan, Shelf, Shown};
 pub use snapshot::Snapshot;
@@ -130,7 +130,7 @@ impl Rocks {
         self.opened().write(self.options.ahead, make)?;
         self.opened().note(&pending);
         self.opened().version.fetch_add(1, Ordering::Relaxed);
-        if self.opened().sieve.is_stale(self.opened()) {
+        if self.opened().sieve.is_stale(self.opened()) || self.opened().sieve.is_due() {
             self.scan = sieve::Scan::start(self.reader());
         }
         Ok(())
@@ -307,6 +307,7 @@ fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
         | ErrorKind::Aborted
         | ErrorKind::Busy
         | ErrorKind::TryAgain => StoreError::Stalled { place, detail },
+        ErrorKind::IOError => StoreError::Failing { place, detail },
         _ => StoreError::Unusable { place, detail },
     }
 }
@@ -316,8 +317,15 @@ fn io_failure(place: &str, error: &io::Error) -> StoreError {
     let (place, detail) = (place.to_owned(), error.to_string());
     match is_no_space(error) {
         true => StoreError::Full { place, detail },
+        false if may_pass(error) => StoreError::Failing { place, detail },
         false => StoreError::Unusable { place, detail },
     }
+}
+
+/// Whether an error of the system says nothing about the path, so that the same call may succeed later.
+fn may_pass(error: &io::Error) -> bool {
+    // EIO, EAGAIN, ENOMEM, ENFILE, EMFILE, ETIMEDOUT, ESTALE: the standard library has no kinds for most of them.
+    matches!(error.raw_os_error(), Some(5 | 11 | 12 | 23 | 24 | 110 | 116))
 }
 
 fn is_no_space(error: &io::Error) -> bool {

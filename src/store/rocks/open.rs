@@ -37,8 +37,8 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        // Filters, indexes and what is kept decoded come on top of it.
-        Budget::new(256 << 20, 64 << 20)
+        // Filters, indexes and what is kept decoded come on top of it: `samestory plan` says how much.
+        Budget::new(crate::store::BUDGET_BYTES, 64 << 20)
     }
 }
 
@@ -142,17 +142,36 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
     })
 }
 
+/// Deletes a store and its directory. One that is open anywhere is refused.
+///
+/// # Errors
+/// It is in use, or the file system refuses.
+pub fn destroy(directory: &Path) -> Result<(), StoreError> {
+    let place = directory.display().to_string();
+    // It takes the lock of the store first.
+    DB::destroy(&Options::default(), directory).map_err(|error| failure(&place, &error))?;
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(super::io_failure(&place, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the directory, and tells whether a store is in it. Anything that might be one and is not is refused.
 fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
     let unusable = |detail: String| StoreError::Unusable { place: place.into(), detail };
     if directory.exists() && !directory.is_dir() {
         return Err(unusable("it is not a directory".into()));
     }
-    std::fs::create_dir_all(directory).map_err(|error| super::io_failure(place, &error))?;
-    let entries = std::fs::read_dir(directory).map_err(|error| unusable(error.to_string()))?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    // Titles, addresses and fingerprints of articles are nobody else's business.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory).map_err(|error| super::io_failure(place, &error))?;
+    let entries = std::fs::read_dir(directory).map_err(|error| super::io_failure(place, &error))?;
     let mut strangers = Vec::new();
     for entry in entries {
-        let name = entry.map_err(|error| unusable(error.to_string()))?.file_name();
+        let name = entry.map_err(|error| super::io_failure(place, &error))?.file_name();
         if name == "CURRENT" {
             return Ok(true);
         }

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rocksdb::properties;
 
@@ -17,12 +18,17 @@ use super::filter::{Filter, of_bucket, of_cluster, of_id};
 use super::{Opened, RocksReader};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
+use crate::store::StoreError;
 use crate::store::key::{self, Family};
 use crate::store::pending::Pending;
 use crate::store::rows::{Order, Rows, Span};
 
 /// A filter of so few keys is never made anew.
 const FEW: usize = if cfg!(test) { 1 << 10 } else { 1 << 23 };
+
+/// A scan that failed is started again after this long, then after twice as long, up to [`LONGEST`].
+const FIRST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
+const LONGEST: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
 pub(super) struct Sieve(RwLock<State>);
@@ -32,6 +38,8 @@ struct State {
     complete: Option<Filters>,
     /// Collects what is applied while a scan is under way.
     next: Option<Filters>,
+    /// The last scan failed: when to try again, and how long to wait after that.
+    retry: Option<(Instant, Duration)>,
 }
 
 struct Filters {
@@ -110,7 +118,7 @@ impl Sieve {
         let clusters = clusters.filter(|(key, value)| value.is_some() && key::is_cluster(key));
         let clusters = clusters.map(|(key, _)| of_cluster(key));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let State { complete, next } = &mut *state;
+        let State { complete, next, .. } = &mut *state;
         for hash in buckets {
             if let Some(complete) = complete {
                 complete.insert_bucket(hash);
@@ -133,6 +141,25 @@ impl Sieve {
         state.next.is_none() && keys > FEW && keys > 3 * opened.postings_estimate()
     }
 
+    /// Whether the last scan failed and it is time for the next one.
+    pub(super) fn is_due(&self) -> bool {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        state.next.is_none() && state.retry.is_some_and(|(at, _)| Instant::now() >= at)
+    }
+
+    /// A scan failed. Look-ups go on without the filter, more slowly.
+    fn fail(&self, place: &str, error: &str) {
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        state.next = None;
+        let wait = state.retry.map_or(FIRST, |(_, next)| next);
+        state.retry = Some((Instant::now() + wait, (wait * 2).min(LONGEST)));
+        tracing::warn!(
+            state = place,
+            retry_in_seconds = wait.as_secs(),
+            "the filter of buckets could not be built, look-ups are slower until it is: {error}"
+        );
+    }
+
     /// How many keys the complete filter has taken in.
     #[cfg(test)]
     pub(super) fn keys(&self) -> Option<usize> {
@@ -151,6 +178,7 @@ impl Sieve {
         if let (Some(mut next), Some(scanned)) = (state.next.take(), scanned) {
             next.join(scanned);
             state.complete = Some(next);
+            state.retry = None;
         }
     }
 }
@@ -167,13 +195,16 @@ impl Scan {
         reader.0.sieve.begin();
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        let work = move || {
-            let filter = scan(&reader, &told);
-            reader.0.sieve.finish(filter);
+        let place = reader.clone();
+        let work = move || match scan(&reader, &told) {
+            Ok(filters) => reader.0.sieve.finish(filters),
+            Err(error) => reader.0.sieve.fail(&reader.0.place, &error.to_string()),
         };
-        // Without a thread there is no filter, and look-ups are slower: nothing else.
-        let thread = std::thread::Builder::new().name("bucket-filter".into()).spawn(work).ok();
-        Scan { stop, thread }
+        let thread = std::thread::Builder::new().name("bucket-filter".into()).spawn(work);
+        if let Err(error) = &thread {
+            place.0.sieve.fail(&place.0.place, &format!("no thread: {error}"));
+        }
+        Scan { stop, thread: thread.ok() }
     }
 
     /// Waits until it has ended of itself.
@@ -192,12 +223,17 @@ impl Drop for Scan {
     }
 }
 
-/// All buckets, ids and clusters on disk and in memory; nothing if it was told to stop, or could not read.
-fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filters> {
+/// All buckets, ids and clusters on disk and in memory; nothing if it was told to stop.
+fn scan(reader: &RocksReader, stop: &AtomicBool) -> Result<Option<Filters>, StoreError> {
+    let damage = |family: Family| StoreError::Corrupt {
+        place: reader.0.place.clone(),
+        detail: format!("a key of {} cannot be read", family.name()),
+    };
     let mut filters = Filters::new(reader.0.postings_estimate() / 4 * 5);
     for language in reader.languages() {
         let (mut last, mut damaged) = (None, false);
-        let scanned = reader.scan(Family::Bands(language), &Span::all(), Order::Ascending, &mut |key, _| {
+        let family = Family::Bands(language);
+        let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
             let Ok((bucket, _)) = key::decode_posting(key) else {
                 damaged = true;
                 return ControlFlow::Break(());
@@ -212,8 +248,12 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filters> {
             }
             ControlFlow::Continue(())
         });
-        if scanned.is_err() || damaged || stop.load(Ordering::Relaxed) {
-            return None;
+        scanned?;
+        if damaged {
+            return Err(damage(family));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
         }
     }
     let mut damaged = false;
@@ -233,11 +273,15 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Option<Filters> {
                 false => ControlFlow::Continue(()),
             }
         });
-        if scanned.is_err() || damaged || stop.load(Ordering::Relaxed) {
-            return None;
+        scanned?;
+        if damaged {
+            return Err(damage(family));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
         }
     }
-    Some(filters)
+    Ok(Some(filters))
 }
 
 impl Opened {
@@ -289,5 +333,32 @@ mod tests {
         scanned.insert_bucket(of_bucket(Lang::UND, KEY));
         sieve.finish(Some(scanned));
         assert_eq!(is_single(&sieve), Some(false));
+    }
+
+    // A scan that could not read the store ended in silence: no filter, slow look-ups for as long as the process lived.
+    // It is named in the log, and a later batch starts it again.
+    #[test]
+    fn a_scan_that_failed_is_started_again() {
+        use crate::store::rocks::upkeep::tests::{document, made};
+        use crate::store::{Committed, Store};
+
+        let (mut store, directory) = made("failed-scan");
+        store.apply(&[document(0)], &Committed::attest_output()).unwrap();
+        store.wait_for_filter();
+        let damaged = b"no id".as_slice();
+        let ids = Family::Ids;
+        store.opened().db.put_cf(&store.opened().existing(ids).unwrap(), damaged, []).unwrap();
+        store.scan = Scan::start(store.reader());
+        store.wait_for_filter();
+        assert!(store.opened().sieve.is_due());
+        // This batch starts another scan, which may fail too; the one after it does not.
+        store.apply(&[document(1)], &Committed::attest_output()).unwrap();
+        store.opened().db.delete_cf(&store.opened().existing(ids).unwrap(), damaged).unwrap();
+        store.wait_for_filter();
+        store.apply(&[document(2)], &Committed::attest_output()).unwrap();
+        store.wait_for_filter();
+        assert!(!store.opened().sieve.is_due(), "the third scan has built the filter");
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
     }
 }

@@ -139,6 +139,7 @@ pub(super) mod tests {
             judgement: Judgement {
                 verdict: Verdict::Unique,
                 match_type: None,
+                is_part: false,
                 duplicate_of: None,
                 similarity: Share::new(0.0),
                 confidence: Share::new(1.0),

@@ -1,5 +1,6 @@
 //! The stage with state: look-up → verdict → state. Reads routed articles, or raw ones where they come by language.
 
+mod attempts;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,22 +9,24 @@ use std::time::{Duration, Instant};
 
 use crate::config::Bus;
 use crate::detect::{Decided, Engine, Plan};
-use crate::health::Standing;
+use crate::health::{Board, Standing};
 use crate::metrics;
 use crate::model::Lang;
 use crate::store::{BusPosition, Change, Committed, Laid, Rows, Shelf, Store, StoreError, TopicName, View};
 
 use super::generations::{Admitted, Generations, OFTEN};
 use super::intake::{Intake, Places, Taken, Unreadable};
+use super::leftovers::Holdings;
 use super::outgoing::{Original, Writer};
 use super::payload::Placed;
 use super::record::{Outgoing, Record};
-use super::restore::{Cause, Restorer};
+use super::restore::{Cause, Restorer, Slots};
 use super::source::Source;
 use super::stage::{Planning, Stage};
-use super::takeover::Accept;
+use super::takeover::{Decisions, Disagreed};
 use super::{faults, measure};
 
+pub(super) use attempts::Attempts;
 use tasks::Task;
 
 /// How often what was applied is written down, so that a crash replays minutes and not hours.
@@ -40,11 +43,22 @@ pub(super) struct Judge {
     pub(super) intake: Intake,
     pub(super) restorer: Restorer,
     pub(super) writer: Writer,
-    pub(super) accept: Accept,
+    pub(super) accept: Decisions,
+    pub(super) disagreed: Disagreed,
+    /// Stores that fail.
+    pub(super) attempts: Attempts,
+    /// Restores that may run.
+    pub(super) slots: Slots,
+    /// The partitions of the process.
+    pub(super) holdings: Holdings,
+    /// Where a store that keeps failing is reported.
+    pub(super) board: Arc<Board>,
     pub(super) generations: Generations,
     pub(super) tasks: BTreeMap<i32, Task>,
     /// Causes for which partitions were made from zero in the life of this process.
     pub(super) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
+    /// Partitions whose state could not be opened when it was last tried, and why.
+    pub(super) unusable: BTreeMap<i32, String>,
     /// How often what was applied is written down.
     pub(super) flush: Duration,
     /// Where purging may go up to, by partition.
@@ -177,15 +191,19 @@ impl Stage for Judge {
     type Planned = Judged;
 
     fn assigned(&mut self, partition: i32) {
+        self.holdings.assigned(partition);
         self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
     }
 
     fn revoked(&mut self, partition: i32) {
+        self.disagreed.forget(partition);
+        self.attempts.forget(partition);
         if let Some(Task::Running(mut running)) = self.tasks.remove(&partition)
             && let Err(error) = running.store.flush()
         {
             tracing::warn!(partition, "closing: {error}; the changelog has it all");
         }
+        self.holdings.revoked(partition);
     }
 
     fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
@@ -201,14 +219,17 @@ impl Stage for Judge {
     }
 
     fn standing(&self) -> Vec<(i32, Standing)> {
-        let standing = |task: &Task| match task {
-            Task::Claiming { .. } => Standing::TakingOver,
+        let standing = |partition: i32, task: &Task| match task {
+            Task::Claiming { .. } => match self.unusable.get(&partition) {
+                Some(why) => Standing::StateUnusable { why: why.clone() },
+                None => Standing::TakingOver,
+            },
             Task::NoSpace { .. } => Standing::NoSpace,
             Task::Restoring { restoring, .. } => Standing::Restoring(restoring.so_far()),
             Task::Running(running) => Standing::Running(Arc::clone(&running.sizes)),
             Task::Stopped => Standing::Stopped,
         };
-        self.tasks.iter().map(|(&partition, task)| (partition, standing(task))).collect()
+        self.tasks.iter().map(|(&partition, task)| (partition, standing(partition, task))).collect()
     }
 
     fn is_taking_over(&self) -> bool {
@@ -301,7 +322,9 @@ impl Stage for Judge {
         for part in judged.partitions {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
-            running.unsaid = None;
+            if running.unsaid.take().is_some() {
+                self.accept.spend(partition);
+            }
             let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
             measure::plan(&part.plan.stats, said);
             metrics::repeated("match", part.repeated);
@@ -355,8 +378,9 @@ impl Stage for Judge {
             {
                 running.flushed = Instant::now();
                 faults::point("store-flush");
-                if let Err(error) = running.store.flush() {
-                    failed.push((partition, error));
+                match running.store.flush() {
+                    Ok(()) => self.attempts.forget(partition),
+                    Err(error) => failed.push((partition, error)),
                 }
                 running.sizes = measure::sizes(&running.store);
             }

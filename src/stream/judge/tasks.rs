@@ -8,15 +8,19 @@ use rdkafka::error::KafkaError;
 
 use crate::config::StartAt;
 use crate::health::Sizes;
+use crate::metrics;
 use crate::store::{Rocks, Shown, StoreError, View, check_room};
 use crate::stream::clients::PATIENCE;
 use crate::stream::ids::Here;
-use crate::stream::restore::{Cause, RestoreError, Restoring, Step};
+use crate::stream::restore::{Cause, RestoreError, Restoring, Slot, Step};
 use crate::stream::source::Source;
-use crate::stream::takeover::{Disagreement, Known, Takeover, decide, moved};
+use crate::stream::takeover::{CLAIM_AGAIN_AFTER, Disagreement, Known, Takeover, decide, moved};
 use crate::stream::{faults, measure};
 
 use super::Judge;
+
+/// How long a partition waits before it looks for a free slot again.
+const SLOT: Duration = Duration::from_millis(20);
 
 /// One partition's life.
 pub(in crate::stream) enum Task {
@@ -25,7 +29,7 @@ pub(in crate::stream) enum Task {
     /// There is no space for its state. It is claimed again once there is.
     NoSpace { look_again: Instant },
     /// Its state is brought to the end of its log.
-    Restoring { committed: Option<i64>, here: Here, restoring: Restoring },
+    Restoring { committed: Option<i64>, here: Here, restoring: Restoring, slot: Option<Slot> },
     /// Only now can it be planned with and applied to.
     Running(Box<Running>),
     /// Somebody has to decide.
@@ -73,8 +77,8 @@ impl Judge {
                 tracing::debug!(%error, partition, "still no space");
                 return (Task::no_space(), None);
             }
-            Task::Restoring { committed, here, restoring } => {
-                self.restore(partition, (committed, here), restoring, source)
+            Task::Restoring { committed, here, restoring, slot } => {
+                self.restore(partition, (committed, here), (restoring, slot), source)
             }
             Task::Running(mut running) => {
                 let from = running.held.take_if(|(until, _)| *until <= Instant::now());
@@ -82,10 +86,20 @@ impl Judge {
             }
             Task::Stopped => return (Task::Stopped, None),
         };
-        result.unwrap_or_else(|error| (self.failed(partition, error), None))
+        match result {
+            Ok(advanced) => {
+                self.unusable.remove(&partition);
+                advanced
+            }
+            Err(error) => (self.failed(partition, error), None),
+        }
     }
 
     fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
+        let slot = if self.holdings.is_deleting(partition) { None } else { self.slots.take() };
+        let Some(slot) = slot else {
+            return Ok((Task::Claiming { not_before: Instant::now() + SLOT }, None));
+        };
         let committed = source.committed(partition)?;
         // After the offset: an end that is being written is waited for there.
         if let Some(end) = self.generations.claim(&self.restorer.surveyor)? {
@@ -95,7 +109,7 @@ impl Judge {
         let here = self.here()?;
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
         let restoring = self.restorer.begin(partition, &here, wiped.entry(partition).or_default())?;
-        Ok((Task::Restoring { committed, here, restoring }, None))
+        Ok((Task::Restoring { committed, here, restoring, slot: Some(slot) }, None))
     }
 
     /// The topics as they are now.
@@ -108,11 +122,16 @@ impl Judge {
         &mut self,
         partition: i32,
         (committed, here): (Option<i64>, Here),
-        restoring: Restoring,
+        (restoring, slot): (Restoring, Option<Slot>),
         source: &Source,
     ) -> Result<(Task, Option<i64>), RestoreError> {
         let store = match restoring.step()? {
-            Step::More(restoring) => return Ok((Task::Restoring { committed, here, restoring }, None)),
+            Step::More(restoring) => {
+                // One that waits for an open transaction does not keep the others waiting.
+                let slot = slot.filter(|_| !restoring.is_stalled());
+                return Ok((Task::Restoring { committed, here, restoring, slot }, None));
+            }
+            Step::Rebanded => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
             Step::Restored(store) => *store,
         };
         if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
@@ -143,8 +162,12 @@ impl Judge {
             let (_shown, flushed) = (shelf.show(partition, &store), Instant::now());
             Task::Running(Box::new(Running { _shown, store, here, unsaid, flushed, held: None, sizes }))
         };
-        let known = Known { committed, position, moved, truncated, low, high };
-        Ok(match decide(known, self.accept) {
+        let known = Known { partition, committed, position, moved, truncated, low, high };
+        let takeover = decide(known, &self.accept.left());
+        if !matches!(takeover, Takeover::Stop(_)) {
+            self.disagreed.forget(partition);
+        }
+        Ok(match takeover {
             Takeover::Resume(next) => {
                 tracing::info!(partition, next, "going on");
                 if let Some(purge) = &self.purge {
@@ -164,9 +187,13 @@ impl Judge {
                 tracing::warn!(partition, from, lost, "going on as the operator has said");
                 (running(Some(from)), Some(from))
             }
-            Takeover::Stop(disagreement) => {
+            Takeover::Stop(disagreement) if self.disagreed.is_final(partition) => {
                 tracing::error!(partition, "stopped: {disagreement}");
                 (Task::Stopped, None)
+            }
+            Takeover::Stop(disagreement) => {
+                tracing::warn!(partition, "claiming again: {disagreement}");
+                (Task::Claiming { not_before: Instant::now() + CLAIM_AGAIN_AFTER }, None)
             }
         })
     }
@@ -180,6 +207,10 @@ impl Judge {
 
     /// What to do with a partition that cannot go on.
     fn failed(&mut self, partition: i32, error: RestoreError) -> Task {
+        match &error {
+            RestoreError::Store(error) => self.unusable.insert(partition, error.to_string()),
+            _ => self.unusable.remove(&partition),
+        };
         let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_millis(after) };
         match error {
             RestoreError::Away(error) => {
@@ -205,10 +236,13 @@ impl Judge {
                     }
                     self.quarantine(partition, Cause::Damaged)
                 }
-                StoreError::Unusable { .. } if check_room(&self.restorer.directory(partition)).is_err() => {
+                StoreError::Unusable { .. } | StoreError::Failing { .. }
+                    if check_room(&self.restorer.directory(partition)).is_err() =>
+                {
                     tracing::error!(partition, "stopped for now: {error}");
                     Task::no_space()
                 }
+                StoreError::Failing { .. } => self.failing(partition, &error),
                 error => {
                     tracing::error!(partition, "stopped: {error}");
                     Task::Stopped
@@ -223,6 +257,22 @@ impl Judge {
                 Task::Stopped
             }
         }
+    }
+
+    /// Tries again after a while. After too many failures in a row the process exits: a restart gets new file handles and
+    /// threads, or another node.
+    fn failing(&mut self, partition: i32, error: &StoreError) -> Task {
+        metrics::store_failures(1);
+        let Some(pause) = self.attempts.failed(partition) else {
+            let attempts = self.attempts.times(partition);
+            let why = format!("partition {partition} failed {attempts} times in a row: {error}");
+            tracing::error!(partition, attempts, "giving up, the process exits: {error}");
+            self.board.failed(why);
+            return Task::Stopped;
+        };
+        let (attempt, seconds) = (self.attempts.times(partition), pause.as_secs_f64());
+        tracing::error!(partition, attempt, seconds, "stopped for now, trying again: {error}");
+        Task::Claiming { not_before: Instant::now() + pause }
     }
 
     /// Moves a store out of the way, so that the partition is rebuilt from its log.

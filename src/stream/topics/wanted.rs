@@ -222,6 +222,11 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
         inner,
         vec![
             must("cleanup.policy", "compact", compacted),
+            must(
+                TIME_TYPE,
+                "LogAppendTime",
+                "the age of records tells which tombstones a state may have missed, and the clock of a pod may be wrong",
+            ),
             // Only together with another cleanup.policy would it delete anything.
             equal("retention.bytes", "-1", Severity::Warning, compacted),
         ],
@@ -390,6 +395,19 @@ mod tests {
         let old = [(TIME_LIMITS[0], None), (TIME_LIMITS[1], None), (OLD_TIME_LIMIT, Some("1000"))];
         let [deviation] = &routed.deviations(found(routed, &old), 3)[..] else { panic!("one limit") };
         assert_eq!((deviation.key, deviation.expected.as_str()), (OLD_TIME_LIMIT, ANY_TIME));
+    }
+
+    // The age of changelog records went by the clocks of the pods that had written them. One that ran a day ahead made a
+    // state that had missed tombstones look fresh, and deleted articles came back.
+    #[test]
+    fn the_broker_stamps_the_changelog() {
+        let all = wanted(&bus(""), 3);
+        let changelog = named(&all, "samestory.changelog");
+        assert!(changelog.at_creation(false).contains(&(TIME_TYPE, "LogAppendTime")));
+        let deviations = changelog.deviations(found(changelog, &[(TIME_TYPE, Some("CreateTime"))]), 3);
+        let [deviation] = &deviations[..] else { panic!("{deviations:?}") };
+        assert_eq!((deviation.key, deviation.severity), (TIME_TYPE, Severity::Error));
+        assert_eq!(changelog.deviations(found(changelog, &[]), 3), []);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! that hold sentences together, and by letters that are foreign to it.
 //!
 //! A page of prose uses dozens of the hundred commonest words of its language and, by accident, a few of any
-//! other's. So it is enough to count how many *different* ones occur in some hundred words, which costs a hash
-//! and a look-up a word. Different ones, because a language that has "a" or "i" for its commonest word
-//! would otherwise pass for half of Europe, and a page footer repeated ten times for an article.
+//! other's. So the language with the most *different* ones in some hundred words wins, which costs a hash and a
+//! look-up a word. Different ones, because a language that has "a" or "i" for its commonest word would otherwise pass
+//! for half of Europe, and a page footer repeated ten times for an article. A language must also account for most of
+//! the *running* words, so that an English page frame does not decide for the article inside it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,6 +13,7 @@ use std::sync::LazyLock;
 use super::neighbours::NEIGHBOURS;
 use super::script::{Census, Sample, Script};
 use super::table::LANGUAGES;
+use crate::text::chars::keyboard;
 
 /// A row of [`LANGUAGES`], and how sure of it we are, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,10 +35,13 @@ pub(super) fn detect(sample: &Sample<'_>) -> Guess {
     let guess = match speakers.count_ones() {
         0 => NOTHING,
         1 => Guess { row: speakers.trailing_zeros() as usize, confidence: 1.0 },
-        _ => MODEL.weigh(sample, speakers).guess(script),
+        _ => MODEL.weigh(sample, speakers, script).guess(script),
     };
     Guess { confidence: guess.confidence * share, ..guess }
 }
+
+/// The row of English.
+const ENGLISH: usize = 1;
 
 /// A set of languages: bit i is row i of [`LANGUAGES`], and after them the neighbours.
 type Set = u128;
@@ -57,6 +62,8 @@ const LETTERS: usize = 0x980;
 const SLOTS: usize = 1 << 14;
 
 struct Model {
+    /// The row that names each one's home.
+    homes: Vec<usize>,
     /// Who writes in a script.
     speakers: [Set; Script::COUNT],
     /// Who does *not* write a letter of their script. A letter that no row lists tells against nobody.
@@ -111,7 +118,11 @@ impl Model {
                 sets.push(set);
             }
         }
-        Model { speakers, strangers, tags, users, sets }
+        let homes = (0..LANGUAGES.len() + NEIGHBOURS.len()).map(|row| {
+            let shared = LANGUAGES.get(row).and_then(|language| language.home);
+            shared.and_then(|home| LANGUAGES.iter().position(|language| language.lang == home)).unwrap_or(row)
+        });
+        Model { homes: homes.collect(), speakers, strangers, tags, users, sets }
     }
 
     /// The slot of a word, if it is anyone's.
@@ -127,43 +138,120 @@ impl Model {
         }
     }
 
-    /// Finds the language among `speakers` that explains the sample best.
-    fn weigh(&self, sample: &Sample<'_>, speakers: Set) -> Evidence {
+    /// Counts what a sample holds of each of `speakers`.
+    fn count(&self, sample: &Sample<'_>, speakers: Set) -> Counts {
         let mut words = 0;
-        let mut hits = [0i32; Set::BITS as usize];
-        let mut misses = [0i32; Set::BITS as usize];
+        let mut tallies = vec![Tally::default(); self.sets.len()];
         let mut seen_words = Seen([0u64; SLOTS / 64]);
         let mut seen_letters = Seen([0u64; LETTERS / 64 + 1]);
+        let mut rows = [Row::default(); Set::BITS as usize];
         for window in sample.windows() {
             each_word(
                 window,
                 |c| {
                     if let Some(at) = place(c).filter(|&at| seen_letters.first(at)) {
-                        each(self.strangers[at] & speakers, |row| misses[row] += 1);
+                        each(self.strangers[at] & speakers, |row| rows[row].letters += 1);
                     }
                 },
                 |hash| {
                     words += 1;
-                    if let Some(slot) = self.slot(hash).filter(|&slot| seen_words.first(slot)) {
-                        each(self.sets[self.users[slot] as usize] & speakers, |row| hits[row] += 1);
+                    if let Some(slot) = self.slot(hash) {
+                        let tally = &mut tallies[self.users[slot] as usize];
+                        tally.running += 1;
+                        tally.distinct += i32::from(seen_words.first(slot));
                     }
                 },
             );
         }
-        let mut evidence = Evidence { row: 0, words, hits: 0, lead: 0 };
-        let mut most = i32::MIN;
+        for (tally, set) in tallies.iter().zip(&self.sets).filter(|(tally, _)| tally.running > 0) {
+            let english = i32::from(set & 1 << ENGLISH != 0) * tally.running;
+            each(set & speakers, |row| {
+                rows[row].distinct += tally.distinct;
+                rows[row].running += tally.running;
+                rows[row].english += english;
+            });
+        }
+        Counts { words: words.max(1) as f32, rows }
+    }
+
+    /// Finds the language among `speakers` that explains the sample best.
+    fn weigh(&self, sample: &Sample<'_>, speakers: Set, script: Script) -> Evidence {
+        let counts = self.count(sample, speakers);
+        let mut best = 0.0f32;
+        each(speakers & !(1 << ENGLISH), |row| best = best.max(counts.share(row, counts.words)));
+        let mut points = [i32::MIN; Set::BITS as usize];
+        let mut winner = 0;
         each(speakers, |row| {
-            let points = hits[row] - LETTER_WEIGHT * misses[row];
+            // Only Latin has furniture and strangers in such numbers.
+            if script == Script::Latin && !counts.covers(row, best) {
+                return;
+            }
+            points[row] = counts.rows[row].distinct - LETTER_WEIGHT * counts.rows[row].letters;
             // Strictly more: of equals the earlier row stays.
-            if points > most {
-                let lead = points.saturating_sub(most);
-                evidence = Evidence { row, words, hits: hits[row], lead };
-                most = points;
-            } else {
-                evidence.lead = evidence.lead.min(most - points);
+            if points[row] > points[winner] {
+                winner = row;
             }
         });
-        evidence
+        let mut next = i32::MIN;
+        each(speakers, |row| {
+            if self.homes[row] != self.homes[winner] {
+                next = next.max(points[row]);
+            }
+        });
+        let lead = points[winner].saturating_sub(next);
+        Evidence { row: winner, words: counts.own_words(winner), hits: counts.rows[winner].distinct, lead }
+    }
+}
+
+/// How often the words of one set of languages occur.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    distinct: i32,
+    running: i32,
+}
+
+/// What a sample holds of one language.
+#[derive(Clone, Copy, Default)]
+struct Row {
+    /// Different words from its list.
+    distinct: i32,
+    /// All words from its list, …
+    running: i32,
+    /// … and those of them that are in the English list too.
+    english: i32,
+    /// Different letters that the language does not write.
+    letters: i32,
+}
+
+struct Counts {
+    words: f32,
+    rows: [Row; Set::BITS as usize],
+}
+
+impl Counts {
+    /// The words that are not English page furniture around a text in this language: at least half.
+    fn own_words(&self, row: usize) -> f32 {
+        let furniture = self.rows[ENGLISH].running - self.rows[row].english;
+        (self.words - furniture as f32 / LANGUAGES[ENGLISH].coverage).max(self.words / 2.0)
+    }
+
+    /// Which part of so many words is in this language: about 1 for its own news.
+    fn share(&self, row: usize, words: f32) -> f32 {
+        let Some(language) = LANGUAGES.get(row) else { return 0.0 };
+        self.rows[row].running as f32 / (words * language.coverage)
+    }
+
+    /// Whether the running text may be in this language, and not just the frame around it.
+    ///
+    /// English must cover three quarters, since its page furniture surrounds every language; the others half, and no
+    /// less than 0.7 of what the best of them covers. Chance is allowed for: 1.64 standard deviations.
+    fn covers(&self, row: usize, best: f32) -> bool {
+        // A neighbour only ever leads to `und`.
+        let Some(language) = LANGUAGES.get(row) else { return true };
+        let (expected, words) = (language.coverage, self.own_words(row));
+        let deviation = ((1.0 - expected) / (expected * words)).sqrt();
+        let enough = if row == ENGLISH { 0.75 } else { 0.5 };
+        self.share(row, words) >= enough - 1.64 * deviation && self.share(row, self.words) >= 0.7 * best
     }
 }
 
@@ -171,11 +259,11 @@ impl Model {
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
     row: usize,
-    /// Words in the sample.
-    words: u32,
+    /// Words in the sample, less the furniture.
+    words: f32,
     /// How many different words of the language are among them.
     hits: i32,
-    /// Points ahead of the next language.
+    /// Points ahead of the next language of another home.
     lead: i32,
 }
 
@@ -185,16 +273,21 @@ impl Evidence {
         if self.row >= LANGUAGES.len() || self.hits == 0 {
             return NOTHING;
         }
-        // The number of different words in a text grows about as the root of its length. Of news in the table's
-        // languages 99 pages in 100 reach 0.7 of that; of news in sixty other languages half stay below 0.3 and nine
-        // in ten below 0.6. Other scripts than Latin have fewer strangers to be wary of.
-        let enough = if script == Script::Latin { 0.8 } else { 0.4 };
+        // The number of different words in a text grows about as the root of its length. Scripts other than Latin
+        // have fewer strangers to be wary of.
+        let enough = if script == Script::Latin { 0.6 } else { 0.25 };
         // One word alone may be anyone's, however short the text.
-        let density = self.hits as f32 / (self.words.max(8) as f32).sqrt();
+        let density = self.hits as f32 / self.words.max(8.0).sqrt();
         // Each point of lead halves the doubt that is left; no lead at all is a toss.
         let doubt = 0.5f32.powi(self.lead.clamp(0, 20) + 1);
         Guess { row: self.row, confidence: (density / enough).min(1.0) * (1.0 - doubt) }
     }
+}
+
+/// The share of a text's words that are in a language's list.
+pub(super) fn coverage(row: usize, sample: &Sample<'_>) -> f32 {
+    let counts = MODEL.count(sample, 1 << row);
+    counts.rows[row].running as f32 / counts.words
 }
 
 /// Which numbers have come up.
@@ -248,13 +341,14 @@ fn is_mark(c: char) -> bool {
 }
 
 /// Makes one of letters that a single language spells in two ways: canonical text may hold a dotless i or not, and
-/// half of Romania writes a cedilla for the comma.
+/// half of Romania writes a cedilla for the comma. Normalised text has one yeh, one kaf and one heh.
 #[inline]
 fn fold(c: char) -> char {
     match c {
         'ı' => 'i',
         'ş' => 'ș',
         'ţ' => 'ț',
+        '\u{649}'..='\u{6cc}' => keyboard(c).and_then(|text| text.chars().next()).unwrap_or(c),
         _ => c,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Only a bounded sample of the text is ever looked at, so a text of 10 MB costs what one of 3 kB does.
 
+listed! {
 /// A writing system, as far as telling languages apart needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -53,14 +54,7 @@ pub enum Script {
     /// Letters of any script that no row of the table uses.
     Other,
 }
-
-const ALL: [Script; Script::COUNT] = {
-    use Script::*;
-    [
-        Latin, Cyrillic, Greek, Arabic, Hebrew, Devanagari, Bengali, Gurmukhi, Gujarati, Odia, Tamil, Telugu,
-        Kannada, Malayalam, Thai, Lao, Myanmar, Khmer, Ethiopic, Kana, Han, Hangul, Other,
-    ]
-};
+}
 
 /// A text is Japanese when it has more than one kana to so many Chinese characters. Prose has about one to one,
 /// lists of places one to ten; Chinese news has none but in a name.
@@ -68,7 +62,7 @@ const HAN_TO_A_KANA: u32 = 20;
 
 impl Script {
     /// How many scripts there are.
-    pub(super) const COUNT: usize = Script::Other as usize + 1;
+    pub(super) const COUNT: usize = Script::ALL.len();
 
     /// How much one character says about the language of the text. Syllables and ideographs stand for several
     /// letters. And Latin counts half: articles in other scripts are full of foreign names, products and
@@ -76,9 +70,9 @@ impl Script {
     const fn weight(self) -> u32 {
         match self {
             Script::Latin => 1,
-            Script::Ethiopic => 4,
-            Script::Kana | Script::Han | Script::Hangul => 6,
-            _ => 2,
+            Script::Ethiopic => 8,
+            Script::Kana | Script::Han | Script::Hangul => 12,
+            _ => 4,
         }
     }
 
@@ -168,7 +162,7 @@ impl Census {
                 }
             }
         }
-        for (count, script) in letters.iter_mut().zip(ALL) {
+        for (count, script) in letters.iter_mut().zip(Script::ALL) {
             *count *= script.weight();
         }
         Census { letters, total: letters.iter().sum() }
@@ -193,7 +187,7 @@ impl Census {
             letters[Script::Han as usize] = 0;
         }
         let (best, &most) = letters.iter().enumerate().rev().max_by_key(|&(_, &count)| count)?;
-        (most > 0).then(|| (ALL[best], most as f32 / self.total as f32))
+        (most > 0).then(|| (Script::ALL[best], most as f32 / self.total as f32))
     }
 }
 

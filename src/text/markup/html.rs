@@ -8,12 +8,13 @@ use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::TooLarge;
 use super::page::{Hints, Page};
+use super::style::Style;
 use super::tag::Landmark;
 
 /// Bytes kept of a tag's name; longer names are nobody's.
 const NAME: usize = 32;
 /// Bytes kept of an attribute's value.
-const VALUE: usize = 512;
+const VALUE: usize = 4096;
 
 /// Roles and classes that say outright that an element is not the article's. Classes are compared whole: a
 /// substring such as `ad` would take `header`, `shadow` and `lead` with it.
@@ -23,13 +24,14 @@ const CHROME_ROLES: [&str; 13] = [
     "menubar", "toolbar", "tablist", "tooltip", "button",
 ];
 #[rustfmt::skip]
-const CHROME_CLASSES: [&str; 30] = [
+const CHROME_CLASSES: [&str; 27] = [
     "ad", "ads", "advert", "advertisement", "sponsored", "share", "sharing", "share-buttons", "share-bar",
     "social", "social-share", "sharedaddy", "breadcrumb", "breadcrumbs", "related", "related-posts",
     "related-articles", "related-links", "newsletter", "newsletter-signup", "cookie-banner",
-    "cookie-notice", "cookie-consent", "pagination", "sr-only", "visually-hidden", "screen-reader-text",
-    "skip-link", "noprint", "no-print",
+    "cookie-notice", "cookie-consent", "pagination", "skip-link", "noprint", "no-print",
 ];
+/// Classes that style sheets use for text that is only read aloud.
+const HIDDEN_CLASSES: [&str; 3] = ["sr-only", "visually-hidden", "screen-reader-text"];
 
 /// Whether reading `raw` as HTML could give anything but `raw`.
 pub(super) fn has_markup(raw: &str) -> bool {
@@ -135,10 +137,23 @@ impl TagReader<'_> {
             value.words().any(|word| list.iter().any(|item| word.eq_ignore_ascii_case(item.as_bytes())))
         };
         match attribute.bytes.as_slice() {
-            b"hidden" => self.hints.chrome |= !value.is("until-found"),
+            // A section that is folded until the reader searches in it is part of the page.
+            b"hidden" => self.hints.hidden |= !value.is("until-found"),
+            b"popover" => self.hints.hidden = true,
+            b"open" => self.hints.open = true,
+            // Not hidden: it is not read aloud. Pages set it on all that stands behind an open dialogue.
             b"aria-hidden" | b"aria-modal" => self.hints.chrome |= value.is("true"),
-            b"class" => self.hints.chrome |= any(&CHROME_CLASSES),
-            b"style" => self.hints.chrome |= hides(&value.bytes),
+            b"class" => {
+                self.hints.chrome |= any(&CHROME_CLASSES);
+                self.hints.hidden |= any(&HIDDEN_CLASSES);
+            }
+            b"style" => {
+                let style = Style::read(&value.bytes);
+                self.hints.hidden |= style.gone;
+                self.hints.chrome |= style.fades_in;
+                self.hints.hides |= style.hides;
+                self.hints.shows |= style.shows;
+            }
             b"role" => {
                 self.hints.chrome |= any(&CHROME_ROLES);
                 let place = if any(&["main"]) { Some(Landmark::Main) } else { None };
@@ -150,17 +165,6 @@ impl TagReader<'_> {
         self.attribute.clear();
         self.value.clear();
     }
-}
-
-/// Whether a style attribute says `display: none`.
-fn hides(style: &[u8]) -> bool {
-    style.split(|&byte| byte == b';').any(|rule| {
-        let mut sides = rule.splitn(2, |&byte| byte == b':').map(<[u8]>::trim_ascii);
-        let property = sides.next().unwrap_or_default();
-        let value = sides.next().unwrap_or_default();
-        property.eq_ignore_ascii_case(b"display")
-            && value.get(..4).is_some_and(|none| none.eq_ignore_ascii_case(b"none"))
-    })
 }
 
 impl Emitter for TagReader<'_> {

@@ -53,14 +53,9 @@ fn chrome_is_dropped_where_the_page_says_so() {
         "<header>x</header>",
         "<div role=navigation><div>x</div></div>",
         "<div ROLE='Banner'>x</div>",
-        "<section hidden>x</section>",
-        "<p hidden>x<p>",
-        "<ul><li hidden>x<li></ul>",
         "<span aria-hidden=\"true\">x <span>y</span></span>",
         "<div class='box ad'>x</div>",
-        "<div style='color: red; display : NONE'>x</div>",
         "<div role=dialog aria-modal=true><p>x</p></div>",
-        "<h1 class=sr-only>x</h1>",
     ] {
         assert_eq!(text(&format!("<p>a</p>{chrome}<p>b</p>")), "a\nb", "{chrome}");
     }
@@ -74,6 +69,78 @@ fn chrome_is_dropped_where_the_page_says_so() {
     ] {
         assert_eq!(text(&format!("<p>a</p>{content}<p>b</p>")), "a\nx\nb", "{content}");
     }
+}
+
+/// Ways to hide what stands at `@`.
+#[rustfmt::skip]
+const HIDDEN: &[&str] = &[
+    "<section hidden>@</section>", "<p hidden>@<p>", "<ul><li hidden>@<li></ul>", "<h1 class=sr-only>@</h1>",
+    "<article hidden>@</article>", "<main style='display:none'>@</main>", "<div popover>@</div>",
+    "<div style='color: red; display : NONE'>@</div>", "<div style='visibility:hidden'>@</div>",
+    "<div style='font-size:0'>@</div>", "<p style='font-size:0px'>@", "<div style='opacity:0'>@</div>",
+    "<div style='position:absolute;left:-9999px'>@</div>", "<p style='text-indent:-9999px'>@</p>",
+    "<div style='color:#fff;background:#ffffff'>@</div>", "<div style='&#100;isplay:none'>@</div>",
+    "<div style='visibility:hidden'><p style='font-size:16px'>@</p></div>", "<dialog>@</dialog>",
+    "<div style='display:none'><p style='display:block'>@</p></div>", "<template>@<div>@</template>",
+    "<template><table><tr><td>@</template>", "<noscript>@<table>@</noscript>", "<!-- @ -->",
+];
+
+#[test]
+fn hidden_text_never_counts() {
+    // A page of spam with a story hidden in it took the story's place: hidden text of five paragraphs was kept, as was
+    // all that was never closed or deeper than the reader looks.
+    let story = format!("<p>{}</p>", "Words of a story. ".repeat(15)).repeat(6);
+    for &hidden in HIDDEN {
+        let short = hidden.replace('@', "x");
+        assert_eq!(text(&format!("<p>a</p>{short}<p>b</p>")), "a\nb", "{hidden}");
+        // `<p>` holds no paragraphs.
+        if !hidden.starts_with("<p ") {
+            let long = hidden.replace('@', &story);
+            assert_eq!(text(&format!("<p>a</p>{long}<p>b</p>")), "a\nb", "{hidden}");
+        }
+        let deep = format!("{}a{short}{}<p>b", "<div>".repeat(600), "</div>".repeat(600));
+        assert_eq!(text(&deep), "a\nb", "{hidden}");
+    }
+    for open in
+        ["<div hidden>", "<span style='display:none'>", "<p hidden>", "<template>", "<div style='opacity:0'>"]
+    {
+        assert_eq!(
+            text(&format!("<div><p>a</p>{open}x</div><p>b</p>")),
+            "a\nb",
+            "{open} closed by its parent"
+        );
+        assert_eq!(text(&format!("<p>a</p>{open}x")), "a", "{open} never closed");
+    }
+    // Hidden text takes none of the room.
+    assert_eq!(to_text(&format!("<div hidden>{story}</div>abc"), 3), Ok("abc".into()));
+}
+
+#[test]
+fn what_is_shown_again_counts() {
+    for shown in [
+        "<div style='font-size:0'><p style='font-size:16px'>x</p></div>",
+        "<div style='visibility:hidden'><p style='visibility:visible'>x</p></div>",
+        "<div style='color:transparent'><p style='color:#333'>x</p></div>",
+        "<dialog open><main>x</main></dialog>",
+        "<div style='display:none'/><p>x</p>",
+        "<div hidden></div><div>x</div>",
+        "<details><p>x</p></details>",
+    ] {
+        let page = format!("<p>a</p>{shown}<p>b</p>");
+        let expected = if shown.starts_with("<dialog") { "a\nb" } else { "a\nx\nb" };
+        assert_eq!(text(&page), expected, "{shown}");
+    }
+    assert_eq!(text("<p>a<p hidden>x <b>y <i>z<p>b"), "a\nb", "a paragraph ends a hidden one");
+    // Pages that hide themselves until their script has run.
+    assert_eq!(text("<html style='display:none'><body style='opacity:0'><p>a</p></body></html>"), "a");
+}
+
+#[test]
+fn a_page_of_links_is_their_text_unless_it_says_navigation() {
+    let links: String = (1..50).map(|n| format!("<li><a href=/{n}>Story {n}</a>")).collect();
+    let lines: Vec<String> = (1..50).map(|n| format!("Story {n}")).collect();
+    assert_eq!(text(&format!("<ul>{links}</ul>")), lines.join("\n"));
+    assert_eq!(text(&format!("<nav><ul>{links}</ul></nav>")), "");
 }
 
 #[test]

@@ -4,7 +4,11 @@
 //! and cut off again *when its own end tag arrives*. One that is never closed, or that its parent's end tag closes,
 //! keeps its text: a forgotten `</nav>` costs a menu's worth of noise and never the article. Chrome that reads
 //! like an article, [`LONG_BLOCKS`] paragraphs or more, is kept as well, for sites that wrap their story in
-//! `<aside>` or a hidden box.
+//! `<aside>`.
+//!
+//! **What is hidden** never counts, closed or not: it is not written at all. `<html>` and `<body>` are an exception,
+//! because pages hide themselves until their script has run. So is `<div hidden/>`: browsers ignore the slash, but
+//! serialisers write an empty element that way, and then the story follows.
 //!
 //! **What is preferred.** If one `articleBody`, else one `<article>`, else one `<main>` stands out (see
 //! [`Page::standing_out`]), the page is that element. The first `<h1>` in it is the title, not the body: feeds that
@@ -32,8 +36,15 @@ const HEADLINE: usize = 600;
 /// What a start tag's attributes say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hints {
-    /// Navigation, banner, advertisement, hidden: not the article's.
+    /// Navigation, banner, advertisement: not the article's.
     pub(super) chrome: bool,
+    /// Not shown, nor anything inside.
+    pub(super) hidden: bool,
+    /// Inherited properties that hide text from here on, and those that show it again.
+    pub(super) hides: u8,
+    pub(super) shows: u8,
+    /// Has the attribute `open`: a dialogue that is shown.
+    pub(super) open: bool,
     /// The attributes name a place the element's own name does not.
     pub(super) landmark: Option<Landmark>,
 }
@@ -43,6 +54,9 @@ struct Open {
     kind: Kind,
     cut: Option<Cut>,
     landmark: Option<Landmark>,
+    hidden: bool,
+    /// [`Page::unseen`] around it.
+    unseen: u8,
 }
 
 /// Everything needed to forget an element's text.
@@ -75,6 +89,12 @@ pub(super) struct Page {
     beyond: usize,
     /// Inside a raw element: nothing is text until it ends.
     raw: bool,
+    /// Elements open that are not shown.
+    hidden: usize,
+    /// Inherited properties that hide text here.
+    unseen: u8,
+    /// The level beyond [`DEPTH`] at which an element is not shown.
+    veil: Option<usize>,
     links: usize,
     drawings: usize,
     /// Bytes of the current block outside of links. Counted also when they do not fit, so that a limit never changes
@@ -100,6 +120,9 @@ impl Page {
             names: [0; 256],
             beyond: 0,
             raw: false,
+            hidden: 0,
+            unseen: 0,
+            veil: None,
             links: 0,
             drawings: 0,
             prose: 0,
@@ -123,7 +146,7 @@ impl Page {
 
     /// Text between tags. Pieces may end inside a character; together they do not.
     pub(super) fn text(&mut self, mut piece: &[u8]) {
-        if self.raw {
+        if self.raw || self.hidden > 0 || self.unseen != 0 || self.veil.is_some() {
             return;
         }
         if self.gap > Gap::None {
@@ -146,7 +169,7 @@ impl Page {
 
     /// A block's or a cell's edge.
     pub(super) fn separate(&mut self, gap: Gap) {
-        if gap == Gap::None {
+        if gap == Gap::None || self.hidden > 0 {
             return;
         }
         while self.out.len() > self.floor && self.out.last().is_some_and(u8::is_ascii_whitespace) {
@@ -164,6 +187,10 @@ impl Page {
         let kind = Kind::of(name);
         let landmark = hints.landmark.or(kind.landmark);
         self.end_implied(kind);
+        if kind.gap == Gap::Line {
+            // A block ends a paragraph.
+            self.lift_veil(self.beyond);
+        }
         self.separate(if landmark.is_some() { Gap::Line } else { kind.gap });
         if kind.void {
             return false;
@@ -183,12 +210,21 @@ impl Page {
             None if hints.chrome && !is_place(landmark) && kind.omit != ROOT => Some(Why::Chrome),
             of_name => of_name,
         };
+        let (mut hidden, mut unseen) = (false, self.unseen);
+        if kind.omit != ROOT {
+            hidden = kind.hidden || hints.hidden || (name == b"dialog" && !hints.open);
+            unseen = (self.unseen & !hints.shows) | hints.hides;
+        }
         // An end tag that may be missing cannot be waited for, unless something hangs on it.
-        if kind.omit > 0 && why.is_none() && landmark.is_none() {
+        if kind.omit > 0 && why.is_none() && landmark.is_none() && !hidden && unseen == self.unseen {
             return false;
         }
         if self.open.len() == DEPTH {
             self.beyond += usize::from(kind.omit == 0);
+            if hidden || unseen != 0 {
+                let level = self.beyond + usize::from(kind.omit > 0);
+                self.veil = self.veil.or(Some(level));
+            }
             return false;
         }
         let cut = why.map(|why| Cut {
@@ -213,7 +249,9 @@ impl Page {
         self.drawings += usize::from(kind.drawing);
         let name = hash(name);
         self.names[usize::from(name as u8)] += 1;
-        self.open.push(Open { name, kind, cut, landmark });
+        self.open.push(Open { name, kind, cut, landmark, hidden, unseen: self.unseen });
+        self.hidden += usize::from(hidden);
+        self.unseen = unseen;
         false
     }
 
@@ -229,8 +267,10 @@ impl Page {
         }
         if self.beyond > 0 && kind.omit == 0 {
             self.beyond -= 1;
+            self.lift_veil(self.beyond);
             return;
         }
+        self.lift_veil(self.beyond);
         let hash = hash(name);
         if self.names[usize::from(hash as u8)] == 0 {
             return;
@@ -246,7 +286,8 @@ impl Page {
             // box around its table. Lists fence off the items around them.
             let inline = kind.gap == Gap::None && kind.drop.is_none();
             let item = kind.omit > 0 && kind.omit != PARAGRAPH;
-            if open.kind.fence || (open.kind.gap == Gap::Line && (inline || item)) {
+            let stays = open.kind.fence || (open.kind.gap == Gap::Line && (inline || item));
+            if stays && !kind.hidden {
                 return;
             }
         }
@@ -300,12 +341,26 @@ impl Page {
 
     /// Ends what a start tag of `next` ends without saying so: `<li>` an `<li>`, a block a `<p>`.
     fn end_implied(&mut self, next: Kind) {
+        // An inline element that was left open must not keep a hidden paragraph open.
+        if (self.hidden > 0 || self.unseen != 0) && next.gap == Gap::Line {
+            let inline = |open: &Open| open.kind.gap == Gap::None && open.kind.omit == 0 && !open.hidden;
+            if let Some(at) = self.open.iter().rposition(|open| !inline(open))
+                && self.open[at].kind.omit == PARAGRAPH
+            {
+                self.close_above(at + 1);
+            }
+        }
         let Some(top) = self.open.last() else { return };
         let omit = top.kind.omit;
         if omit > 0 && (omit == next.omit || (omit == PARAGRAPH && next.gap == Gap::Line && !next.void)) {
             self.separate(top.kind.gap);
             self.close(true);
         }
+    }
+
+    /// What is open at `level` beyond [`DEPTH`], or further out, is shown if what was hidden is further in.
+    fn lift_veil(&mut self, level: usize) {
+        self.veil = self.veil.filter(|&veiled| veiled <= level);
     }
 
     fn close_above(&mut self, keep: usize) {
@@ -321,6 +376,8 @@ impl Page {
         self.names[usize::from(element.name as u8)] -= 1;
         self.links -= usize::from(element.kind.link);
         self.drawings -= usize::from(element.kind.drawing);
+        self.hidden -= usize::from(element.hidden);
+        self.unseen = element.unseen;
         if let Some(landmark) = element.landmark {
             self.separate(Gap::Line);
             let spans = &mut self.spans[landmark as usize];

@@ -10,9 +10,13 @@ const WINDOW: usize = 8192;
 /// Says [`ContentType::Html`] of what is convincingly HTML, otherwise [`ContentType::Plain`]. Convincing is
 ///
 /// * a doctype, `<html`, `<head` or `<body` at the start (after whitespace, comments and an XML declaration), or
-/// * a block's tag at the start and a second one later, or
+/// * a block's tag at the start, and text that it opens or a second one later, or
 /// * an inline tag at the start and three blocks' tags later, or
-/// * in text that starts without a tag, twice a paragraph's end followed by a paragraph, or a double `<br>`.
+/// * a tag that does something where it stands: a block's tag that touches the text it opens or closes, an element with a
+///   quoted attribute, an inline element that touches its text on both sides, or
+/// * twice a paragraph's end followed by a paragraph, or a double `<br>`.
+///
+/// A tag that stands between spaces or quotes is spoken of, not used. A tag after `=`, `(` or `return` is code.
 ///
 /// Markdown is never guessed: nearly all prose is Markdown.
 #[must_use]
@@ -30,30 +34,62 @@ fn is_html(bytes: &[u8]) -> bool {
     if first.is_some_and(|tag| [&b"html"[..], b"head", b"body"].iter().any(|root| tag.is(root))) {
         return true;
     }
+    if first.is_some_and(|tag| !tag.is_end && tag.is_block() && opens_text(&start[tag.length..])) {
+        return true;
+    }
     let needed = match first {
         Some(tag) if tag.is_block() => 2,
         Some(tag) if tag.is_inline() => 3,
         _ => usize::MAX,
     };
-    let (mut blocks, mut seams) = (0, 0);
-    let mut rest = start;
-    while let Some(at) = rest.iter().position(|&byte| byte == b'<') {
-        rest = &rest[at..];
-        let Some(tag) = Tag::at(rest) else {
-            rest = &rest[1..];
+    let (mut blocks, mut seams, mut searches) = (0, 0, 0);
+    let mut code = false;
+    // Where the last tag ended.
+    let mut after_tag = 0;
+    let mut at = 0;
+    while let Some(ahead) = start[at..].iter().position(|&byte| byte == b'<') {
+        at += ahead;
+        let Some(tag) = Tag::at(&start[at..]) else {
+            at += 1;
             continue;
         };
-        rest = &rest[tag.length..];
+        let (before, rest) = (&start[..at], &start[at + tag.length..]);
+        code |= at > after_tag && is_code(before);
         blocks += usize::from(tag.is_block());
         if let Some(next) = Tag::at(rest.trim_ascii_start()) {
             let paragraph = tag.is(b"p") && tag.is_end && next.is(b"p") && !next.is_end;
             seams += usize::from(paragraph || (tag.is(b"br") && next.is(b"br")));
         }
-        if blocks >= needed || seams >= 2 {
+        if blocks >= needed || seams >= 2 || (!code && tag.is_used(before, rest, &mut searches)) {
             return true;
         }
+        at += tag.length;
+        after_tag = at;
     }
     false
+}
+
+/// Whether what stands behind a tag is the text in it, and not a sentence about the tag.
+fn opens_text(rest: &[u8]) -> bool {
+    match rest {
+        [b' ', next, ..] if next.is_ascii_lowercase() => false,
+        _ => !rest.trim_ascii().is_empty(),
+    }
+}
+
+/// Whether what stands in front of a tag is a program.
+fn is_code(before: &[u8]) -> bool {
+    let before = before.trim_ascii_end();
+    before.ends_with(b"return") || before.last().is_some_and(|byte| b"=({[,|&?:".contains(byte))
+}
+
+/// Part of a word or of its end.
+fn is_text(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
+}
+
+fn is_quote(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| b"\"'`".contains(byte))
 }
 
 /// What is left after a byte order mark, whitespace, comments and `<?xml … ?>`.
@@ -83,11 +119,15 @@ struct Tag<'a> {
     name: &'a [u8],
     is_end: bool,
     length: usize,
+    /// Has an attribute with a quoted value.
+    quotes: bool,
 }
 
 impl<'a> Tag<'a> {
     /// Bytes a tag may have here. Bounds the search for its `>`, so that `<p <p <p` stays linear.
-    const LONGEST: usize = 512;
+    const LONGEST: usize = 2048;
+    /// Bounds the search for end tags.
+    const SEARCHES: usize = 8;
 
     fn at(bytes: &'a [u8]) -> Option<Self> {
         let after = bytes.strip_prefix(b"<")?;
@@ -100,7 +140,8 @@ impl<'a> Tag<'a> {
         }
         let end =
             bytes.iter().take(Self::LONGEST).skip(1).position(|&byte| byte == b'>' || byte == b'<')? + 1;
-        (bytes[end] == b'>').then_some(Tag { name, is_end, length: end + 1 })
+        let quotes = || bytes[..end].windows(2).any(|two| matches!(two, b"=\"" | b"='"));
+        (bytes[end] == b'>').then(|| Tag { name, is_end, length: end + 1, quotes: quotes() })
     }
 
     fn is(&self, name: &[u8]) -> bool {
@@ -110,6 +151,77 @@ impl<'a> Tag<'a> {
     fn is_block(&self) -> bool {
         let kind = Kind::of(&self.name.to_ascii_lowercase());
         kind.gap > Gap::None
+    }
+
+    /// Whether the tag does something between what stands before and after it.
+    fn is_used(&self, before: &[u8], after: &[u8], searches: &mut usize) -> bool {
+        let (left, right) = (before.last(), after.first());
+        let ends_sentence = left.is_some_and(|byte| b".!?,;:)".contains(byte));
+        let spoken_of = left.is_some_and(|&byte| byte == b'(') || (is_quote(left) && is_quote(right));
+        if spoken_of {
+            return false;
+        }
+        if self.quotes && !self.is_end && (self.is_inline() || self.is_block()) {
+            return self.is(b"img") || self.end_in(after, searches).is_some();
+        }
+        if self.is_text_block() {
+            return match (self.is_end, self.is(b"br")) {
+                (true, _) => is_text(left) || ends_sentence || is_quote(left),
+                (false, true) => is_text(left) || ends_sentence || is_text(right),
+                (false, false) => {
+                    let alone = matches!(left, None | Some(b'\n')) && matches!(right, Some(b'\n' | b'\r'));
+                    let next = is_text(right) || right.is_some_and(|byte| b"\"&".contains(byte));
+                    // `i<p>j` compares.
+                    let compares = is_text(left) && right.is_some_and(u8::is_ascii_lowercase);
+                    alone || (next && !is_quote(left) && !compares) || (ends_sentence && right == Some(&b' '))
+                }
+            };
+        }
+        // What it holds touches both of its tags.
+        self.is_inline()
+            && !self.is_end
+            && is_text(right)
+            && self
+                .end_in(after, searches)
+                .is_some_and(|at| after[..at].last().is_some_and(|byte| !byte.is_ascii_whitespace()))
+    }
+
+    /// Where in `after` this element ends. Looks [`Self::SEARCHES`] times at the most, for all tags of a text together.
+    fn end_in(&self, after: &[u8], searches: &mut usize) -> Option<usize> {
+        *searches += 1;
+        if *searches > Self::SEARCHES {
+            return None;
+        }
+        let named = |bytes: &[u8]| Tag::at(bytes).is_some_and(|tag| tag.is_end && tag.is(self.name));
+        (0..after.len()).find(|&at| after[at..].starts_with(b"</") && named(&after[at..]))
+    }
+
+    /// A block that plain text has no placeholder for: `<option>` and `<title>` stand in manuals too.
+    fn is_text_block(&self) -> bool {
+        const TEXT_BLOCKS: [&[u8]; 21] = [
+            b"p",
+            b"br",
+            b"div",
+            b"li",
+            b"ul",
+            b"ol",
+            b"h1",
+            b"h2",
+            b"h3",
+            b"h4",
+            b"h5",
+            b"h6",
+            b"blockquote",
+            b"table",
+            b"tr",
+            b"td",
+            b"section",
+            b"article",
+            b"figure",
+            b"figcaption",
+            b"pre",
+        ];
+        TEXT_BLOCKS.iter().any(|name| self.is(name))
     }
 
     fn is_inline(&self) -> bool {
@@ -137,6 +249,20 @@ mod tests {
             "<b>LONDON</b> (Wire) Text<br><br>More text<p>End",
             "LONDON (Wire) Text</p>\n<p>More</p><p>End",
             "Text<br/><br/>More<br />\n<br />End",
+            // One tag is enough where it does something.
+            "<p>One paragraph without an end.",
+            "<div>\nOne paragraph\n</div>",
+            "<h2>Überschrift",
+            "A first paragraph.<p>A second one.",
+            "A first line.<br>A second one.",
+            "A first line<br />\nA second one",
+            "Intro.\n<p>\nText\n",
+            "The end of a story.</p>",
+            "\"Quoted,\" he said.\n<p>\"More,\" she said.",
+            "Text with <b>bold</b> words",
+            "Text with a <a href=\"https://e.org/\">link</a> in it",
+            "A story <span style=\"display:none\">and what nobody sees</span>",
+            "एक कहानी<p>दूसरा अनुच्छेद",
         ] {
             assert_eq!(sniff(html), ContentType::Html, "{html}");
         }
@@ -158,6 +284,15 @@ mod tests {
             "<!-- never closed <p>a</p><p>b</p>",
             "# Heading\n\n* item [link](x)",
             "<3 this <3 that",
+            "A. Writer <a.writer@e.org> wrote to <p@e.org> and <https://e.org/p>",
+            "a<b and b>c, x <y> z, 1 < 2 > 1",
+            "<p> is the tag of a paragraph",
+            "Use `<br>` or \"<p>\" (<div>) or '</p>'",
+            "A line ends with <br> in HTML.",
+            "impl<P> Walk<P> for Path<P> { fn go<P>(p: P) {} }",
+            "return <div class=\"a\">{x}</div>",
+            "usage: tool <option> <title> [<address>]",
+            "if (i<p>j) {}",
             "कखग < घ",
         ] {
             assert_eq!(sniff(text), ContentType::Plain, "{text}");

@@ -42,6 +42,8 @@ pub(super) struct Kind {
     /// Content is not markup: the tokenizer reads on to this element's end tag.
     pub(super) raw: bool,
     pub(super) drop: Option<Why>,
+    /// What it holds is not shown, whether it ends or not.
+    pub(super) hidden: bool,
     pub(super) landmark: Option<Landmark>,
     /// Authors may leave out the end tag; elements of one group end each other. 0 for all others.
     pub(super) omit: u8,
@@ -63,6 +65,7 @@ const INLINE: Kind = Kind {
     void: false,
     raw: false,
     drop: None,
+    hidden: false,
     landmark: None,
     omit: 0,
     fence: false,
@@ -84,10 +87,11 @@ impl Kind {
             | b"input" | b"keygen" | b"link" | b"meta" | b"param" | b"source" | b"track" | b"wbr" => VOID,
 
             b"title" => Kind { gap: Gap::Line, ..RAW },
-            b"script" | b"style" | b"iframe" | b"textarea" | b"noembed" | b"noframes" => RAW,
+            b"script" | b"style" | b"iframe" | b"textarea" | b"noembed" | b"noframes" | b"noscript" => RAW,
 
             b"svg" | b"math" => Kind { drawing: true, ..HARD },
-            b"template" | b"noscript" | b"canvas" | b"object" | b"video" | b"audio" => HARD,
+            b"template" => Kind { hidden: true, ..INLINE },
+            b"canvas" | b"object" | b"video" | b"audio" => HARD,
             b"button" | b"select" | b"datalist" | b"label" => HARD,
             b"rt" | b"rp" => Kind { omit: 9, ..HARD },
 

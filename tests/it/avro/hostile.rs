@@ -146,7 +146,7 @@ fn bytes_times_maps_and_lists_are_what_they_look_like() {
     };
     let article = |fields: Fields| match fields.event(&datum, || None).unwrap() {
         Event::Article(article) => article,
-        Event::Delete(_) => panic!("a delete"),
+        other => panic!("{other:?}"),
     };
     let first = article(with("content.raw", "day"));
     assert_eq!(first.id.as_str(), "00010203-0405-0607-0809-0a0b0c0d0e0f");

@@ -16,8 +16,8 @@ fn id(id: &str) -> ArticleId {
     ArticleId::new(id).unwrap()
 }
 
-fn cluster_id(founder: &str) -> ClusterId {
-    ClusterId { language: Lang::UND, founder: id(founder), number: DocumentNumber(17) }
+fn cluster_id(number: u64) -> ClusterId {
+    ClusterId { language: Lang::UND, partition: 3, number: DocumentNumber(number) }
 }
 
 fn article() -> Article {
@@ -43,11 +43,13 @@ fn tagged() -> Tagged {
         similarity: Share::new(0.83),
         containment: Share::new(0.95),
         confidence: Share::new(0.97),
-        cluster: cluster_id("a1"),
+        cluster: cluster_id(17),
         canonical_id: id("a1"),
         revision: u32::MAX,
         language: Lang::UND,
         language_source: LanguageSource::None,
+        evidence: Vec::new(),
+        declared_language: None,
         related: vec![Related {
             id: id("a0"),
             relation: RelationKind::SameTemplate,
@@ -75,7 +77,7 @@ fn an_envelope_is_what_its_schema_says() {
             ["id", "verdict", "match_type", "duplicate_of"].map(says),
             ["a2", "near-duplicate", "near", "a1"]
         );
-        assert_eq!(["cluster_id", "canonical_id", "config"].map(says), ["und:a1:17", "a1", "00009f2c"]);
+        assert_eq!(["cluster_id", "canonical_id", "config"].map(says), ["und:3:17", "a1", "00009f2c"]);
         assert_eq!(*member(&read, "similarity"), Value::Double(0.83));
         assert_eq!(*member(&read, "revision"), Value::Long(i64::from(u32::MAX)));
         let flags = ["short-text", "review"].map(|flag| Value::String(flag.into())).to_vec();
@@ -108,7 +110,7 @@ fn a_cluster_is_what_its_schema_says() {
         match_type,
     };
     let cluster = ClusterRecord {
-        id: cluster_id("a"),
+        id: cluster_id(17),
         canonical: id("b"),
         size: 2,
         first_seen: EventTime::from_millis(1),
@@ -116,7 +118,7 @@ fn a_cluster_is_what_its_schema_says() {
         hosts: vec!["h".into()],
         members: vec![member_of("a", None), member_of("b", Some(MatchType::Partial))],
         canonical_changed_from: Some(id("a")),
-        split_from: Some(cluster_id("z")),
+        split_from: Some(cluster_id(4)),
     };
     let mut bytes = Vec::new();
     write_cluster(&cluster, &mut bytes);
@@ -127,5 +129,5 @@ fn a_cluster_is_what_its_schema_says() {
     );
     let Value::Array(members) = member(&read, "members") else { panic!("{read:?}") };
     assert_eq!(text(member(&members[1], "match_type")).as_deref(), Some("partial"));
-    assert_eq!(text(member(&read, "split_from")).as_deref(), Some("und:z:17"));
+    assert_eq!(text(member(&read, "split_from")).as_deref(), Some("und:3:4"));
 }

@@ -32,7 +32,7 @@ fn article(id: &str, language: &str, story: usize) -> Record {
 fn asked(address: &str, method: &str, path: &str, head: &str, body: &str) -> (u16, Value) {
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: s\r\nconnection: close\r\nauthorization: Bearer open sesame\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer open sesame\r\n\
          content-length: {length}\r\n{head}\r\n{body}"
     );
     let (status, answer) = ask(address, request.as_bytes()).expect("an answer");
@@ -241,7 +241,8 @@ fn questions_without_pause_hold_up_neither_verdicts_nor_a_change_of_hands_nor_a_
                 while !stop.load(Ordering::Relaxed) {
                     number = (number + 1) % 90;
                     let path = format!("/api/v1/articles/a{number:04}/similar");
-                    let request = format!("GET {path} HTTP/1.1\r\nhost: s\r\nconnection: close\r\n\r\n");
+                    let request =
+                        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
                     // Where the process has ended, nobody answers any more.
                     let Ok(stream) = std::net::TcpStream::connect(address) else { continue };
                     drop(stream);
@@ -317,7 +318,7 @@ fn bad_questions_to_a_stage_are_bounded_and_verdicts_go_on() {
     bench.produce(&articles);
     bench.wait_for(&["unique", "near"], 1101, &running);
     let deadline = Instant::now() + PATIENCE;
-    let request = b"GET /api/v1/articles/a HTTP/1.1\r\nhost: s\r\nconnection: close\r\nauthorization: Bearer open sesame\r\n\r\n";
+    let request = b"GET /api/v1/articles/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer open sesame\r\n\r\n";
     while ask(&address, request).is_none_or(|(status, _)| status != 200) {
         assert!(Instant::now() < deadline, "nobody else is served: {}", running.said());
         thread::sleep(Duration::from_millis(200));

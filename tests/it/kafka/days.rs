@@ -161,7 +161,12 @@ fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
     drop(consumer);
     let mut running = bench.run(&[]);
     let said = running.wait_until_it_says("stopped:");
-    assert!(said.contains("--accept-offsets") && said.contains("the group's offset is 3"), "{said}");
+    assert!(said.contains("--accept-offsets 0:3 ") && said.contains("the group's offset is 3"), "{said}");
+    assert_eq!(said.matches("claiming again: ").count(), 3, "{said}");
+    assert!(running.stop().success());
+    // A decision about another offset changes nothing.
+    let mut running = bench.run(&["--accept-offsets", "0:4"]);
+    running.wait_until_it_says("stopped:");
     assert!(running.stop().success());
     assert_eq!(bench.read("unique").len() + bench.read("near").len(), 60, "nothing was judged twice");
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
 use super::broker::{Broker, shared};
 use super::bus::Record;
 use super::days::{articles, each_once, in_order, outputs};
@@ -112,14 +114,14 @@ fn topics_that_were_deleted_and_created_again_stop_the_partition_by_name() {
     bench.produce(&in_order(articles(30, 75)));
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
-    for part in ["topic id of the input", "the position 30", "--accept-offsets", "state rebuild"] {
+    for part in ["topic id of the input", "the position 30", "--accept-offsets 0:0 ", "stage.generation"] {
         assert!(why.contains(part), "{why}");
     }
     assert!(running.stop().success());
     assert_eq!(judged(&bench), 30, "nothing of the new topic is judged");
 
     // The operator decides. The group's offsets went with the topic, so it is read from its beginning.
-    run_to(&bench, 75, &["--accept-offsets"]);
+    run_to(&bench, 75, &["--accept-offsets", "0:0"]);
     let ids: std::collections::BTreeSet<String> =
         ["unique", "near"].iter().flat_map(|topic| bench.read(topic)).map(|row| row.id()).collect();
     assert_eq!(ids.len(), 75, "each article once");
@@ -147,7 +149,7 @@ fn topics_that_were_deleted_and_created_again_stop_the_partition_by_name() {
     fs::write(bench.config(), &settings).unwrap();
 
     // The changelog, under a kept volume: the state is not of this topic, and the group's offset has no position.
-    run_to(&bench, 150, &["--accept-offsets"]);
+    run_to(&bench, 150, &["--accept-offsets", "0:0"]);
     recreate(&bench, "changelog");
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
@@ -250,8 +252,8 @@ fn find(dir: &Path, name: &str) -> std::path::PathBuf {
 }
 
 /// While a partition was restored, polls did not wait, and a rebalance that such a poll served was not heard of: partitions
-/// that came stood still, and ones that went were worked on, until the last restore was done. Now all four are restored side
-/// by side, each goes on where it was, and copies of what the others had judged are recognised.
+/// that came stood still, and ones that went were worked on, until the last restore was done. Now all four are restored, two
+/// at a time, each goes on where it was, and copies of what the others had judged are recognised.
 #[test]
 fn three_partitions_that_come_at_once_while_one_restores_all_go_on() {
     let bench = Bench::new(shared(), "three-at-once", DIRECT, "[topics]\npartitions = 4\n");
@@ -282,5 +284,40 @@ fn three_partitions_that_come_at_once_while_one_restores_all_go_on() {
         "the others came after it had restored: {said}"
     );
     assert_eq!(said.matches("\"restored\"").count(), 4, "{said}");
+    // All at once, 32 partitions of a cold pod had a gigabyte of records waiting to be applied.
+    let mut at_once = 0;
+    for line in said.lines() {
+        at_once += i32::from(line.contains("\"restoring\"") && line.contains("\"from\""));
+        at_once -= i32::from(line.contains("\"restored\""));
+        assert!(at_once <= 2, "more than two restores at once: {said}");
+    }
     assert!(late.stop().success());
+}
+
+/// A restore waited for a transaction that a killed producer had left open, and nothing said so: `restoring`, 99 %, for as
+/// long as that producer's timeout was.
+#[test]
+fn a_restore_behind_an_open_transaction_says_what_it_waits_for() {
+    let bench = Bench::new(shared(), "open", DIRECT, ONE);
+    bench.produce(&in_order(articles(0, 30)));
+    run_to(&bench, 30, &[]);
+    let changelog = bench.topic("changelog");
+    let mut client = bench.broker.client();
+    client.set("transactional.id", &bench.prefix).set("transaction.timeout.ms", "120000");
+    let producer: BaseProducer = client.create().unwrap();
+    let wait = Duration::from_secs(20);
+    producer.init_transactions(wait).unwrap();
+    producer.begin_transaction().unwrap();
+    let record = BaseRecord::to(&changelog).partition(0).key("nobody").payload("nothing");
+    producer.send(record).map_err(|(error, _)| error).unwrap();
+    producer.flush(wait).unwrap();
+    let mut running = bench.run_with(&[], &[("SAMESTORY_STALL_MS", "500")]);
+    let said = running.wait_until_it_says("the restore makes no progress");
+    let line = said.lines().find(|line| line.contains("no progress")).unwrap();
+    for part in ["a transaction is open", "last_stable_offset", "high_watermark", "\"partition\":0"] {
+        assert!(line.contains(part), "{line}");
+    }
+    producer.abort_transaction(wait).unwrap();
+    running.wait_until_it_says("\"going on\"");
+    assert!(running.stop().success());
 }

@@ -38,6 +38,48 @@ fn without_room_a_partition_waits_and_with_room_it_goes_on() {
     assert!(status.success(), "{status}: {}", running.said());
 }
 
+/// How many files this process may have open.
+fn limit_files(pid: u32, soft: &str) {
+    let arguments = ["--pid", &pid.to_string(), &format!("--nofile={soft}:")];
+    assert!(Command::new("prlimit").args(arguments).status().unwrap().success());
+}
+
+// A disk that failed once, or a moment without a file handle, stopped a partition for good: nothing but a restart helped, and
+// nothing restarted the process.
+#[test]
+fn a_store_that_cannot_open_files_is_tried_again_and_given_up_in_the_end() {
+    let bench = Bench::new(shared(), "files", "", "[topics]\npartitions = 1\n");
+    let environment = [("SAMESTORY_FLUSH_MS", "300"), ("SAMESTORY_WRITE_BUFFER", "65536")];
+    bench.produce(&in_order(articles(0, 60)));
+    let mut running = bench.run_with(&[], &environment);
+    outputs(&bench, 60, &running);
+    // Fewer than it has open: what is open stays open, and nothing more is opened.
+    limit_files(running.pid(), "10");
+    bench.produce(&in_order(articles(60, 600)));
+    running.wait_until_it_says("stopped for now, trying again");
+    limit_files(running.pid(), "1024");
+    each_once(&outputs(&bench, 600, &running), 600);
+    assert!(running.stop().success());
+
+    let few = [
+        ("SAMESTORY_FLUSH_MS", "300"),
+        ("SAMESTORY_WRITE_BUFFER", "65536"),
+        ("SAMESTORY_STORE_ATTEMPTS", "3"),
+    ];
+    let mut running = bench.run_with(&[], &few);
+    // Judge a batch first: a connection to the broker that is not open yet could not be opened either.
+    bench.produce(&in_order(articles(600, 660)));
+    outputs(&bench, 660, &running);
+    limit_files(running.pid(), "10");
+    bench.produce(&in_order(articles(660, 900)));
+    assert_eq!(running.wait().code(), Some(1), "{}", running.said());
+    let said = running.said();
+    assert!(said.contains("giving up, the process exits") && said.contains("times in a row"), "{said}");
+    let running = bench.run(&[]);
+    each_once(&outputs(&bench, 900, &running), 900);
+    assert!(running.stop().success());
+}
+
 /// A small file system in memory, unmounted when it is dropped.
 struct SmallDisk(PathBuf);
 

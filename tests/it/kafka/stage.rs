@@ -55,8 +55,9 @@ impl<'b> Bench<'b> {
         let kafka = if rest.contains("[kafka]") { "" } else { "[kafka]\n" };
         // Where the broker assigns partitions, it says how long a member may be silent.
         let session = if stage.contains("\"consumer\"") { "" } else { "\"session.timeout.ms\" = 6000\n" };
+        // Invented words are in no language.
         self.settings = format!(
-            "[http]\nlisten = \"127.0.0.1:0\"\nquery = \"127.0.0.1:0\"\n[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
+            "[language]\ntrust = \"declared\"\n[http]\nlisten = \"127.0.0.1:0\"\nquery = \"127.0.0.1:0\"\n[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
              \"{}\"\n{session}",
             match rest.split_once("[topics]\n") {
                 Some((before, after)) => format!("{before}[topics]\n{topics}{after}"),

@@ -68,6 +68,7 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
         (&routed, "unclean.leader.election.enable", "false"),
         (&unique, after, &any_time),
         (&changelog, "cleanup.policy", "compact"),
+        (&changelog, "message.timestamp.type", "LogAppendTime"),
         (&changelog, "min.insync.replicas", "1"),
     ] {
         assert_eq!(setting(broker, topic, key), value, "{topic} {key}");

@@ -31,12 +31,15 @@ fn record(article: &Value, key: Option<&str>, partition: i32) -> Record {
     }
 }
 
-/// By id and place in the input, what is said without where it was read.
+/// By id and place in the input, what is said without where it was read and in which partition its cluster is.
 type Verdicts = BTreeMap<(String, i64), Value>;
 
 fn without_input(mut envelope: Value, place: i64) -> ((String, i64), Value) {
     let members = envelope.as_object_mut().unwrap();
     members.remove("input");
+    let cluster = members["cluster_id"].as_str().unwrap().split(':').collect::<Vec<_>>();
+    let [language, _partition, number] = cluster[..] else { panic!("{cluster:?}") };
+    members["cluster_id"] = format!("{language}:{number}").into();
     ((members["id"].as_str().unwrap().to_owned(), place), envelope)
 }
 
@@ -47,7 +50,7 @@ fn from_file(articles: &[Value], bench: &Bench<'_>) -> Verdicts {
     let output = Command::new(env!("CARGO_BIN_EXE_samestory"))
         .arg("--config")
         .arg(bench.config())
-        .args(["file", "--quiet"])
+        .args(["file", "--quiet", "--retention", "7d"])
         .arg(&input)
         .output()
         .unwrap();

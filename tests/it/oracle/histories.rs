@@ -1,16 +1,19 @@
 //! Random histories of articles that are copies, parts, versions, templates and strangers of each other.
 
+use std::sync::Arc;
+
 use samestory::detect::{
-    Algorithm, CanonicalPolicy, Incoming, Item, LanguageSettings, Preparer, Settings, compare::Rules,
+    Algorithm, Bond, CanonicalPolicy, Constraints, EmptyUpdate, Incoming, Item, LanguageSettings, Preparer,
+    Settings, compare::Rules, evidence::Weights,
 };
 use samestory::event::{Article, DeadLetter, Reason};
 use samestory::fingerprint::LANES;
 use samestory::lsh::Banding;
 use samestory::model::{EventTime, Lang, Share};
 use samestory::store::{Posting, Postings, Retention, SimHashBands};
-use samestory::text::{Options, language::find};
+use samestory::text::language::find;
 
-use crate::desk::{Dice, article, id, line, rewrite, window};
+use crate::desk::{Dice, article, id, line, rewrite, trusting, window};
 
 pub(super) const LANGUAGES: [&str; 2] = ["en", "de"];
 const RETENTION: u64 = 1_000;
@@ -25,7 +28,7 @@ pub(super) fn language(code: &str) -> Lang {
 fn body(dice: &mut Dice, name: u64) -> String {
     let family = dice.below(3);
     match dice.below(24) {
-        0 => String::new(),
+        0 | 23 => String::new(),
         1 | 2 => window(family, 0, 6, 0, 0),
         // What this article mostly says: it comes again unchanged, and others say it too.
         3..10 => window(name % 3, 0, 40, 0, 0),
@@ -55,7 +58,7 @@ impl History {
             minhash: Some(Banding::new(LANES as u16, 1, LANES).unwrap()),
             simhash: SimHashBands::None,
             samples: 64,
-            shortest: settings.default.rules.shortest(),
+            shortest: Rules::SHORTEST,
         };
         let (mut now, length) = (START, 40 + dice.below(40));
         let items = (1..=length).map(|at| item(&mut dice, at, &mut now)).collect();
@@ -92,8 +95,15 @@ fn settings(dice: &mut Dice) -> Settings {
         CanonicalPolicy::Longest,
     ];
     let language = LanguageSettings {
-        rules: Rules { min_tokens: 10, furniture: 0, ..Rules::default() },
+        // A lower line in some: rewritten copies are few among invented words.
+        rules: Rules {
+            min_tokens: 10,
+            wall_tokens: 24,
+            min_confidence: dice.one_of(&[0.5, 0.25]),
+            ..Rules::default()
+        },
         algorithm: dice.one_of(&algorithms),
+        weights: Weights::FITTED,
         hamming: 14,
         floor: 0.3,
         retention: Retention::Millis(RETENTION),
@@ -108,6 +118,19 @@ fn settings(dice: &mut Dice) -> Settings {
         config: 0x9f2c_41d0,
         ..Settings::default()
     };
+    settings.published_within = dice.one_of(&[Retention::Forever, Retention::Millis(45_000)]);
+    settings.empty_update = dice.one_of(&[EmptyUpdate::Keep, EmptyUpdate::Keep, EmptyUpdate::Refuse]);
+    if dice.below(3) == 0 {
+        let mut constraints = Constraints::default();
+        for _ in 0..8 {
+            let [a, b] = [0; 2].map(|_| id(&format!("a{}", dice.below(18))));
+            let bond = dice.one_of(&[Bond::Same, Bond::Different]);
+            if a != b && constraints.between(&a, &b).is_none() {
+                constraints.insert(&a, &b, bond).unwrap();
+            }
+        }
+        settings.constraints = Arc::new(constraints);
+    }
     if dice.below(4) == 0 {
         let forever = LanguageSettings { retention: Retention::Forever, ..language };
         settings.languages.insert(self::language("de"), forever);
@@ -169,8 +192,15 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
                 host: dice.one_of(&[None, Some("wire.example")]).map(str::to_owned),
                 ..article(&name, &body(dice, article_number))
             };
-            let prepared = Preparer::new(Options::default()).prepare(&article, &line(at)).unwrap();
-            Incoming::Article(Box::new(prepared))
+            let prepared = Preparer::new(trusting()).prepare(&article, &line(at)).unwrap();
+            let prepared = Box::new(prepared);
+            if article.body.is_empty() && dice.below(2) == 0 {
+                let (reason, message) = (Reason::NoBody, "no body".to_owned());
+                let refusal = DeadLetter { position: line(at), reason, message };
+                Incoming::Bodiless { article: prepared, refusal }
+            } else {
+                Incoming::Article(prepared)
+            }
         }
     };
     Item { position: line(at), time, log_time, incoming }

@@ -20,7 +20,7 @@ use model::Model;
 /// As many histories as are looked at; `SAMESTORY_HISTORIES` asks for more.
 fn seeds() -> std::ops::Range<u64> {
     let more = env::var("SAMESTORY_HISTORIES").ok().and_then(|count| count.parse().ok());
-    0..more.unwrap_or(60)
+    0..more.unwrap_or(90)
 }
 
 fn store(postings: &Postings) -> Memory {
@@ -131,6 +131,11 @@ fn the_engine_decides_as_the_oracle_does() {
         "seen later",
         "tie",
         "dead letter",
+        "text kept",
+        "empty update refused",
+        "no body",
+        "reviewed",
+        "kept apart",
     ];
     let rare: Vec<_> = rows.iter().map(|row| (*row, seen.get(row).copied().unwrap_or(0))).collect();
     println!("{rare:?}");

@@ -2,10 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use samestory::detect::compare::{Comparison, Relation, compare_by};
-use samestory::detect::{Algorithm, CanonicalPolicy, Incoming, Item, Output, Prepared, Settings};
-use samestory::event::{ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
+use samestory::detect::compare::{Comparison, Relation};
+use samestory::detect::evidence::Measure;
+use samestory::detect::{
+    Algorithm, Bond, CanonicalPolicy, EmptyUpdate, Incoming, Item, Output, Prepared, Settings,
+};
+use samestory::event::{ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged};
 use samestory::fingerprint::Fingerprint;
 use samestory::lsh::BandKey;
 use samestory::model::{
@@ -46,8 +50,8 @@ pub(super) struct Model {
 pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Share, Share)>) {
     for output in outputs {
         if let Output::Tagged(tagged) = output {
-            let inside =
-                review.is_some_and(|(low, high)| low <= tagged.confidence && tagged.confidence <= high);
+            let inside = tagged.verdict != Verdict::Unique
+                && review.is_some_and(|(low, high)| low <= tagged.confidence && tagged.confidence <= high);
             assert_eq!(tagged.flags.contains(&Flag::Review), inside, "{tagged:?}");
             tagged.flags.retain(|flag| *flag != Flag::Review);
             tagged.confidence = Share::new(0.0);
@@ -59,6 +63,22 @@ pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Share,
 pub(super) fn forgive_kept_confidence(document: &mut Document) {
     document.judgement.confidence = Share::new(0.0);
     document.flags &= !(1 << Flag::ALL.iter().position(|flag| *flag == Flag::Review).unwrap());
+}
+
+fn topics(outlet: Outlet) -> BTreeSet<Outlet> {
+    match outlet {
+        Outlet::None => BTreeSet::new(),
+        Outlet::Both => [Outlet::Unique, Outlet::NearDuplicate].into(),
+        one => [one].into(),
+    }
+}
+
+fn on(topics: &BTreeSet<Outlet>) -> Outlet {
+    match topics.iter().collect::<Vec<_>>()[..] {
+        [] => Outlet::None,
+        [&one] => one,
+        _ => Outlet::Both,
+    }
 }
 
 impl Model {
@@ -161,13 +181,24 @@ impl Model {
     /// Who stands for a cluster: the first by policy of those who are live, else the oldest.
     fn stands(&self, cluster: Key) -> Option<&Document> {
         let members = self.members(cluster);
-        let live = members.iter().copied().filter(|member| self.live(member));
+        let mut live: Vec<&Document> = members.iter().copied().filter(|member| self.live(member)).collect();
+        // Parts are candidates where there is nobody else.
+        if live.iter().any(|member| !member.judgement.is_part) {
+            live.retain(|member| !member.judgement.is_part);
+        }
+        let believed = |member: &Document| {
+            let published_at = member.published_at.map(EventTime::millis);
+            let oldest = match self.settings.published_within {
+                Retention::Forever => i64::MIN,
+                Retention::Millis(millis) => member.event_time.millis() - millis as i64,
+            };
+            published_at.filter(|&at| at >= oldest).unwrap_or(i64::MAX)
+        };
+        let live = live.into_iter();
         let by_policy = match self.settings.canonical {
             CanonicalPolicy::FirstSeen => live.min_by_key(|member| member.number),
             CanonicalPolicy::Newest => live.max_by_key(|member| member.number),
-            CanonicalPolicy::FirstPublished => live.min_by_key(|member| {
-                (member.published_at.map_or(i64::MAX, EventTime::millis), member.number)
-            }),
+            CanonicalPolicy::FirstPublished => live.min_by_key(|member| (believed(member), member.number)),
             CanonicalPolicy::Longest => {
                 live.max_by_key(|member| (member.fingerprint.tokens, Reverse(member.number)))
             }
@@ -187,7 +218,10 @@ impl Model {
         let mut touched = BTreeSet::new();
         self.item_time = None;
         let mut outputs = match &item.incoming {
-            Incoming::Article(article) => self.article(item, article, &mut touched),
+            Incoming::Article(article) => self.article(item, article, None, &mut touched),
+            Incoming::Bodiless { article, refusal } => {
+                self.article(item, article, Some(refusal), &mut touched)
+            }
             Incoming::SetStreamTime { language, at } => {
                 if self.next_numbers.contains_key(language) {
                     self.note("stream time set");
@@ -317,8 +351,38 @@ impl Model {
         }
     }
 
-    fn article(&mut self, item: &Item, article: &Prepared, touched: &mut BTreeSet<Key>) -> Vec<Output> {
-        let (position, language) = (&item.position, article.language);
+    fn article(
+        &mut self,
+        item: &Item,
+        article: &Prepared,
+        refusal: Option<&DeadLetter>,
+        touched: &mut BTreeSet<Key>,
+    ) -> Vec<Output> {
+        let position = &item.position;
+        let mut article = article.clone();
+        let mut texts = self.of_id(&article.id);
+        texts.retain(|held| self.live(held) && held.fingerprint.tokens > 0);
+        texts.sort_by_key(|held| held.language);
+        let text = texts.first().filter(|_| article.fingerprint.tokens == 0).cloned();
+        let letter = match (&text, refusal, self.settings.empty_update) {
+            (None, refusal, _) => refusal.cloned(),
+            (Some(_), _, EmptyUpdate::Keep) => None,
+            (Some(_), Some(refusal), EmptyUpdate::Refuse) => Some(refusal.clone()),
+            (Some(_), None, EmptyUpdate::Refuse) => Some(DeadLetter {
+                position: position.clone(),
+                reason: Reason::NoBody,
+                message: "an update without a text (input.empty_update = refuse)".to_owned(),
+            }),
+        };
+        if let Some(letter) = letter {
+            self.note(if text.is_some() { "empty update refused" } else { "no body" });
+            return vec![Output::DeadLetter(letter)];
+        }
+        if let Some(text) = &text {
+            (article.language, article.reported_language) = (text.language, text.language);
+        }
+        let language = article.language;
+        let article = &mut article;
         let (at, told, mut clamped) = self.time(article, item);
         self.next_numbers.entry(language).or_default();
         if told {
@@ -349,19 +413,59 @@ impl Model {
                 self.remove(&held, touched);
             } else if held.language != language {
                 self.note("language change");
-                left.insert(held.outlet);
+                left.extend(topics(held.outlet));
                 self.remove(&held, touched);
+            } else if text.is_some() {
+                self.note("text kept");
+                let described = self.documents.get_mut(&(language, held.number.0)).unwrap();
+                let display = |document: &Document| {
+                    (
+                        document.title.clone(),
+                        document.host.clone(),
+                        document.url.clone(),
+                        document.published_at,
+                    )
+                };
+                described.title = article.title.clone().or(described.title.take());
+                described.host = article.host.clone().or(described.host.take());
+                described.url = article.url.clone().or(described.url.take());
+                described.published_at = published_at.or(described.published_at);
+                let described = described.clone();
+                if display(&described) != display(&held) {
+                    touched.insert((language, held.cluster.0));
+                }
+                article.fingerprint = held.fingerprint.clone();
+                article.flags = vec![Flag::KeptText];
+                return self.again(position, at, article, clamped, described);
             } else if held.fingerprint.content == article.fingerprint.content {
                 return self.again(position, at, article, clamped, held);
             } else {
                 self.note("update");
-                left.insert(held.outlet);
+                left.extend(topics(held.outlet));
                 revision = held.revision + 1;
                 self.remove(&held, touched);
             }
         }
 
-        let mut pairs = self.pairs(article);
+        if let Some(refusal) = refusal {
+            return vec![Output::DeadLetter(refusal.clone())];
+        }
+        let (mut pairs, digest) = self.pairs(article);
+        // What an editor said of it and of articles that are there.
+        let constraints = Arc::clone(&self.settings.constraints);
+        let there = self.documents(language).into_iter().filter(|document| self.live(document));
+        let there: Vec<(Document, Bond)> = there
+            .filter_map(|document| Some((constraints.between(&article.id, &document.id)?, document)))
+            .map(|(bond, document)| (document, bond))
+            .collect();
+        let same = there.iter().find(|(_, bond)| *bond == Bond::Same).map(|(document, _)| document.clone());
+        for (apart, _) in there.iter().filter(|(_, bond)| *bond == Bond::Different) {
+            let before = pairs.len();
+            pairs.retain(|(document, _)| document.cluster != apart.cluster);
+            if pairs.len() < before {
+                self.note("kept apart");
+            }
+        }
         let own = *self.settings.languages.get(&language).unwrap_or(&self.settings.default);
         let similarity = |pair: &Comparison| match own.algorithm {
             _ if pair.relation == Relation::Exact => 1.0,
@@ -372,31 +476,17 @@ impl Model {
         let share = |pair: &Comparison| Share::new(similarity(pair));
         pairs.sort_by_key(|(document, _)| document.number);
         // Lowest number first, so that the first of the greatest is the one.
+        let alike = [Relation::Near, Relation::Rewritten, Relation::Partial];
         let best_of = |relations: &[Relation]| {
             let mut best: Option<&(Document, Comparison)> = None;
             for pair in pairs.iter().filter(|(_, pair)| relations.contains(&pair.relation)) {
-                // The guard has spoken against a closer text of that cluster.
-                let guarded = pairs.iter().any(|(other, theirs)| {
-                    theirs.relation == Relation::SameTemplate
-                        && other.cluster == pair.0.cluster
-                        && theirs.similarity >= pair.1.similarity
-                });
-                // What stands beside an article that is there as a whole is not rewritten.
-                let beside = pairs.iter().any(|(other, theirs)| {
-                    theirs.relation == Relation::Extends && other.cluster != pair.0.cluster
-                });
-                if guarded && pair.1.relation != Relation::Exact
-                    || beside && pair.1.relation == Relation::Rewritten
-                {
-                    continue;
-                }
-                if best.is_none_or(|best| share(&pair.1) > share(&best.1)) {
+                let rank = |(_, pair): &(Document, Comparison)| (pair.confidence, share(pair));
+                if best.is_none_or(|best| rank(pair) > rank(best)) {
                     best = Some(pair);
                 }
             }
             best.cloned()
         };
-        let alike = [Relation::Near, Relation::Rewritten, Relation::Partial];
         let best = best_of(&[Relation::Exact]).or_else(|| best_of(&alike));
         if let Some(best) = &best {
             let rivals = pairs.iter().filter(|(_, pair)| *pair == best.1).count();
@@ -404,11 +494,12 @@ impl Model {
                 self.note("tie");
             }
         }
-        let closest = best.clone().or_else(|| {
-            let greatest = pairs.iter().map(|(_, pair)| share(pair)).max();
-            pairs.iter().find(|(_, pair)| Some(share(pair)) == greatest).cloned()
+        let mut closest = best.clone().or_else(|| {
+            let rank = |pair: &Comparison| (pair.confidence, share(pair));
+            let greatest = pairs.iter().map(|(_, pair)| rank(pair)).max();
+            pairs.iter().find(|(_, pair)| Some(rank(pair)) == greatest).cloned()
         });
-        let (verdict, match_type) = match best.as_ref().map(|(_, pair)| pair.relation) {
+        let (mut verdict, mut match_type) = match best.as_ref().map(|(_, pair)| pair.relation) {
             Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
             Some(Relation::Near | Relation::Rewritten) => {
                 let cluster = best.as_ref().unwrap().0.cluster;
@@ -423,20 +514,17 @@ impl Model {
                 let parts = copies
                     .iter()
                     .filter(|pair| pair.relation == Relation::Partial && pair.new_in_old > pair.old_in_new);
-                if parts.count() > copies.len() / 2 {
-                    (Verdict::NearDuplicate, Some(MatchType::Partial))
-                } else {
-                    (Verdict::NearDuplicate, Some(MatchType::Near))
-                }
+                let match_type = match best.as_ref().unwrap().1.relation {
+                    _ if parts.count() > copies.len() / 2 => MatchType::Partial,
+                    Relation::Rewritten => MatchType::Rewritten,
+                    _ => MatchType::Near,
+                };
+                (Verdict::NearDuplicate, Some(match_type))
             }
             Some(Relation::Partial) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
             _ => (Verdict::Unique, None),
         };
         self.note(match_type.map_or("unique", MatchType::as_str));
-        if best.as_ref().is_some_and(|(_, pair)| pair.relation == Relation::Rewritten) {
-            self.note("rewritten");
-        }
-
         let mut related: Vec<(
             RelationKind,
             Reverse<Share>,
@@ -450,6 +538,8 @@ impl Model {
                 let (kind, score) = match pair.relation {
                     Relation::Extends => (RelationKind::Extends, Share::new(pair.old_in_new)),
                     Relation::SameTemplate => (RelationKind::SameTemplate, share(pair)),
+                    Relation::FollowUp => (RelationKind::FollowUp, share(pair)),
+                    Relation::SameFurniture => (RelationKind::SameFurniture, share(pair)),
                     _ => return None,
                 };
                 Some((
@@ -463,9 +553,26 @@ impl Model {
             })
             .collect();
         related.sort();
-        let mut named: BTreeSet<DocumentNumber> = best.iter().map(|(document, _)| document.cluster).collect();
+        let by_texts = best;
+        let best = match &same {
+            Some(same) => {
+                let pair = self.compare(&same.fingerprint, &article.fingerprint, language);
+                let is_exact = pair.relation == Relation::Exact;
+                (verdict, match_type) = match is_exact {
+                    true => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
+                    false => (Verdict::NearDuplicate, Some(MatchType::Reviewed)),
+                };
+                self.note(if is_exact { "reviewed, exact" } else { "reviewed" });
+                closest = Some((same.clone(), pair));
+                closest.clone()
+            }
+            None => by_texts.clone(),
+        };
+        let mut named: BTreeSet<DocumentNumber> =
+            by_texts.iter().map(|(document, _)| document.cluster).collect();
         related.retain(|(.., cluster, _)| named.insert(*cluster));
         related.truncate(5);
+        related.retain(|(.., id, _, _)| same.as_ref().is_none_or(|same| same.id != *id));
         let related: Vec<Related> = related
             .into_iter()
             .map(|(relation, _, _, id, _, similarity)| Related { id, relation, similarity })
@@ -480,11 +587,15 @@ impl Model {
         let expired = self.expires_by(language).is_some_and(|expired| at.millis() <= expired);
         let published = self.published_at(Some(at));
         let outlet = if verdict == Verdict::Unique { Outlet::Unique } else { Outlet::NearDuplicate };
-        let flags = self.flags(article, at, clamped, expired);
+        let mut flags = self.flags(article, at, clamped, expired);
+        if digest {
+            self.note("digest");
+            flags.push(Flag::Digest);
+        }
         let bits =
             flags.iter().fold(0, |bits, flag| bits | 1 << Flag::ALL.iter().position(|f| f == flag).unwrap());
 
-        let own_cluster = ClusterId { language, founder: article.id.clone(), number };
+        let own_cluster = ClusterId { language, partition: 0, number };
         let (mut cluster, mut canonical, mut split_from) = (own_cluster.clone(), article.id.clone(), None);
         if let Some((match_, _)) = &best {
             let key = (language, match_.cluster.0);
@@ -493,13 +604,15 @@ impl Model {
             let floor = own.floor;
             let resembles = match pair.relation {
                 Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
-                Relation::Extends | Relation::SameTemplate => false,
-                Relation::Different => {
+                Relation::Extends | Relation::SameTemplate | Relation::SameFurniture => false,
+                Relation::FollowUp | Relation::Different => {
                     pair.similarity >= floor
                         || pair.new_in_old >= own.rules.coverage * floor / own.rules.threshold
                 }
             };
-            if resembles || stands.number == match_.number {
+            let reviewed = constraints.between(&article.id, &match_.id) == Some(Bond::Same)
+                || match_.judgement.match_type == Some(MatchType::Reviewed);
+            if resembles || stands.number == match_.number || reviewed {
                 cluster = self.groups[&key].id.clone();
                 canonical = stands.id;
             } else {
@@ -527,10 +640,18 @@ impl Model {
                 position: position.clone(),
                 cluster: cluster.number,
                 revision,
-                outlet: if published { outlet } else { left.last().copied().unwrap_or(Outlet::None) },
+                outlet: if published { outlet } else { on(&left) },
                 judgement: Judgement {
                     verdict,
                     match_type,
+                    is_part: best.as_ref().is_some_and(|(document, pair)| match match_type {
+                        Some(MatchType::Partial) if pair.relation == Relation::Partial => {
+                            pair.new_in_old > pair.old_in_new
+                        }
+                        Some(MatchType::Partial) => true,
+                        Some(MatchType::Reviewed) => false,
+                        _ => document.judgement.is_part,
+                    }),
                     duplicate_of: best.as_ref().map(|(document, _)| document.number),
                     similarity,
                     confidence: Share::new(0.0),
@@ -562,9 +683,11 @@ impl Model {
             cluster,
             canonical_id: canonical,
             revision,
-            language,
+            language: article.reported_language,
             language_source: article.language_source,
+            declared_language: article.declared_language.clone(),
             related,
+            evidence: Vec::new(),
             flags,
             config: self.settings.config,
             input: position.clone(),
@@ -601,21 +724,30 @@ impl Model {
             cluster: self.groups[&key].id.clone(),
             canonical_id: self.stands(key).unwrap().id.clone(),
             revision: held.revision,
-            language: article.language,
+            language: article.reported_language,
             language_source: article.language_source,
+            declared_language: article.declared_language.clone(),
             related: Vec::new(),
+            evidence: Vec::new(),
             flags,
             config: self.settings.config,
             input: position.clone(),
         };
         let own = self.settings.languages.get(&held.language).unwrap_or(&self.settings.default);
-        if let Retention::Millis(retention) = own.retention
-            && at.millis() - held.last_seen.millis() >= retention as i64 / 8
-        {
-            self.note("seen later");
-            self.documents.get_mut(&(held.language, held.number.0)).unwrap().last_seen = at;
+        let published = self.published_at(Some(at));
+        let document = self.documents.get_mut(&(held.language, held.number.0)).unwrap();
+        if published {
+            let mut where_now = topics(held.outlet);
+            where_now.insert(Outlet::NearDuplicate);
+            document.outlet = on(&where_now);
         }
-        if !self.published_at(Some(at)) {
+        if let Retention::Millis(retention) = own.retention
+            && at > held.last_seen
+        {
+            document.last_seen = EventTime::from_millis(at.millis() + retention as i64 / 8);
+            self.note("seen later");
+        }
+        if !published {
             self.note("backfilled");
             return Vec::new();
         }
@@ -647,21 +779,18 @@ impl Model {
             flags.push(Flag::AheadOfStream);
             self.note("ahead of stream");
         }
+        flags.extend(article.flags.contains(&Flag::KeptText).then_some(Flag::KeptText));
         flags
     }
 
     fn compare(&self, old: &Fingerprint, new: &Fingerprint, language: Lang) -> Comparison {
-        let own = self.settings.languages.get(&language).unwrap_or(&self.settings.default);
-        let second_opinion = own.algorithm == Algorithm::Combined;
-        compare_by(old, new, &own.rules, second_opinion, |pair| match own.algorithm {
-            Algorithm::Simhash128 => pair.distance <= own.hamming,
-            Algorithm::Simhash64 => pair.distance64 <= own.hamming,
-            Algorithm::Minhash | Algorithm::Combined => pair.similarity >= own.rules.threshold,
-        })
+        self.settings.languages.get(&language).unwrap_or(&self.settings.default).compare(old, new)
     }
 
     /// Every live document that shares enough with the article to be looked at, and what the article is to it.
-    fn pairs(&self, article: &Prepared) -> Vec<(Document, Comparison)> {
+    /// And whether the article is a digest of them.
+    fn pairs(&self, article: &Prepared) -> (Vec<(Document, Comparison)>, bool) {
+        let own = *self.settings.languages.get(&article.language).unwrap_or(&self.settings.default);
         let posting = self.postings.of(article.language);
         let keys: Vec<BandKey> = posting.keys(&article.fingerprint);
         let stored = self.documents(article.language);
@@ -676,24 +805,101 @@ impl Model {
             let looked_at =
                 !others.is_empty() || samples.len() >= 2 || samples.iter().any(|key| holders(key) <= 2);
             if looked_at && self.live(document) {
-                let mut pair = self.compare(&document.fingerprint, &article.fingerprint, article.language);
-                if pair.relation == Relation::Rewritten {
-                    let common = |key: &&&BandKey| {
-                        let holders = stored.iter().zip(&posted).rev().filter(|(_, keys)| keys.contains(key));
-                        let living =
-                            holders.take(8).map(|(holder, _)| holder).filter(|holder| self.live(holder));
-                        let clusters: BTreeSet<DocumentNumber> =
-                            living.map(|holder| holder.cluster).collect();
-                        clusters.iter().filter(|&&cluster| cluster != document.cluster).count() > 1
-                    };
-                    let theirs = samples.len() - samples.iter().filter(common).count();
-                    if theirs < 2 || 2 * theirs < samples.len() {
-                        pair.relation = Relation::Different;
-                    }
-                }
+                let pair = self.compare(&document.fingerprint, &article.fingerprint, article.language);
                 pairs.push((document.clone(), pair));
             }
         }
-        pairs
+        let mut digest = false;
+        if own.algorithm == Algorithm::Combined {
+            let new = &article.fingerprint;
+            let inside = |part: &Fingerprint, whole: &Fingerprint, share: f64| {
+                share >= own.rules.coverage && f64::from(part.shingles) <= 0.6 * f64::from(whole.shingles)
+            };
+            let held: BTreeSet<DocumentNumber> = pairs
+                .iter()
+                .filter(|(old, pair)| {
+                    old.fingerprint.tokens >= own.rules.min_tokens
+                        && inside(&old.fingerprint, new, pair.old_in_new)
+                })
+                .map(|(old, _)| old.cluster)
+                .collect();
+            digest = held.len() >= 2;
+            for (document, pair) in &mut pairs {
+                let old = &document.fingerprint;
+                let part = digest && inside(old, new, pair.old_in_new)
+                    || inside(new, old, pair.new_in_old) && self.is_digest(document, new, pair);
+                pair.evidence.set(Measure::Digest, part.then_some(1.0));
+                let rare = self.rare(document, &article.fingerprint, &stored, &posted);
+                let hopeless = pair.log_odds + own.weights.most(Measure::Rare) < -5.0;
+                pair.evidence.set(Measure::Rare, rare.filter(|_| !hopeless));
+            }
+            let unrelated =
+                |pair: &Comparison| pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
+            let titles: BTreeSet<Vec<u32>> = pairs
+                .iter()
+                .filter(|(_, pair)| pair.new_in_old >= 0.8 && pair.old_in_new >= 0.8 && unrelated(pair))
+                .map(|(document, _)| document.fingerprint.title.values().to_vec())
+                .collect();
+            for (document, pair) in &mut pairs {
+                let tokens = document.fingerprint.tokens.min(article.fingerprint.tokens);
+                let short =
+                    tokens < own.rules.min_tokens || tokens < own.rules.wall_tokens && titles.len() >= 4;
+                let same = pair.new_in_old >= 0.8 || pair.old_in_new >= 0.8;
+                pair.evidence.set(Measure::Wall, (short && same && unrelated(pair)).then_some(1.0));
+                own.decide(&document.fingerprint, &article.fingerprint, pair);
+            }
+        }
+        (pairs, digest)
+    }
+
+    /// Whether a document was flagged as a digest, or holds another text than this one.
+    fn is_digest(&self, document: &Document, new: &Fingerprint, pair: &Comparison) -> bool {
+        let unrelated = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
+        let mut newest = self.members((document.language, document.cluster.0));
+        newest.reverse();
+        newest.truncate(8);
+        document.flags & Flag::Digest.bit() != 0
+            || unrelated
+                && newest.into_iter().filter(|member| self.live(member)).any(|member| {
+                    member.judgement.match_type == Some(MatchType::Partial)
+                        && member.judgement.duplicate_of == Some(document.number)
+                        && member.fingerprint.shingles < document.fingerprint.shingles
+                        && member.fingerprint.sample.found_in(&new.sample).found == 0
+                        && !member.fingerprint.title.values().is_empty()
+                        && member.fingerprint.title.found_in(&document.fingerprint.title).found == 0
+                })
+    }
+
+    /// How much of what could be shared is, each shingle divided among the clusters that have it. In these histories
+    /// every sampled shingle is posted, and the least 24 are looked for.
+    fn rare(
+        &self,
+        document: &Document,
+        new: &Fingerprint,
+        stored: &[Document],
+        posted: &[Vec<BandKey>],
+    ) -> Option<f64> {
+        let old = document.fingerprint.sample.values();
+        let looked_for: Vec<u32> = new.sample.values().iter().copied().take(24).collect();
+        // Up to where each of the two lists is complete.
+        let reach = |list: &[u32], all: u32| match (list.last(), list.len() < all as usize) {
+            (Some(&last), true) => last,
+            _ => u32::MAX,
+        };
+        let reach = reach(&looked_for, new.shingles).min(reach(old, document.fingerprint.shingles));
+        let within = |list: &[u32]| list.iter().filter(|&&hash| hash <= reach).count();
+        let comparable = within(old).min(within(&looked_for));
+        let mut sum = 0.0;
+        for hash in looked_for.iter().filter(|hash| old.contains(hash)) {
+            let key = Posting::sample(*hash);
+            let newest = stored.iter().zip(posted).rev().filter(|(_, keys)| keys.contains(&key)).take(16);
+            let others: BTreeSet<DocumentNumber> = newest
+                .map(|(holder, _)| holder)
+                .filter(|holder| self.live(holder) && holder.cluster != document.cluster)
+                .map(|holder| holder.cluster)
+                .collect();
+            sum += 1.0 / (1.0 + others.len() as f64);
+        }
+        (comparable >= 3).then(|| sum / comparable as f64)
     }
 }

@@ -397,9 +397,10 @@ fn next_of(rows: &[Row]) -> Offsets {
     rows.iter().map(|row| (row.partition, row.offset + 1)).collect()
 }
 
-fn changelog_settings(tombstones: &str) -> [(&'static str, &str); 6] {
+fn changelog_settings(tombstones: &str) -> [(&'static str, &str); 7] {
     [
         ("cleanup.policy", "compact"),
+        ("message.timestamp.type", "LogAppendTime"),
         ("max.message.bytes", "4194304"),
         ("segment.ms", "4000"),
         ("min.cleanable.dirty.ratio", "0.01"),
@@ -433,6 +434,8 @@ query = "127.0.0.1:0"
 retention = "10m"
 [input.fields]
 deleted = "removed"
+[language]
+trust = "declared"
 [stage]
 app = "faults"
 mode = "{mode}"

@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""Fits the weights of the evidence to labelled pairs. `make fit` runs it; docs/evidence.md explains the model.
+
+  fit.py prepare DATA WORK                     writes labelled sets to WORK: what readers judged, and what is made here
+  fit.py fit EVIDENCE.tsv WEIGHTS.rs [PAIRS]   fits, prints what the weights are worth, writes them to WEIGHTS.rs and, as
+                                               settings, to EVIDENCE.toml; PAIRS has the sampling weights of judged pairs
+
+Between the two, `samestory eval WORK/*.ndjson --evidence EVIDENCE.tsv` measures every pair as the later article sees it on
+arrival, so a form that appears for the first time is measured as a first one.
+
+The sets, and the say that each family of sets has beside all judged natural pairs together (SHARES):
+
+  natural     pairs of real articles that people have read, a set for each source; each pair weighs what it stands for in the
+              pool that it was drawn from, at most 10
+  counter     agency copy in Urdu and what newspapers made of it: wholly derived against not derived
+  planted     perturb.py: copies that were edited, cut, wrapped; reports with swapped facts; forms
+  flashes     items of 24 to 50 words with one word changed, a label or a link
+  furniture   short articles above one common footer; each is an article of its own
+  footer      the same after the footer itself was sent as an article
+  swaps       a report with all names replaced: another report by the same form
+  extracts    200 words out of 5,000
+
+The shares are small because real news decides. Made sets only speak where judged pairs hardly do: they have few flashes, few
+extracts and no footers without an article.
+"""
+import collections, csv, json, os, random, re, subprocess, sys
+
+TIE = {'copy', 'partial', 'version'}
+APART = {'followup', 'template', 'furniture', 'unrelated'}
+
+
+def rows(path):
+    with open(path, encoding='utf-8') as file:
+        return list(csv.DictReader(file, delimiter='\t', quoting=csv.QUOTE_NONE))
+
+
+def articles(path):
+    with open(path, encoding='utf-8') as file:
+        return [json.loads(line) for line in file]
+
+
+def save(path, all):
+    with open(path, 'w', encoding='utf-8') as file:
+        for one in all:
+            file.write(json.dumps(one, ensure_ascii=False) + '\n')
+
+
+# ---- The sets.
+
+def judged(data):
+    """The judged pairs that count. One set has cut articles in pieces, and garbled texts were never news."""
+    return [row for row in rows(f'{data}/natural.pairs.tsv')
+            if not row['set'].startswith('l3cube') and row['mark'] != 'garbled' and row['label'] in TIE | APART]
+
+
+def natural(data, work):
+    """A file of articles and a file of pairs for each source."""
+    pairs = collections.defaultdict(list)
+    for row in judged(data):
+        pairs[row['set']].append((row['a'], row['b'], 'same' if row['label'] in TIE else 'different'))
+    for row in rows(f'{data}/counter_ur.pairs.tsv'):
+        label = {'WD': 'same', 'ND': 'different'}.get(row['label'])
+        if label:
+            pairs['counter_ur'].append((*list(row.values())[:2], label))
+    for name, listed in pairs.items():
+        target = f'{work}/natural-{name}.ndjson'
+        # The sources' own groups are left out: readers decide here.
+        keep = ('id', 'lang', 'title', 'body')
+        save(target, ({key: one.get(key) for key in keep} for one in articles(f'{data}/{name}.ndjson')))
+        with open(target.replace('.ndjson', '.pairs.tsv'), 'w', encoding='utf-8') as file:
+            file.write('a\tb\tlabel\n' + ''.join('\t'.join(pair) + '\n' for pair in listed))
+
+
+def sentences(text):
+    return [part.strip() for part in re.split(r'(?<=[.!?])\s+', text) if part.strip()]
+
+
+def flashes(data, work, chance):
+    """Items of 24 to 50 words: one word changed, a label or a link added, among other items of the same desk."""
+    made = []
+    pool = articles(f'{data}/reuters21578_en.ndjson') + articles(f'{data}/wikinews_en_2020.ndjson')
+    chance.shuffle(pool)
+    for one in pool:
+        words = ' '.join(sentences(one['body'])[:2]).split()
+        if not 24 <= len(words) <= 50 or len(made) > 1200:
+            continue
+        base = dict(lang='en', title=one['title'], source_id=one['id'])
+        made.append(dict(base, id=f'{one["id"]}-flash', body=' '.join(words), kind='flash', expect='unique'))
+        for n in range(2):
+            edited = list(words)
+            edited[chance.randrange(len(edited))] = chance.choice(['reportedly', 'says', 'expects', 'likely', 'sees'])
+            text = ' '.join(edited)
+            if n:
+                text = chance.choice(['BREAKING: ' + text, text + ' Read more: https://news.example/x', 'UPDATE 1 - ' + text])
+            made.append(dict(base, id=f'{one["id"]}-flash{n}', body=text, kind='flash edited', expect='dup'))
+    save(f'{work}/scene-flashes.ndjson', made)
+
+
+FOOTER = ('You are reading the free edition. Subscribe today for unlimited access to all stories, our daily briefing and '
+          'the weekend magazine. Follow us on social media, download our app and never miss an update from our newsroom. '
+          'Contact the editors with corrections or story ideas. Advertise with us and reach a million readers every month. '
+          'All content on this site is protected by law and may not be copied without written permission. By using this '
+          'site you accept our terms of service, our privacy policy and the use of cookies. Read our code of ethics, meet '
+          'the team and see our open positions in editorial, design and engineering.')
+
+
+def furniture(data, work, chance):
+    """Short articles above one footer, and the same with the footer itself sent as an article after the fortieth."""
+    made = []
+    for one in articles(f'{data}/wikinews_en_2020.ndjson') + articles(f'{data}/univnews_ar_en_ku.ndjson'):
+        if one['lang'] != 'en':
+            continue
+        body = ' '.join(one['body'].split()[:chance.randint(60, 120)])
+        made.append(dict(id=one['id'], lang='en', title=one['title'], body=f'{body}\n\n{FOOTER}', source_id=one['id'],
+                         kind='furniture', expect='unique'))
+    footer = dict(id='footer', lang='en', title='Example News', body=FOOTER, source_id='footer', kind='footer', expect='unique')
+    save(f'{work}/scene-furniture.ndjson', made[:120])
+    save(f'{work}/scene-footer.ndjson', made[:40] + [footer] + made[40:120])
+
+
+def swaps(data, work, chance):
+    """A report with all names replaced by others: another report by the same form."""
+    made = []
+    pool = [one for one in articles(f'{data}/reuters21578_en.ndjson') if 60 < len(one['body'].split()) < 200]
+    chance.shuffle(pool)
+    names = sorted({name for one in pool for name in re.findall(r'(?<=[a-z,] )[A-Z][a-z]{3,}', one['body'])})
+    name = re.compile(r'\b[A-Z][a-z]{3,}\b')
+    for one in pool[:150]:
+        found = sorted(set(name.findall(one['body'])))
+        other = dict(zip(found, chance.sample(names, len(found)))) if len(found) <= len(names) else {}
+        body = name.sub(lambda match: other.get(match.group(), match.group()), one['body'])
+        made.append(dict(id=one['id'], lang='en', title=one['title'], body=one['body'], source_id=one['id'], kind='form',
+                         expect='unique'))
+        swap = f'{one["id"]}-swap'
+        made.append(dict(id=swap, lang='en', title=None, body=body, source_id=swap, kind='names swapped', expect='unique'))
+    save(f'{work}/scene-swaps.ndjson', made)
+
+
+def extracts(data, work, chance):
+    """Two hundred words out of five thousand."""
+    sources = ('wikinews_en_2020', 'univnews_ar_en_ku', 'semeval22_task8')
+    pool = [one for source in sources for one in articles(f'{data}/{source}.ndjson')
+            if one['lang'] == 'en' and len(one['body'].split()) > 250]
+    chance.shuffle(pool)
+    made, count = [], 0
+    while len(made) < 200 and pool:
+        words = []
+        while len(words) < 5000 and pool:
+            words += pool.pop()['body'].split()
+        count += 1
+        base = dict(lang='en', title=None, source_id=f'long{count}')
+        made.append(dict(base, id=f'long{count}', body=' '.join(words), kind='long', expect='unique'))
+        for n in range(4):
+            start = chance.randrange(len(words) - 200)
+            made.append(dict(base, id=f'long{count}-{n}', body=' '.join(words[start:start + 200]), kind='extract', expect='dup'))
+    save(f'{work}/scene-extracts.ndjson', made)
+
+
+def prepare(data, work):
+    os.makedirs(work, exist_ok=True)
+    natural(data, work)
+    for scene in (flashes, furniture, swaps, extracts):
+        scene(data, work, random.Random(7))
+    sources = [f'{data}/{name}.ndjson' for name in ('ntrex_19lang', 'wikinews_en_2020', 'wikinews_ja')]
+    subprocess.run([sys.executable, f'{data}/perturb.py', *sources, '-o', f'{work}/planted.ndjson', '--seed', '7',
+                    '--limit', '260', '--per-doc', '6', '--templates', '6'], check=True)
+
+
+# ---- The fit.
+
+KNOTS = [0, .2, .4, .6, .8, 1]
+STEPS = len(KNOTS) - 1
+# These speak against a copy; all others speak for one.
+AGAINST = {'numbers-replaced', 'brevity', 'added', 'wall', 'digest'}
+# Rules rather than evidence: too few pairs show them, so their steps are given.
+FIXED = {'added': [2.0, 1.5, 1.0, 0.5, 0.5], 'wall': [2.0] * 5, 'digest': [2.0] * 5}
+# A false copy hides news and a missed one costs a few cents, so this much more evidence is asked for.
+CAUTION = 0.15
+# Draws steps towards zero, and the steps of one curve towards each other.
+PENALTY, SMOOTH = 3.0, 30.0
+# No pair speaks for more pairs of the pool than this: single heavy ones would decide.
+HEAVIEST = 10
+# Few, and in scripts without capitals they alone keep two reports by one form apart.
+SWAPPED_FACTS = 5
+# The say of each family, as a share of all natural pairs together.
+SHARES = {'natural': 1.0, 'counter': 0.03, 'planted': 0.03, 'flashes': 0.01, 'furniture': 0.02, 'footer': 0.02,
+          'swaps': 0.045, 'extracts': 0.03}
+# From this similarity on texts are equal, which is no matter of evidence.
+EQUAL = 0.9999
+ABOUT = ('set', 'old', 'new', 'same', 'kind', 'candidate', 'similarity', 'language', 'tokens')
+
+
+def source(row):
+    return os.path.basename(row['set']).removesuffix('.ndjson')
+
+
+def family(name):
+    return next((key for key in SHARES if key != 'natural' and key in name), 'natural')
+
+
+def sampling_weights(path):
+    """Of each judged pair, in both orders, its row: `weight` pairs of the pool are like it."""
+    found = {}
+    for row in rows(path) if path else []:
+        found[row['a'], row['b']] = found[row['b'], row['a']] = row
+    return found
+
+
+class Table:
+    """Measured pairs as a matrix: five columns for each measure, one for each segment of its curve."""
+
+    def __init__(self, evidence, pairs=None):
+        import numpy as np
+        listed = rows(evidence)
+        self.measures = [name for name in listed[0] if name not in ABOUT]
+        self.judged = sampling_weights(pairs)
+        self.missed = [row for row in listed if row['candidate'] == '0' and row['same'] == '1']
+        compared = [row for row in listed if row['candidate'] == '1']
+        self.equal = [row for row in compared if float(row['similarity']) >= EQUAL]
+        self.rows = [row for row in compared if float(row['similarity']) < EQUAL]
+        self.neutral = {measure: self._neutral(measure) for measure in self.measures}
+        self.x = self._matrix()
+        self.y = np.array([float(row['same']) for row in self.rows])
+        self.sources = np.array([source(row) for row in self.rows])
+        self.families = np.array([family(name) for name in self.sources])
+        self.weight = self._weights()
+
+    def _neutral(self, measure):
+        """The share that contributes nothing: the usual one, or none at all of what speaks against a copy."""
+        import numpy as np
+        known = [float(row[measure]) for row in self.rows if row[measure] != '']
+        return 0.0 if measure in AGAINST or not known else round(float(np.median(known)), 2)
+
+    def _matrix(self):
+        import numpy as np
+        x = np.zeros((len(self.rows), len(self.measures) * STEPS))
+        for m, measure in enumerate(self.measures):
+            sign = -1 if measure in AGAINST else 1
+            neutral = climbs(self.neutral[measure])
+            for at, row in enumerate(self.rows):
+                if row[measure] != '':
+                    x[at, m * STEPS:(m + 1) * STEPS] = [
+                        sign * (here - there) for here, there in zip(climbs(float(row[measure])), neutral)]
+        return x
+
+    def _weights(self):
+        import numpy as np
+        weight = np.ones(len(self.rows))
+        for at, row in enumerate(self.rows):
+            known = self.judged.get((row['old'], row['new']))
+            if known:
+                weight[at] = min(float(known['weight']), HEAVIEST)
+            if 'facts' in row['kind']:
+                weight[at] = SWAPPED_FACTS
+        total = weight[self.families == 'natural'].sum()
+        for key, share in SHARES.items():
+            mine = self.families == key
+            if mine.any():
+                weight[mine] *= share * total / weight[mine].sum()
+        return weight
+
+    def fit(self, use=None):
+        """Steps of all curves, and the prior, from the rows in `use`: all of them if it is not given."""
+        use = slice(None) if use is None else use
+        fixed = {self.measures.index(name) * STEPS + k: step for name, steps in FIXED.items() for k, step in enumerate(steps)}
+        return logistic(self.x[use], self.y[use], self.weight[use], fixed)
+
+    def held_out(self):
+        """Log-odds of natural pairs under weights that were fitted without their source; zero for others."""
+        import numpy as np
+        held = np.zeros(len(self.rows))
+        for name in sorted(set(self.sources[self.families == 'natural'])):
+            mine = self.sources == name
+            steps, prior = self.fit(~mine)
+            held[mine] = self.x[mine] @ steps + prior
+        return held
+
+
+def climbs(share):
+    """How far a share has come on each segment of a curve."""
+    return [min(max((share - low) / (high - low), 0), 1) for low, high in zip(KNOTS, KNOTS[1:])]
+
+
+def logistic(x, y, weight, fixed):
+    """Logistic regression with steps of at least zero, so that more overlap never speaks against a copy."""
+    import numpy as np
+    from scipy import optimize
+    free = [at for at in range(x.shape[1]) if at not in fixed]
+    offset = sum((x[:, at] * value for at, value in fixed.items()), np.zeros(len(y)))
+    xf = x[:, free]
+    n = xf.shape[1]
+
+    def loss(w):
+        z = xf @ w[:n] + w[n] + offset
+        residual = weight * (1 / (1 + np.exp(-z)) - y)
+        value = (weight * (np.logaddexp(0, z) - y * z)).sum() + PENALTY * (w[:n] ** 2).sum()
+        gradient = np.append(xf.T @ residual, residual.sum())
+        gradient[:n] += 2 * PENALTY * w[:n]
+        for at in range(0, n, STEPS):
+            difference = np.diff(w[at:at + STEPS])
+            value += SMOOTH * (difference ** 2).sum()
+            gradient[at:at + STEPS - 1] -= 2 * SMOOTH * difference
+            gradient[at + 1:at + STEPS] += 2 * SMOOTH * difference
+        return value, gradient
+
+    bounds = [(0, 6)] * n + [(None, None)]
+    found = optimize.minimize(loss, np.full(n + 1, 0.1), jac=True, bounds=bounds, method='L-BFGS-B', options=dict(maxiter=800))
+    steps = np.zeros(x.shape[1])
+    steps[free] = found.x[:n]
+    for at, value in fixed.items():
+        steps[at] = value
+    return steps, found.x[n]
+
+
+def report(table, fitted, held):
+    """What the weights are worth: on what they were fitted to, and on sources that were left out."""
+    def line(title, odds, mask):
+        called = mask & (odds >= 0)
+        right = (table.weight * table.y)[called].sum()
+        precision = right / max(table.weight[called].sum(), 1e-9)
+        recall = right / max((table.weight * table.y)[mask].sum(), 1e-9)
+        print(f'{title:28} precision {precision:.3f} recall {recall:.3f}   rows {mask.sum()}')
+
+    missed = collections.Counter(source(row) for row in table.missed)
+    print('rows', len(table.rows), 'missed as candidates', dict(missed))
+    is_natural = table.families == 'natural'
+    line('natural, fitted', fitted, is_natural)
+    line('natural, source left out', held, is_natural)
+    for caution in (CAUTION, 0.5, 1, 1.5):
+        line(f'  … line at {caution}', held - caution, is_natural)
+    for name in sorted(set(table.sources)):
+        line(name, fitted, table.sources == name)
+    kinds = collections.defaultdict(list)
+    for at, row in enumerate(table.rows):
+        known = table.judged.get((row['old'], row['new']))
+        kind = known['label'] if known and is_natural[at] else f"{table.families[at]}:{row['kind']}"
+        kinds[kind].append((fitted[at] >= 0, held[at] >= 0))
+    for kind, all in sorted(kinds.items()):
+        print(f'   {kind:36} called {sum(a for a, _ in all):5} of {len(all):5}   held out {sum(h for _, h in all):5}')
+
+
+def brackets(values):
+    return '[' + ', '.join(f'{value:.3f}' for value in values) + ']'
+
+
+def as_rust(head, table, curves, prior):
+    lines = [f'        prior: {prior:.3f},', '        steps: [']
+    for measure, steps in curves.items():
+        lines += [f'            // {measure}', f'            {brackets(steps)},']
+    neutral = ', '.join(str(float(table.neutral[name])) for name in table.measures)
+    lines += ['        ],', f'        neutral: [{neutral}],', '    };', '}', '']
+    return head + '\n'.join(lines)
+
+
+def as_settings(table, curves, prior):
+    lines = ['[match.weights]', f'prior = {prior:.3f}']
+    for measure, steps in curves.items():
+        lines += [f'[match.weights.measures.{measure}]', f'steps = {brackets(steps)}',
+                  f'neutral = {float(table.neutral[measure])}']
+    return '\n'.join(lines) + '\n'
+
+
+def fit(evidence, target, pairs=None):
+    table = Table(evidence, pairs)
+    steps, prior = table.fit()
+    prior -= CAUTION
+    report(table, table.x @ steps + prior, table.held_out())
+    curves = {measure: steps[m * STEPS:(m + 1) * STEPS] for m, measure in enumerate(table.measures)}
+    for measure, curve in curves.items():
+        print(f'{measure:18} neutral {table.neutral[measure]:.2f}  ' + ' '.join(f'{step:6.3f}' for step in curve)
+              + f'   sum {curve.sum():.2f}')
+    print(f'prior {prior:.3f}')
+    with open(target, encoding='utf-8') as file:
+        text = file.read()
+    with open(target, 'w', encoding='utf-8') as file:
+        file.write(as_rust(text[:text.index('        prior:')], table, curves, prior))
+    with open(os.path.splitext(evidence)[0] + '.toml', 'w', encoding='utf-8') as file:
+        file.write(as_settings(table, curves, prior))
+
+
+if __name__ == '__main__':
+    commands = {'prepare': prepare, 'fit': fit}
+    command, *arguments = sys.argv[1:] or ['']
+    if command not in commands:
+        sys.exit(__doc__)
+    commands[command](*arguments)

@@ -1,0 +1,326 @@
+//! Number words and words of direction: what two reports written by one form differ in when they have no digits.
+//!
+//! The lists are made by hand and declared in `docs/evidence.md`. A number word counts as the number: "seven" agrees with
+//! "7". A word of direction counts as one of two marks, up or down. The words for one are left out, because they are
+//! articles or pronouns too. A language without a list loses nothing but this.
+
+use std::sync::OnceLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::language::{LANGUAGES, Language};
+
+/// One language's words: a word and the token that it counts as, separated by spaces.
+struct Row {
+    language: &'static str,
+    numbers: &'static [(&'static str, &'static str)],
+    up: &'static [&'static str],
+    down: &'static [&'static str],
+}
+
+macro_rules! numbers {
+    ($($word:literal = $value:literal),* $(,)?) => { &[$(($word, $value)),*] };
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        language: "en",
+        numbers: numbers![
+            "two" = "2",
+            "three" = "3",
+            "four" = "4",
+            "five" = "5",
+            "six" = "6",
+            "seven" = "7",
+            "eight" = "8",
+            "nine" = "9",
+            "ten" = "10",
+            "eleven" = "11",
+            "twelve" = "12",
+            "thirteen" = "13",
+            "fourteen" = "14",
+            "fifteen" = "15",
+            "sixteen" = "16",
+            "seventeen" = "17",
+            "eighteen" = "18",
+            "nineteen" = "19",
+            "twenty" = "20",
+            "thirty" = "30",
+            "forty" = "40",
+            "fifty" = "50",
+            "sixty" = "60",
+            "seventy" = "70",
+            "eighty" = "80",
+            "ninety" = "90",
+            "first" = "1st",
+            "second" = "2nd",
+            "third" = "3rd",
+            "fourth" = "4th",
+            "fifth" = "5th",
+            "sixth" = "6th",
+            "seventh" = "7th",
+            "eighth" = "8th",
+            "ninth" = "9th",
+            "tenth" = "10th",
+            "monday" = "monday",
+            "tuesday" = "tuesday",
+            "wednesday" = "wednesday",
+            "thursday" = "thursday",
+            "friday" = "friday",
+            "saturday" = "saturday",
+            "sunday" = "sunday",
+            "january" = "january",
+            "february" = "february",
+            "april" = "april",
+            "june" = "june",
+            "july" = "july",
+            "august" = "august",
+            "september" = "september",
+            "october" = "october",
+            "november" = "november",
+            "december" = "december",
+        ],
+        up: &[
+            "rose",
+            "rise",
+            "rises",
+            "rising",
+            "gained",
+            "gains",
+            "climbed",
+            "jumped",
+            "surged",
+            "increased",
+            "higher",
+            "won",
+            "beat",
+        ],
+        down: &[
+            "fell",
+            "fall",
+            "falls",
+            "falling",
+            "lost",
+            "loses",
+            "dropped",
+            "slipped",
+            "slumped",
+            "decreased",
+            "lower",
+            "declined",
+        ],
+    },
+    Row {
+        language: "de",
+        numbers: numbers![
+            "zwei" = "2",
+            "drei" = "3",
+            "vier" = "4",
+            "fünf" = "5",
+            "sechs" = "6",
+            "sieben" = "7",
+            "acht" = "8",
+            "neun" = "9",
+            "zehn" = "10",
+            "elf" = "11",
+            "zwölf" = "12",
+            "zwanzig" = "20",
+            "dreissig" = "30",
+            "vierzig" = "40",
+            "fünfzig" = "50",
+        ],
+        up: &["stieg", "stiegen", "steigt", "gewann", "gewannen", "zugelegt", "höher"],
+        down: &["fiel", "fielen", "fällt", "verlor", "verloren", "sank", "sanken", "niedriger"],
+    },
+    Row {
+        language: "fr",
+        numbers: numbers![
+            "deux" = "2",
+            "trois" = "3",
+            "quatre" = "4",
+            "cinq" = "5",
+            "six" = "6",
+            "sept" = "7",
+            "huit" = "8",
+            "neuf" = "9",
+            "dix" = "10",
+            "onze" = "11",
+            "douze" = "12",
+            "vingt" = "20",
+            "trente" = "30",
+            "quarante" = "40",
+            "cinquante" = "50",
+        ],
+        up: &["hausse", "augmenté", "progressé", "gagné"],
+        down: &["baisse", "baissé", "reculé", "perdu", "chuté"],
+    },
+    Row {
+        language: "es",
+        numbers: numbers![
+            "dos" = "2",
+            "tres" = "3",
+            "cuatro" = "4",
+            "cinco" = "5",
+            "seis" = "6",
+            "siete" = "7",
+            "ocho" = "8",
+            "nueve" = "9",
+            "diez" = "10",
+            "once" = "11",
+            "doce" = "12",
+            "veinte" = "20",
+            "treinta" = "30",
+            "cuarenta" = "40",
+            "cincuenta" = "50",
+        ],
+        up: &["subió", "subieron", "aumentó", "ganó", "ganaron", "alza"],
+        down: &["bajó", "bajaron", "cayó", "cayeron", "perdió", "perdieron", "baja"],
+    },
+    Row {
+        language: "it",
+        numbers: numbers![
+            "due" = "2",
+            "tre" = "3",
+            "quattro" = "4",
+            "cinque" = "5",
+            "sei" = "6",
+            "sette" = "7",
+            "otto" = "8",
+            "nove" = "9",
+            "dieci" = "10",
+            "undici" = "11",
+            "dodici" = "12",
+            "venti" = "20",
+            "trenta" = "30",
+        ],
+        up: &["salito", "saliti", "rialzo", "guadagnato", "vinto"],
+        down: &["sceso", "scesi", "ribasso", "perso", "calo"],
+    },
+    Row {
+        language: "pt",
+        numbers: numbers![
+            "dois" = "2",
+            "duas" = "2",
+            "três" = "3",
+            "quatro" = "4",
+            "cinco" = "5",
+            "seis" = "6",
+            "sete" = "7",
+            "oito" = "8",
+            "nove" = "9",
+            "dez" = "10",
+            "onze" = "11",
+            "doze" = "12",
+            "vinte" = "20",
+            "trinta" = "30",
+        ],
+        up: &["subiu", "subiram", "aumentou", "ganhou", "alta"],
+        down: &["caiu", "caíram", "baixou", "perdeu", "queda"],
+    },
+    Row {
+        language: "ru",
+        numbers: numbers![
+            "два" = "2",
+            "две" = "2",
+            "двух" = "2",
+            "три" = "3",
+            "трех" = "3",
+            "трёх" = "3",
+            "четыре" = "4",
+            "четырех" = "4",
+            "пять" = "5",
+            "пяти" = "5",
+            "шесть" = "6",
+            "семь" = "7",
+            "восемь" = "8",
+            "девять" = "9",
+            "десять" = "10",
+            "двадцать" = "20",
+            "тридцать" = "30",
+        ],
+        up: &["вырос", "выросла", "выросли", "выросло", "повысился", "подорожал"],
+        down: &["упал", "упала", "упали", "упало", "снизился", "снизилась", "снизились", "подешевел"],
+    },
+    Row {
+        language: "hi",
+        numbers: numbers![
+            "दो" = "2",
+            "तीन" = "3",
+            "चार" = "4",
+            "पांच" = "5",
+            "पाँच" = "5",
+            "छह" = "6",
+            "सात" = "7",
+            "आठ" = "8",
+            "नौ" = "9",
+            "दस" = "10",
+            "बीस" = "20",
+            "तीस" = "30",
+            "पचास" = "50",
+        ],
+        up: &["बढ़ा", "बढ़ी", "बढ़त", "तेजी"],
+        down: &["गिरा", "गिरी", "गिरावट", "घटा"],
+    },
+    Row {
+        language: "tr",
+        numbers: numbers![
+            "iki" = "2",
+            "üç" = "3",
+            "dört" = "4",
+            "beş" = "5",
+            "altı" = "6",
+            "yedi" = "7",
+            "sekiz" = "8",
+            "dokuz" = "9",
+            "yirmi" = "20",
+            "otuz" = "30",
+            "kırk" = "40",
+            "elli" = "50",
+        ],
+        up: &["yükseldi", "arttı", "kazandı"],
+        down: &["düştü", "azaldı", "kaybetti", "geriledi"],
+    },
+];
+
+/// The words of one language by their hashes.
+pub(super) struct NumberWords {
+    /// A bit for each value that the low six bits of a word's hash take: most words are none of these.
+    filter: u64,
+    /// By the hash of the word, ascending.
+    words: Vec<(u64, u32)>,
+}
+
+impl NumberWords {
+    /// The words of a language; none for most.
+    pub(super) fn of(language: &Language, hash: impl Fn(&str) -> u64) -> &'static NumberWords {
+        static ALL: OnceLock<Vec<NumberWords>> = OnceLock::new();
+        let all = ALL
+            .get_or_init(|| LANGUAGES.iter().map(|row| NumberWords::new(row.lang.code(), &hash)).collect());
+        let at = LANGUAGES.iter().position(|row| row.lang == language.lang);
+        static NONE: NumberWords = NumberWords { filter: 0, words: Vec::new() };
+        at.and_then(|at| all.get(at)).unwrap_or(&NONE)
+    }
+
+    fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
+        let token = |token: &str| xxh3_64(token.as_bytes()) as u32;
+        let mut words: Vec<(u64, u32)> = Vec::new();
+        for row in ROWS.iter().filter(|row| row.language == code) {
+            words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
+            words.extend(row.up.iter().map(|word| (hash(word), token("direction: up"))));
+            words.extend(row.down.iter().map(|word| (hash(word), token("direction: down"))));
+        }
+        words.sort_unstable();
+        let filter = words.iter().fold(0, |filter, (hash, _)| filter | 1 << (hash & 63));
+        NumberWords { filter, words }
+    }
+
+    /// The number that a word counts as.
+    #[inline]
+    pub(super) fn get(&self, word: u64) -> Option<u32> {
+        if self.filter >> (word & 63) & 1 == 0 {
+            return None;
+        }
+        let at = self.words.binary_search_by_key(&word, |&(hash, _)| hash).ok()?;
+        Some(self.words[at].1)
+    }
+}

@@ -1,0 +1,117 @@
+//! The names of clusters, and which member is their canonical.
+
+use samestory::detect::{Batch, CanonicalPolicy, Incoming, Preparer, Settings};
+use samestory::event::Article;
+use samestory::model::{MatchType, Verdict};
+use samestory::store::{BusPosition, Committed, Store, TopicName};
+
+use super::desk::{Desk, article, at, clusters, id, line, tagged, trusting, window};
+
+const POLICIES: [CanonicalPolicy; 4] = [
+    CanonicalPolicy::FirstSeen,
+    CanonicalPolicy::FirstPublished,
+    CanonicalPolicy::Newest,
+    CanonicalPolicy::Longest,
+];
+
+fn desk(canonical: CanonicalPolicy) -> Desk {
+    Desk::new(Settings { canonical, ..Settings::default() })
+}
+
+fn whole(name: &str) -> Article {
+    article(name, &window(1, 100, 240, 0, 0))
+}
+
+fn half(name: &str) -> Article {
+    article(name, &window(1, 160, 60, 0, 0))
+}
+
+/// A cluster's id used to contain its founder's id, which stayed in later records after the founder had been deleted.
+/// Erasing an article must erase its id too.
+#[test]
+fn a_deleted_founder_is_not_named_by_the_cluster_any_more() {
+    let mut desk = desk(CanonicalPolicy::FirstSeen);
+    for name in ["secret", "b", "c"] {
+        desk.tag(&whole(name));
+    }
+    desk.delete("secret");
+    let joins = desk.article(&whole("d"));
+    let [cluster] = clusters(&joins)[..] else { panic!("{joins:?}") };
+    assert_eq!((cluster.id.to_string().as_str(), cluster.canonical.as_str()), ("en:0:0", "b"));
+    assert_eq!(tagged(&joins).unwrap().cluster, cluster.id);
+}
+
+/// In `direct` mode one language may arrive in two partitions, and each counts its own documents.
+/// Both called their first cluster `en:a:0`, and the clusters topic is compacted by that name.
+#[test]
+fn clusters_of_two_partitions_have_different_names() {
+    let name = |partition: i32| {
+        let mut desk = desk(CanonicalPolicy::FirstSeen);
+        let prepared = Preparer::new(trusting()).prepare(&whole("a"), &line(1)).unwrap();
+        let first = desk.item(None, Incoming::Article(Box::new(prepared)));
+        let bus = BusPosition {
+            application: TopicName::new("samestory"),
+            cluster: None,
+            changelog: None,
+            topic: TopicName::new("articles.raw"),
+            topic_id: None,
+            partition,
+            next: 1,
+            leader_epoch: None,
+        };
+        let batch = Batch { items: vec![first], bus: Some(bus), ..Batch::default() };
+        let plan = desk.engine.plan(&desk.store, batch).unwrap();
+        desk.store.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+        // What follows knows the partition from the state.
+        let joins = desk.tag(&whole("b")).cluster;
+        let founds = &plan.decided[0].outputs;
+        assert_eq!(tagged(founds).unwrap().cluster, joins);
+        joins.to_string()
+    };
+    assert_eq!([name(0), name(3)], ["en:0:0", "en:3:0"]);
+}
+
+/// After the canonical was deleted, a truncated half that came second was elected although a whole copy was there.
+/// A reader of the cluster was then shown half of the story.
+#[test]
+fn a_part_is_not_the_canonical_while_a_whole_is_there() {
+    for policy in POLICIES {
+        let mut desk = desk(policy);
+        desk.tag(&whole("a"));
+        let part = desk.tag(&half("part"));
+        assert_eq!((part.verdict, part.match_type), (Verdict::NearDuplicate, Some(MatchType::Partial)));
+        assert_eq!(part.canonical_id, id("a"), "{policy:?}");
+        desk.tag(&whole("b"));
+        desk.tag(&half("other-part"));
+        let leaves = desk.delete("a");
+        let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
+        assert_eq!(cluster.canonical, id("b"), "{policy:?}");
+        // Nobody but parts are left; then the next whole takes their place.
+        let leaves = desk.delete("b");
+        let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
+        assert!(cluster.canonical.as_str().ends_with("part"), "{policy:?}");
+        let back = desk.tag(&article("c", &window(1, 160, 100, 0, 0)));
+        assert_eq!((back.cluster.to_string().as_str(), back.canonical_id), ("en:0:0", id("c")), "{policy:?}");
+    }
+}
+
+/// Under `first-published` an article that claimed to be of 1990 became the canonical of any cluster it joined.
+/// A claim so long before the article was fetched is not believed; it is kept for display.
+#[test]
+fn a_publication_long_before_the_fetch_ranks_nothing() {
+    const NOW: i64 = 1_772_000_000_000;
+    const DAY: i64 = 86_400_000;
+    let of = |name: &str, published: i64| Article {
+        published_at: at(published),
+        fetched_at: at(NOW),
+        ..whole(name)
+    };
+    let mut desk = desk(CanonicalPolicy::FirstPublished);
+    desk.tag(&of("a", NOW - DAY));
+    let old = desk.article(&of("of-1990", 631_152_000_000));
+    assert_eq!(tagged(&old).unwrap().canonical_id, id("a"));
+    let [cluster] = clusters(&old)[..] else { panic!("{old:?}") };
+    assert_eq!(cluster.members[0].published_at, at(631_152_000_000));
+    assert_eq!(desk.tag(&of("b", NOW - 31 * DAY)).canonical_id, id("a"));
+    assert_eq!(desk.tag(&of("c", NOW - 30 * DAY)).canonical_id, id("c"), "the edge counts");
+}

@@ -1,0 +1,99 @@
+//! Updates without a text: nothing that is known is erased.
+
+use samestory::detect::{EmptyUpdate, Incoming, Output, Preparer, Settings};
+use samestory::event::{Article, DeadLetter, Flag, Reason};
+use samestory::model::{MatchType, Verdict};
+use samestory::text::Options;
+
+use super::desk::{Desk, article, clusters, id, line, tagged, window};
+use super::folder::{Folder, story, verdicts};
+
+fn desk(empty_update: EmptyUpdate) -> Desk {
+    let mut desk = Desk::new(Settings { empty_update, ..Settings::default() });
+    for name in ["a", "b"] {
+        desk.tag(&article(name, &window(1, 100, 80, 0, 0)));
+    }
+    desk
+}
+
+/// Without a language either: whoever sends no text cannot be relied on for that.
+fn empty(name: &str, title: &str) -> Article {
+    Article { language: None, url: None, title: Some(title.to_owned()), ..article(name, "") }
+}
+
+fn without_body(desk: &mut Desk, name: &str) -> Vec<Output> {
+    let prepared = Preparer::new(Options::default()).prepare(&empty(name, "New"), &line(9)).unwrap();
+    let (reason, message) = (Reason::NoBody, "missing field".to_owned());
+    let refusal = DeadLetter { position: line(9), reason, message };
+    desk.give(None, Incoming::Bodiless { article: Box::new(prepared), refusal })
+}
+
+/// A crawler's glitch, an update with an empty body, replaced a known article's fingerprint by nothing: the article moved to
+/// `und`, left its cluster, and its next copy was `unique`.
+#[test]
+fn an_update_with_an_empty_body_keeps_the_text() {
+    let mut desk = desk(EmptyUpdate::Keep);
+    let outputs = desk.article(&empty("b", "Corrected"));
+    let kept = tagged(&outputs).unwrap();
+    assert_eq!((kept.verdict, kept.match_type), (Verdict::ExactDuplicate, Some(MatchType::SameArticle)));
+    assert_eq!((&kept.flags[..], kept.revision), (&[Flag::KeptText][..], 0));
+    assert_eq!((kept.language.code(), kept.cluster.to_string().as_str()), ("en", "en:0:0"));
+    // Its new title is told, what it does not say stays.
+    let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
+    let told = &cluster.members[0];
+    assert_eq!((told.id.as_str(), told.title.as_deref()), ("b", Some("Corrected")));
+    assert_eq!(told.url.as_deref(), Some("https://b.example/news"));
+    assert!(clusters(&desk.article(&empty("b", "Corrected"))).is_empty(), "nothing new to tell");
+    let copy = desk.tag(&article("c", &window(1, 100, 80, 0, 0)));
+    assert_eq!((copy.verdict, copy.canonical_id), (Verdict::ExactDuplicate, id("a")));
+}
+
+#[test]
+fn an_update_without_a_body_does_the_same_and_others_are_refused() {
+    let mut desk = desk(EmptyUpdate::Keep);
+    let kept = without_body(&mut desk, "a");
+    assert_eq!(tagged(&kept).unwrap().flags, [Flag::KeptText]);
+    let unknown = without_body(&mut desk, "nobody");
+    assert!(
+        matches!(&unknown[..], [Output::DeadLetter(letter)] if letter.message == "missing field"),
+        "{unknown:?}"
+    );
+    let bare = desk.tag(&empty("nobody", "A gallery"));
+    assert_eq!((bare.verdict, &bare.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
+    assert_eq!(desk.tag(&empty("nobody", "A gallery")).flags, [Flag::NoText], "there is no text to keep");
+}
+
+#[test]
+fn updates_without_a_text_can_be_refused() {
+    let mut desk = desk(EmptyUpdate::Refuse);
+    for outputs in [desk.article(&empty("b", "New")), without_body(&mut desk, "b")] {
+        assert!(
+            matches!(&outputs[..], [Output::DeadLetter(letter)] if letter.reason == Reason::NoBody),
+            "{outputs:?}"
+        );
+    }
+    assert_eq!(desk.tag(&empty("nobody", "A gallery")).verdict, Verdict::Unique);
+    assert_eq!(desk.tag(&article("c", &window(1, 100, 80, 0, 0))).verdict, Verdict::ExactDuplicate);
+}
+
+#[test]
+fn a_file_keeps_texts_too() {
+    let folder = Folder::new("kept-text");
+    let text = story(1, "");
+    let lines = format!(
+        "{{\"id\":\"a\",\"body\":{text:?}}}\n{{\"id\":\"a\",\"title\":\"New\"}}\n{{\"id\":\"a\",\"body\":\"\"}}\n{{\"id\":\"b\",\"body\":{text:?}}}\n{{\"id\":\"x\"}}\n"
+    );
+    folder.write("a.ndjson", lines.as_bytes());
+    let said = folder.run(&["file", "a.ndjson", "--dead-letters", "dead.ndjson"]);
+    let expected = ["a unique -", "a exact-duplicate a", "a exact-duplicate a", "b exact-duplicate a"];
+    assert_eq!(verdicts(&said.stdout), expected, "{}", said.stderr);
+    assert_eq!(said.stdout.matches("\"kept-text\"").count(), 2);
+    assert!(
+        folder.read("dead.ndjson").contains("\"original\":\"{\\\"id\\\":\\\"x\\\"}\""),
+        "{}",
+        folder.read("dead.ndjson")
+    );
+    let said = folder.run(&["--set", "input.empty_update=refuse", "file", "a.ndjson"]);
+    assert_eq!(verdicts(&said.stdout), ["a unique -", "b exact-duplicate a"]);
+    assert!(said.stderr.contains("3 no-body"), "{}", said.stderr);
+}

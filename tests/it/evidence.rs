@@ -1,0 +1,343 @@
+//! The evidence model: its table, its laws, and the outcomes it promises for page furniture and odd input.
+
+use proptest::prelude::*;
+use samestory::detect::compare::{Relation, Rules, measure};
+use samestory::detect::evidence::{Evidence, Measure, Weights};
+use samestory::detect::{Algorithm, LanguageSettings, Preparer, Settings};
+use samestory::event::{Article, Flag, RelationKind, Tagged};
+use samestory::fingerprint::Fingerprint;
+use samestory::model::Verdict;
+use samestory::text::Options;
+
+use super::desk::{Desk, article, edited_news, headline, id, line, news, rewrite, window, word};
+
+fn titled(name: &str, title: &str, body: &str) -> Article {
+    Article { title: Some(title.to_owned()), ..article(name, body) }
+}
+
+fn untitled(name: &str, body: &str) -> Article {
+    Article { title: None, ..article(name, body) }
+}
+
+fn desk() -> Desk {
+    Desk::new(Settings::default())
+}
+
+fn print(article: &Article) -> Fingerprint {
+    Preparer::new(Options::default()).prepare(article, &line(1)).unwrap().fingerprint
+}
+
+fn is_duplicate(tagged: &Tagged) -> bool {
+    tagged.verdict != Verdict::Unique
+}
+
+#[test]
+fn no_weight_is_negative_and_every_curve_is_monotone() {
+    let weights = Weights::FITTED;
+    for measure in Measure::ALL {
+        let at = measure as usize;
+        let name = measure.as_str();
+        assert!(weights.steps[at].iter().all(|&step| step >= 0.0), "{name}: {:?}", weights.steps[at]);
+        assert!((0.0..=1.0).contains(&weights.neutral[at]), "{name}");
+        assert_eq!(weights.contribution(measure, &Evidence::default()), 0.0, "{name}: unknown says nothing");
+        let curve: Vec<f64> = (0..=200)
+            .map(|step| {
+                let mut evidence = Evidence::default();
+                evidence.set(measure, Some(f64::from(step) / 200.0));
+                weights.contribution(measure, &evidence)
+            })
+            .collect();
+        let monotone = curve.windows(2).all(|pair| match measure.speaks_for() {
+            true => pair[0] <= pair[1],
+            false => pair[0] >= pair[1],
+        });
+        assert!(monotone, "{name}: {curve:?}");
+    }
+}
+
+/// The measures of which more speaks for a copy.
+fn overlaps() -> Vec<Measure> {
+    Measure::ALL.into_iter().filter(|measure| measure.speaks_for()).collect()
+}
+
+/// Anything that could have been measured.
+fn any_evidence() -> impl Strategy<Value = Evidence> {
+    let share = prop::option::weighted(0.8, 0.0..=1.0);
+    prop::collection::vec(share, Measure::ALL.len()).prop_map(|shares| {
+        let mut evidence = Evidence::default();
+        for (measure, share) in Measure::ALL.into_iter().zip(shares) {
+            evidence.set(measure, share);
+        }
+        evidence
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn more_overlap_never_turns_a_copy_into_a_stranger(
+        evidence in any_evidence(), raised in prop::sample::select(overlaps()), by in 0.0..=1.0, line in 0.05..0.95,
+    ) {
+        let Some(share) = evidence.get(raised) else { return Ok(()) };
+        let rules = Rules { min_confidence: line, ..Rules::default() };
+        let settings = LanguageSettings { rules, ..LanguageSettings::default() };
+        let (old, new) = (print(&article("a", &news(1, 140))), print(&article("b", &edited_news(1, 140, 1, 5))));
+        let mut before = measure(&old, &new);
+        before.evidence = evidence;
+        let mut after = before;
+        after.evidence.set(raised, Some(share + (1.0 - share) * by));
+        settings.decide(&old, &new, &mut before);
+        settings.decide(&old, &new, &mut after);
+        prop_assert!(after.log_odds >= before.log_odds && after.confidence >= before.confidence);
+        prop_assert!(after.relation.is_duplicate() || !before.relation.is_duplicate(), "{:?}", raised);
+    }
+}
+
+/// A history with everything in it that is near the line: copies, edits, rewrites, parts, wholes, forms, stubs.
+fn everything() -> Vec<Article> {
+    let mut articles = Vec::new();
+    for story in 1..8u64 {
+        let body = news(story, 200);
+        let title = headline(story);
+        let mut add = |kind: &str, title: &str, body: &str| {
+            articles.push(titled(&format!("{kind}-{story}"), title, body));
+        };
+        add("first", &title, &body);
+        add("copy", &headline(100 + story), &body);
+        for edits in [4, 12, 24, 40] {
+            let other = format!("{} {}", headline(200 + story), &title[..title.len() / 2]);
+            add(&format!("edited-{edits}"), &other, &edited_news(story, 200, edits, edits));
+        }
+        add("rewritten", &headline(300 + story), &rewrite(&body, story));
+        add("part", &headline(400 + story), &news(story, 60));
+        add("page", &title, &format!("{} {body}", news(1_000 + story, 40 * story)));
+        add("form", &headline(500 + story), &window(1, 100, 150, story, 0));
+        add("stub", &headline(600 + story), &news(999, 42));
+        add("flash", &headline(700 + story), &edited_news(story, 28, story, 1));
+    }
+    articles
+}
+
+#[test]
+fn no_verdict_contradicts_its_confidence() {
+    for min_confidence in [0.2, 0.5, 0.65, 0.8, 0.95] {
+        let rules = Rules { min_confidence, ..Rules::default() };
+        let default = LanguageSettings { rules, ..LanguageSettings::default() };
+        let mut desk = Desk::new(Settings { default, ..Settings::default() });
+        let (mut duplicates, mut uniques) = (0, 0);
+        for article in everything() {
+            let tagged = desk.tag(&article);
+            let sure = tagged.confidence.get();
+            if is_duplicate(&tagged) {
+                duplicates += 1;
+                assert!(sure >= min_confidence, "at {min_confidence}: {tagged:?}");
+            } else {
+                uniques += 1;
+                // A text of its own is as sure as its closest match is not a copy.
+                assert!(sure >= 1.0 - min_confidence, "at {min_confidence}: {tagged:?}");
+            }
+        }
+        // Seven stories, each with a copy word for word.
+        assert!(duplicates >= 7 && uniques >= 14, "at {min_confidence}: {duplicates} and {uniques}");
+    }
+}
+
+#[test]
+fn a_higher_line_calls_fewer_articles_copies() {
+    let (old, new) = (print(&article("a", &news(1, 200))), print(&article("b", &edited_news(1, 200, 1, 40))));
+    let at = |min_confidence: f64| {
+        let rules = Rules { min_confidence, ..Rules::default() };
+        LanguageSettings { rules, ..LanguageSettings::default() }.compare(&old, &new)
+    };
+    let sure = at(0.5).confidence.get();
+    assert!(at(sure - 0.01).relation.is_duplicate(), "{:?}", at(sure));
+    assert!(!at(sure + 0.01).relation.is_duplicate());
+    assert_eq!(at(sure + 0.01).confidence, at(0.5).confidence, "the line does not move the evidence");
+}
+
+// How common a phrase is counts other clusters. Counting documents, the phrases of a story with many copies were common
+// ones, and its later copies were called unique.
+#[test]
+fn the_two_hundredth_lightly_edited_copy_is_found_like_the_second() {
+    let mut desk = desk();
+    let mut sure = Vec::new();
+    for copy in 0..200u64 {
+        let body = edited_news(1, 280, copy, if copy == 0 { 0 } else { 4 });
+        let tagged = desk.tag(&titled(&format!("copy-{copy}"), "Council votes for a new bridge", &body));
+        assert_eq!(tagged.cluster.to_string(), "en:0:0", "copy {copy}: {tagged:?}");
+        if copy > 0 {
+            assert!(is_duplicate(&tagged), "copy {copy}: {tagged:?}");
+            sure.push(tagged.confidence.get());
+        }
+    }
+    let (second, least) = (sure[0], sure.iter().copied().fold(1.0, f64::min));
+    assert!(least > second - 0.05, "{second} for the second, {least} at worst");
+}
+
+/// A notice that a site shows in place of an article.
+const STUB: &str = "To continue reading this article please log in or subscribe. Subscribers have unlimited access \
+    to all articles on every device. You can cancel your subscription at any time. Already a subscriber? Log in here \
+    with your email address and password.";
+/// What a longer one has after it.
+const CONSENT: &str = "We and our partners store and access information on your device, such as unique identifiers in \
+    cookies, to process personal data. You may accept or manage your choices, including your right to object where \
+    legitimate interest is used, on the privacy policy page at any time.";
+
+fn tokens(body: &str) -> u32 {
+    print(&article("a", body)).tokens
+}
+
+#[test]
+fn a_stub_under_many_headlines_is_furniture_and_wire_copy_is_not() {
+    let long = format!("{STUB} {CONSENT}");
+    assert!((38..50).contains(&tokens(STUB)) && (80..110).contains(&tokens(&long)), "{}", tokens(&long));
+    let verdicts = |body: &str| -> Vec<Tagged> {
+        let mut desk = desk();
+        (0..200).map(|n| desk.tag(&titled(&format!("page-{n}"), &headline(n), body))).collect()
+    };
+    let short = verdicts(STUB);
+    assert!(short.iter().all(|tagged| !is_duplicate(tagged)), "{short:?}");
+    assert!(short[1..].iter().all(|tagged| tagged.related[0].relation == RelationKind::SameFurniture));
+    let long = verdicts(&long);
+    let merged = long.iter().rposition(is_duplicate);
+    assert!(merged < Some(4), "from the fifth on none is a copy: {merged:?}");
+    let wire = verdicts(&news(1, 300));
+    assert!(wire[1..].iter().all(|tagged| tagged.verdict == Verdict::ExactDuplicate));
+    assert!(wire[1..].iter().all(|tagged| tagged.cluster == wire[0].cluster));
+}
+
+#[test]
+fn the_algorithms_of_simhash_decide_by_distance_alone() {
+    let (old, part) = (print(&article("a", &news(1, 200))), print(&article("b", &news(1, 100))));
+    let edited = print(&article("c", &edited_news(1, 200, 1, 10)));
+    for algorithm in [Algorithm::Simhash128, Algorithm::Simhash64] {
+        for new in [&part, &edited] {
+            let with = |hamming| {
+                LanguageSettings { algorithm, hamming, ..LanguageSettings::default() }.compare(&old, new)
+            };
+            let pair = with(0);
+            let distance = if algorithm == Algorithm::Simhash128 { pair.distance } else { pair.distance64 };
+            assert!(distance > 0, "{pair:?}");
+            for hamming in 0..64 {
+                let expected = if distance <= hamming { Relation::Near } else { Relation::Different };
+                assert_eq!(with(hamming).relation, expected, "{distance} bits, {hamming} allowed");
+            }
+        }
+        assert_eq!(
+            LanguageSettings { algorithm, hamming: 0, ..LanguageSettings::default() }
+                .compare(&old, &old)
+                .relation,
+            Relation::Exact
+        );
+    }
+}
+
+#[test]
+fn an_article_of_a_title_alone_is_never_matched() {
+    let mut desk = desk();
+    for name in ["a", "b", "c"] {
+        let tagged = desk.tag(&titled(name, "Council votes for a new bridge", ""));
+        assert_eq!((tagged.verdict, &tagged.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
+        assert_eq!(tagged.related, []);
+    }
+}
+
+#[test]
+fn a_body_that_is_its_title_is_matched_word_for_word() {
+    let mut desk = desk();
+    let headline = "Council votes for a new bridge";
+    desk.tag(&titled("a", headline, headline));
+    let copy = desk.tag(&titled("b", headline, headline));
+    assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("a"))));
+    let other = "Council votes against a new bridge";
+    assert_eq!(desk.tag(&titled("c", other, other)).verdict, Verdict::Unique, "too few words to compare");
+}
+
+#[test]
+fn a_thousand_copies_of_a_stub_cost_no_more_than_the_hundredth() {
+    let mut desk = desk();
+    let mut most = 0;
+    for n in 0..1_000u64 {
+        let prepared = Preparer::new(Options::default())
+            .prepare(&titled(&format!("page-{n}"), &headline(n), STUB), &line(n))
+            .unwrap();
+        let item = desk.item(None, samestory::detect::Incoming::Article(Box::new(prepared)));
+        let plan = desk.run(vec![item]);
+        most = most.max(plan.stats.candidates);
+        let tagged = super::desk::tagged(&plan.decided[0].outputs).unwrap();
+        assert_eq!(tagged.verdict, Verdict::Unique, "page {n}: {tagged:?}");
+    }
+    let cap = Settings::default().max_bucket as u64;
+    assert!(most <= 4 * cap + 1, "{most} texts were looked at for one article");
+}
+
+#[test]
+fn a_text_of_one_repeated_word_is_a_copy_of_itself_and_of_no_news() {
+    let repeated = |word: &str, times: usize| vec![word; times].join(" ");
+    let mut desk = desk();
+    desk.tag(&untitled("news", &news(1, 200)));
+    assert_eq!(desk.tag(&untitled("a", &repeated("bridge", 300))).verdict, Verdict::Unique);
+    assert_eq!(desk.tag(&untitled("b", &repeated("bridge", 300))).verdict, Verdict::ExactDuplicate);
+    assert_eq!(desk.tag(&untitled("c", &repeated("tunnel", 300))).verdict, Verdict::Unique);
+    // One phrase is little evidence either way; all that is promised is that it is not the same text.
+    assert_ne!(desk.tag(&untitled("d", &repeated("bridge", 200))).verdict, Verdict::ExactDuplicate);
+}
+
+#[test]
+fn without_titles_copies_are_found_and_stubs_are_not_told_from_articles() {
+    let mut desk = desk();
+    for story in 0..20u64 {
+        let first = desk.tag(&untitled(&format!("a{story}"), &news(story, 200)));
+        assert_eq!(first.verdict, Verdict::Unique, "{first:?}");
+        let copy = desk.tag(&untitled(&format!("b{story}"), &edited_news(story, 200, 9, 6)));
+        assert_eq!(copy.duplicate_of, Some(id(&format!("a{story}"))), "{copy:?}");
+    }
+    desk.tag(&untitled("stub", STUB));
+    // A missing title is unknown, not different.
+    assert_eq!(desk.tag(&untitled("stub again", STUB)).verdict, Verdict::ExactDuplicate);
+    assert_eq!(desk.tag(&titled("stub with a title", &headline(1), STUB)).verdict, Verdict::ExactDuplicate);
+}
+
+#[test]
+fn the_name_of_the_site_as_every_title_merges_no_two_stories() {
+    let mut desk = desk();
+    for story in 0..40u64 {
+        // What the site says below every article.
+        let body = format!("{} {CONSENT}", news(story, 90));
+        let tagged = desk.tag(&titled(&format!("a{story}"), "The Example Gazette", &body));
+        assert_eq!(tagged.verdict, Verdict::Unique, "story {story}: {tagged:?}");
+        let copy = desk.tag(&titled(&format!("b{story}"), "The Example Gazette", &body));
+        assert_eq!(
+            (copy.verdict, copy.duplicate_of),
+            (Verdict::ExactDuplicate, Some(id(&format!("a{story}"))))
+        );
+    }
+    assert_eq!(desk.tag(&titled("word", "The Example Gazette", &word(1))).verdict, Verdict::Unique);
+}
+
+// Eleven digests of others' articles came first and hid 38 of 123 originals: each lay inside a digest, and was called a part
+// of it.
+#[test]
+fn a_digest_hides_at_most_one_of_the_articles_in_it() {
+    let mut desk = desk();
+    let stories: Vec<String> = (1..=4).map(|story| news(story, 200)).collect();
+    desk.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
+    let mut hidden = 0;
+    for (story, body) in (1u64..).zip(&stories) {
+        let tagged = desk.tag(&titled(&format!("story-{story}"), &headline(story), body));
+        hidden += usize::from(is_duplicate(&tagged));
+    }
+    assert!(hidden <= 1, "{hidden} of 4 are hidden");
+}
+
+#[test]
+fn a_text_that_holds_several_articles_is_flagged_and_a_copy_of_none() {
+    let mut desk = desk();
+    let stories: Vec<String> = (1..=3).map(|story| news(story, 200)).collect();
+    for (story, body) in (1u64..).zip(&stories) {
+        desk.tag(&titled(&format!("story-{story}"), &headline(story), body));
+    }
+    let digest = desk.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
+    assert!(!is_duplicate(&digest) && digest.flags.contains(&Flag::Digest), "{digest:?}");
+}
