@@ -15,16 +15,18 @@ ENV CARGO_TARGET_DIR=/target
 # Dependencies in a layer of their own, around a program that does nothing.
 COPY Cargo.toml Cargo.lock ./
 COPY bench/Cargo.toml bench/
-RUN mkdir -p src bench/src/bin \
- && echo 'fn main() {}' | tee src/main.rs bench/src/main.rs bench/src/bin/kafka.rs >src/lib.rs \
+COPY crates/samestory-compat/Cargo.toml crates/samestory-compat/
+RUN mkdir -p src bench/src/bin crates/samestory-compat/src \
+ && echo 'fn main() {}' | tee src/main.rs bench/src/main.rs bench/src/bin/kafka.rs crates/samestory-compat/src/lib.rs >src/lib.rs \
  && cargo build --release --locked --bin samestory \
- && rm -r src
+ && rm -r src crates/*/src
 
 COPY samestory.toml ./
 COPY schemas schemas
+COPY crates crates
 COPY src src
 # Cargo goes by times, and what was built above is newer than what was written by people.
-RUN find src -name '*.rs' -exec touch {} + \
+RUN find src crates -name '*.rs' -exec touch {} + \
  && cargo build --release --locked --bin samestory
 
 # Symbols stay, for traces; what a debugger needs goes: it is ten times the program.

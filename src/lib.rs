@@ -28,7 +28,8 @@
 #[macro_use]
 mod listed;
 
-pub mod compat;
+pub use samestory_compat as compat;
+
 pub mod config;
 pub mod detect;
 pub mod eval;

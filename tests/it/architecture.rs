@@ -20,7 +20,6 @@ const MODULES: &[(&str, Imports)] = &[
     ("temporary", Only(&[])),
     ("store", Only(&["model", "text", "fingerprint", "lsh"])),
     ("detect", Only(&["model", "event", "text", "fingerprint", "lsh", "store"])),
-    ("compat", Only(&["text", "lsh"])),
     ("health", Only(&[])),
     ("metrics", Only(&["health"])),
     ("schemas", Only(&[])),

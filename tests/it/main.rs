@@ -17,8 +17,6 @@ mod cli;
 mod clusters;
 // Wrong clocks, sparse archives, dates of every notation.
 mod clocks;
-// The compatibility functions beside the crate they must equal.
-mod compat;
 // `samestory file --dead-letters`: what cannot be judged is kept.
 mod dead_letters;
 // The demo articles get the verdicts that the demo promises.

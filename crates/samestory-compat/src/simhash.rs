@@ -1,12 +1,12 @@
 //! SimHash of words as 16 hex digits, and what its distances mean.
 //!
 //! ```
-//! use samestory::compat::simhash::{compute_simhash, hamming_distance, match_type, MatchType};
+//! use samestory_compat::simhash::{compute_simhash, hamming_distance, match_type, MatchType};
 //!
 //! let hash = compute_simhash("Hello");
 //! assert_eq!(hash, "a430d84680aabd0b");
 //! assert_eq!(match_type(hamming_distance(&hash, "a430d84680aabd0a")?), MatchType::Near);
-//! # Ok::<(), samestory::compat::simhash::InvalidHash>(())
+//! # Ok::<(), samestory_compat::simhash::InvalidHash>(())
 //! ```
 
 use std::fmt;

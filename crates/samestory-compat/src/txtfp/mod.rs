@@ -1,11 +1,11 @@
 //! What the crate `txtfp` 0.3 computes with its defaults, byte for byte.
 //!
 //! An archive of txtfp signatures can be compared with signatures made here. The crate itself is only a
-//! dev-dependency: `tests/it/compat.rs` holds both side by side on every code point, on random strings and on
+//! dev-dependency: `tests/it/txtfp.rs` holds both side by side on every code point, on random strings and on
 //! real articles. Written from its behaviour, on ICU4X tables.
 //!
 //! ```
-//! use samestory::compat::txtfp;
+//! use samestory_compat::txtfp;
 //!
 //! let a = txtfp::minhash("The quick brown fox jumps over the lazy dog").unwrap();
 //! let b = txtfp::minhash("the QUICK brown fox jumps over the lazy dog!").unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::lsh::for_threshold;
+use crate::bands::for_threshold;
 
 use super::txtfp::{LANES, MinHash, minhash};
 

@@ -6,7 +6,7 @@ const PRIME: u64 = 0x0100_0000_01b3;
 /// The FNV-1a hash of some bytes; text is hashed as UTF-8.
 ///
 /// ```
-/// assert_eq!(samestory::compat::fnv::fnv1a_64(b"hello"), 11831194018420276491);
+/// assert_eq!(samestory_compat::fnv::fnv1a_64(b"hello"), 11831194018420276491);
 /// ```
 pub const fn fnv1a_64(bytes: &[u8]) -> u64 {
     let mut hash = OFFSET_BASIS;
