@@ -90,6 +90,7 @@ fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
         "config": format!("{:04x}", print.config),
         "compat": {
             "simhash_fnv": compat::simhash::compute_simhash(plain),
+            "simhash_fnv_unicode": compat::simhash::compute_simhash_unicode(plain),
             "txtfp_minhash": compat::txtfp::minhash(plain).map(|signature| {
                 signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
             }),

@@ -15,9 +15,11 @@
 
 pub mod bands;
 pub mod fnv;
+pub mod fnv_minhash;
 pub mod group;
 pub mod index;
 pub mod simhash;
 pub mod tlsh;
 pub mod txtfp;
 mod votes;
+mod words;

@@ -11,11 +11,9 @@
 
 use std::fmt;
 
-use icu_properties::props::{GeneralCategory, GeneralCategoryGroup};
-use icu_properties::{CodePointMapData, CodePointMapDataBorrowed};
-
 use super::fnv::fnv1a_64;
 use super::votes::Votes;
+use super::words::{ascii_words, unicode_words};
 
 /// The largest distance at which two hashes still count as near-duplicates, unless the caller says otherwise.
 pub const MAX_DISTANCE: u32 = 3;
@@ -53,29 +51,42 @@ impl fmt::Display for MatchType {
     }
 }
 
-/// The SimHash of a text's words, as sixteen lower-case hex digits; without words, sixteen zeros.
+/// The SimHash of a text's ASCII words, as sixteen lower-case hex digits; without words, sixteen zeros.
 ///
-/// The text is lower-cased. A word is then a longest run of alphabetic characters and combining marks with at
-/// least two alphabetic ones among them; everything else, digits and apostrophes too, stands between words.
-/// Marks belong to the word because viramas, nuktas and decomposed accents are not alphabetic, and without
-/// them Hindi would fall into pieces. Each occurrence of a word votes with the FNV-1a hash of its UTF-8
-/// bytes.
+/// Equal to the original on any text. It lower-cases the text, replaces everything outside `[A-Za-z0-9_]` and white space
+/// by a space, and lets each occurrence of a word of two characters or more vote with its FNV-1a hash. Letters of other
+/// scripts are therefore lost: a Russian article hashes by its numbers and Latin names alone.
+/// [`compute_simhash_unicode`] keeps them.
+///
+/// ```
+/// use samestory_compat::simhash::compute_simhash;
+///
+/// assert_eq!(compute_simhash("hello2"), "a9bcb8cca21f87db");
+/// assert_eq!(compute_simhash("2024 – 17:30"), "07ff1e07b48006d1");
+/// assert_eq!(compute_simhash(""), "0000000000000000");
+/// ```
 pub fn compute_simhash(text: &str) -> String {
-    format!(
-        "{:016x}",
-        words(&text.to_lowercase()).map(|word| fnv1a_64(word.as_bytes())).collect::<Votes>().outcome()
-    )
+    simhash(ascii_words(&text.to_lowercase()))
 }
 
-fn words(lower: &str) -> impl Iterator<Item = &str> {
-    lower
-        .split(|c: char| !c.is_alphabetic() && !is_mark(c))
-        .filter(|run| run.chars().filter(|c| c.is_alphabetic()).nth(1).is_some())
+/// [`compute_simhash`] with the words of every script. The two agree on ASCII text.
+///
+/// Words consist of letters, marks, decimal digits, joiners and connector punctuation, and are hashed as UTF-8. Scripts
+/// without spaces between words make one word of each run between punctuation.
+///
+/// ```
+/// use samestory_compat::simhash::{compute_simhash, compute_simhash_unicode};
+///
+/// assert_eq!(compute_simhash("Новости дня"), "0000000000000000");
+/// assert_ne!(compute_simhash_unicode("Новости дня"), "0000000000000000");
+/// assert_eq!(compute_simhash_unicode("News at 17:30"), compute_simhash("News at 17:30"));
+/// ```
+pub fn compute_simhash_unicode(text: &str) -> String {
+    simhash(unicode_words(&text.to_lowercase()))
 }
 
-fn is_mark(c: char) -> bool {
-    const CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
-    !c.is_ascii() && GeneralCategoryGroup::Mark.contains(CATEGORY.get(c))
+fn simhash<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    format!("{:016x}", words.map(|word| fnv1a_64(word.as_bytes())).collect::<Votes>().outcome())
 }
 
 /// How many bits differ, 0 to 64.
@@ -150,16 +161,34 @@ mod tests {
 
     #[test]
     fn text_without_words_is_sixteen_zeros() {
-        for text in ["", " \n\t", "2024 – 17:30 !", "a b c", "\u{301}\u{301}", "\u{200b}\u{202e}"] {
+        for text in ["", " \n\t", "–!?", "a b 1", "\u{301}\u{301}", "\u{200b}\u{202e}", "новости"] {
             assert_eq!(compute_simhash(text), "0000000000000000", "{text:?}");
+        }
+        for text in ["", " \n\t", "–!?", "a я 我", "\u{202e}"] {
+            assert_eq!(compute_simhash_unicode(text), "0000000000000000", "{text:?}");
         }
     }
 
     #[test]
-    fn case_digits_punctuation_and_single_letters_change_nothing() {
-        for text in ["Hello", "HELLO!", "«hello»", "a hello 1", "hello hello", "hello2", "x-hello_y"] {
+    fn case_punctuation_and_single_characters_change_nothing() {
+        for text in ["Hello", "HELLO!", "«hello»", "a hello 1", "hello hello", "x-hello-y", "hello—"] {
             assert_eq!(compute_simhash(text), HELLO, "{text:?}");
+            assert_eq!(compute_simhash_unicode(text), HELLO, "{text:?}");
         }
+    }
+
+    #[test]
+    fn digits_and_underscores_belong_to_words() {
+        assert_eq!(compute_simhash("hello2"), "a9bcb8cca21f87db");
+        assert_eq!(compute_simhash("2024 – 17:30"), "07ff1e07b48006d1");
+        assert_ne!(compute_simhash("hello_"), HELLO);
+    }
+
+    #[test]
+    fn letters_that_lower_case_to_ascii_count() {
+        // The Kelvin sign becomes k; İ becomes i and a mark, which ends the word.
+        assert_eq!(compute_simhash("\u{212a}m"), compute_simhash("km"));
+        assert_eq!(compute_simhash("aİstanbul"), compute_simhash("ai stanbul"));
     }
 
     #[test]
@@ -168,13 +197,6 @@ mod tests {
         let (a, b, c) = (hash("aa"), hash("bb"), hash("cc"));
         assert_eq!(compute_simhash("aa bb"), format!("{:016x}", a & b));
         assert_eq!(compute_simhash("cc aa bb"), format!("{:016x}", a & b | a & c | b & c));
-    }
-
-    #[test]
-    fn marks_stay_inside_their_word() {
-        assert_eq!(words("क्या हिन्दी").collect::<Vec<_>>(), ["क्या", "हिन्दी"]);
-        assert_eq!(words("cafe\u{301}s").collect::<Vec<_>>(), ["cafe\u{301}s"]);
-        assert_eq!(words("أَهْلًا").count(), 1);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+// SimHash and MinHash beside the original in JavaScript.
+mod original;
 // Random text of every script.
 mod scripts;
 // Real articles, where they lie beside the repository.

@@ -1,6 +1,7 @@
 //! Finds the real articles that lie beside the repository and are not part of it.
 
 use std::env;
+use std::fs;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Panics
 ///
 /// If the file is missing and `CI` is `true`; otherwise a missing file is reported and the caller skips it.
-pub(crate) fn shared_data(file: &str) -> Option<PathBuf> {
+fn shared_data(file: &str) -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = env::var_os("SAMESTORY_DATA").map_or_else(beside, PathBuf::from).join(file);
     if path.is_file() {
@@ -20,4 +21,30 @@ pub(crate) fn shared_data(file: &str) -> Option<PathBuf> {
     // The test harness captures `eprintln!` of a test that passes, and this one passes.
     stderr().write_all(format!("skipped: {missing}\n").as_bytes()).unwrap();
     None
+}
+
+/// One file or more for each script in the shared data.
+const ARTICLES: &[&str] = &[
+    "ntrex_19lang.ndjson",
+    "semeval22_task8.ndjson",
+    "tgcontest_ru_en.ndjson",
+    "univnews_ar_en_ku.ndjson",
+    "wikinews_en_2020.ndjson",
+    "wikinews_ja.ndjson",
+    "cnews_zh.ndjson",
+    "bbc_hi.ndjson",
+    "l3cube_lpc_mr.ndjson",
+];
+
+/// The bodies of real articles in every script.
+pub(crate) fn bodies() -> impl Iterator<Item = String> {
+    ARTICLES.iter().filter_map(|file| shared_data(file)).flat_map(|path| {
+        let lines = fs::read_to_string(&path).unwrap();
+        assert!(!lines.is_empty(), "{} is empty", path.display());
+        let body = |line: &str| {
+            let article: serde_json::Value = serde_json::from_str(line).unwrap();
+            article["body"].as_str().unwrap().to_owned()
+        };
+        lines.lines().map(body).collect::<Vec<_>>()
+    })
 }

@@ -1,7 +1,5 @@
 //! Our txtfp-compatible functions and txtfp itself, side by side on the same text.
 
-use std::fs;
-
 use proptest::prelude::*;
 use samestory_compat::index::LshIndex;
 use samestory_compat::txtfp as ours;
@@ -11,7 +9,7 @@ use txtfp::{
 };
 
 use crate::scripts::any_script as text;
-use crate::shared_data::shared_data;
+use crate::shared_data::bodies;
 
 /// `make test` runs the release build and with it everything; the debug build is for seconds of waiting.
 const CASES: u32 = if cfg!(debug_assertions) { 128 } else { 4096 };
@@ -126,32 +124,12 @@ fn bands_for_a_threshold_are_txtfps() {
     }
 }
 
-/// One file or more for each script in the shared data.
-const ARTICLES: &[&str] = &[
-    "ntrex_19lang.ndjson",
-    "semeval22_task8.ndjson",
-    "tgcontest_ru_en.ndjson",
-    "univnews_ar_en_ku.ndjson",
-    "wikinews_en_2020.ndjson",
-    "wikinews_ja.ndjson",
-    "cnews_zh.ndjson",
-    "bbc_hi.ndjson",
-    "l3cube_lpc_mr.ndjson",
-];
-
 #[test]
 fn real_articles_of_every_script_come_out_as_in_txtfp() {
-    for file in ARTICLES {
-        let Some(path) = shared_data(file) else { continue };
-        let lines = fs::read_to_string(path).unwrap();
-        assert!(!lines.is_empty(), "{file} is empty");
-        for line in lines.lines() {
-            let article: serde_json::Value = serde_json::from_str(line).unwrap();
-            let body = article["body"].as_str().unwrap();
-            let canonical = ours::canonicalize(body);
-            assert_eq!(canonical, txtfp::canonicalize(body));
-            words_and_graphemes_agree(&canonical);
-            signatures_agree(body);
-        }
+    for body in bodies() {
+        let canonical = ours::canonicalize(&body);
+        assert_eq!(canonical, txtfp::canonicalize(&body));
+        words_and_graphemes_agree(&canonical);
+        signatures_agree(&body);
     }
 }
