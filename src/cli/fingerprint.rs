@@ -94,7 +94,7 @@ fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
             "txtfp_minhash": compat::txtfp::minhash(plain).map(|signature| {
                 signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
             }),
-            "txtfp_simhash": compat::txtfp::simhash(plain).map(|hash| format!("{hash:016x}")),
+            "txtfp_simhash": compat::txtfp::simhash(plain).map(|hash| format!("{:016x}", hash.bits())),
         },
     })
 }

@@ -13,11 +13,10 @@
 //! # Ok::<(), samestory_compat::simhash::InvalidHash>(())
 //! ```
 
-pub mod bands;
 pub mod fnv;
 pub mod fnv_minhash;
 pub mod group;
-pub mod index;
+pub mod recap;
 pub mod simhash;
 pub mod tlsh;
 pub mod txtfp;

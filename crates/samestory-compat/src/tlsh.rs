@@ -1,6 +1,10 @@
 //! TLSH digests (128 buckets, one checksum byte) through `tlsh2`.
 
+use std::fmt;
+
 use tlsh2::{Tlsh128_1, TlshBuilder128_1};
+
+use super::txtfp::canonicalize;
 
 /// TLSH is not defined below this many bytes.
 pub const MIN_BYTES: usize = 50;
@@ -21,8 +25,7 @@ pub enum TlshError {
 
 /// The digest of some bytes: `T1` and 70 upper-case hex digits.
 ///
-/// The bytes are taken as they come. txtfp digests canonical text; give it
-/// [`canonicalize`](super::txtfp::canonicalize)'s output to get the same.
+/// The bytes are taken as they come; [`digest_text`] normalises first.
 ///
 /// # Errors
 ///
@@ -33,6 +36,76 @@ pub fn digest(bytes: &[u8]) -> Result<String, TlshError> {
     }
     let tlsh = TlshBuilder128_1::build_from(bytes).ok_or(TlshError::TooUniform(bytes.len()))?;
     Ok(tlsh.hash().map(char::from).iter().collect())
+}
+
+/// The digest of a text, normalised first: case, width and invisible characters change nothing. txtfp digests text this way.
+///
+/// # Errors
+///
+/// As for [`digest`], by the length of the normalised text.
+///
+/// ```
+/// use samestory_compat::tlsh::{Band, digest_text, distance};
+///
+/// let text = "The ferry was late again on Tuesday, by 12 minutes, and nobody minded very much.";
+/// let apart = distance(&digest_text(text)?, &digest_text(&text.to_uppercase())?)?;
+/// assert_eq!(Band::of(apart), Band::Identical);
+/// # Ok::<(), samestory_compat::tlsh::TlshError>(())
+/// ```
+pub fn digest_text(text: &str) -> Result<String, TlshError> {
+    digest(canonicalize(text).as_bytes())
+}
+
+/// What a distance says about two texts, on the scale of the original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Band {
+    /// Distance 0.
+    Identical,
+    /// Distance 1 to 50.
+    VerySimilar,
+    /// Distance 51 to 100.
+    Similar,
+    /// Distance 101 to 200.
+    SomewhatSimilar,
+    /// Distance 201 and more.
+    Different,
+}
+
+impl Band {
+    /// The band of a distance.
+    pub const fn of(distance: u32) -> Band {
+        match distance {
+            0 => Band::Identical,
+            1..=50 => Band::VerySimilar,
+            51..=100 => Band::Similar,
+            101..=200 => Band::SomewhatSimilar,
+            _ => Band::Different,
+        }
+    }
+
+    /// The distances in this band.
+    pub const fn range(self) -> &'static str {
+        match self {
+            Band::Identical => "0",
+            Band::VerySimilar => "1–50",
+            Band::Similar => "51–100",
+            Band::SomewhatSimilar => "101–200",
+            Band::Different => "200+",
+        }
+    }
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Band::Identical => "identical",
+            Band::VerySimilar => "very similar",
+            Band::Similar => "similar",
+            Band::SomewhatSimilar => "somewhat similar",
+            Band::Different => "different",
+        })
+    }
 }
 
 /// How far two digests are apart, lengths included: 0 for the same, growing without a fixed bound.
@@ -68,6 +141,13 @@ mod tests {
         assert!(digest(&LOREM[..50]).is_ok());
         assert_eq!(digest(&LOREM[..49]), Err(TlshError::TooShort(49)));
         assert_eq!(TlshError::TooShort(49).to_string(), "TLSH needs at least 50 bytes, got 49");
+    }
+
+    #[test]
+    fn every_distance_has_its_band() {
+        let bands = [0, 1, 50, 51, 100, 101, 200, 201].map(|distance| Band::of(distance).range());
+        assert_eq!(bands, ["0", "1–50", "1–50", "51–100", "51–100", "101–200", "101–200", "200+"]);
+        assert_eq!(Band::of(50).to_string(), "very similar");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Charikar's vote: each hash votes on each of 64 bits, and a bit is set only by a clear majority.
 
-/// Votes for and against each bit.
+/// Votes for and against each bit. Sums saturate, so that no weights can turn a majority round.
 pub(super) struct Votes([i64; 64]);
 
 impl Votes {
@@ -8,9 +8,9 @@ impl Votes {
         Votes([0; 64])
     }
 
-    pub(super) fn cast(&mut self, hash: u64) {
+    pub(super) fn cast(&mut self, hash: u64, weight: i64) {
         for (bit, sum) in self.0.iter_mut().enumerate() {
-            *sum += if hash >> bit & 1 == 1 { 1 } else { -1 };
+            *sum = if hash >> bit & 1 == 1 { sum.saturating_add(weight) } else { sum.saturating_sub(weight) };
         }
     }
 
@@ -24,7 +24,7 @@ impl Votes {
 impl FromIterator<u64> for Votes {
     fn from_iter<I: IntoIterator<Item = u64>>(hashes: I) -> Votes {
         let mut votes = Votes::new();
-        hashes.into_iter().for_each(|hash| votes.cast(hash));
+        hashes.into_iter().for_each(|hash| votes.cast(hash, 1));
         votes
     }
 }
@@ -51,5 +51,14 @@ mod tests {
     #[test]
     fn the_majority_wins_each_bit_alone() {
         assert_eq!(outcome(&[0b110, 0b101, 0b011]), 0b111);
+    }
+
+    #[test]
+    fn huge_weights_saturate() {
+        let mut votes = Votes::new();
+        votes.cast(0b01, i64::MAX);
+        votes.cast(0b01, i64::MAX);
+        votes.cast(0b10, 1);
+        assert_eq!(votes.outcome(), 0b01);
     }
 }
