@@ -169,7 +169,7 @@ impl LanguageSettings {
         if pair.similarity < KIN && contained < 2.0 * KIN {
             return Relation::Different;
         }
-        let opening = share(Measure::OpeningOfNew).unwrap_or(0.0);
+        let opening = share(Measure::Opening).unwrap_or(0.0);
         let rare = share(Measure::Rare).unwrap_or(1.0);
         let story = share(Measure::Titles).or(share(Measure::Names)).unwrap_or(0.0);
         match () {
@@ -237,23 +237,15 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let mut evidence = Evidence::default();
     let contained = if new.shingles <= old.shingles { new_in_old } else { old_in_new };
     evidence.set(Measure::Contained, Some(contained));
-    // Half of the bits agree by chance.
-    let distance = simhash::distance(old.simhash, new.simhash);
-    evidence.set(Measure::Words, Some(1.0 - f64::from(distance) / 64.0));
     let opening_of_new = opening(new, old);
-    let opening_of_old = opening(old, new);
-    evidence.set(Measure::OpeningOfNew, opening_of_new);
-    evidence.set(Measure::OpeningOfOld, opening_of_old);
+    evidence.set(Measure::Opening, [opening_of_new, opening(old, new)].into_iter().flatten().reduce(f64::max));
     let numbers = in_common(&old.numerals, &new.numerals);
-    evidence.set(Measure::Numbers, numbers.map(|common| common.of_fewer));
-    evidence.set(Measure::NumbersBothWays, numbers.map(|common| common.of_more));
+    evidence.set(Measure::Numbers, numbers.map(|common| common.drawn));
     evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
     let names = in_common(&old.names, &new.names).filter(|common| common.fewer >= 2);
-    evidence.set(Measure::Names, names.map(|common| common.of_fewer));
+    evidence.set(Measure::Names, names.map(|common| common.drawn));
     let titles = in_common(&old.title, &new.title);
     evidence.set(Measure::Titles, titles.map(|common| common.share));
-    let (shorter, longer) = (old.shingles.min(new.shingles), old.shingles.max(new.shingles).max(1));
-    evidence.set(Measure::Length, Some(f64::from(shorter) / f64::from(longer)));
     evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
     // Only of a text that holds most of another can it be said that it adds to it.
@@ -265,7 +257,7 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
         new_in_old,
         old_in_new,
         numerals: numbers.map(|common| common.share),
-        distance,
+        distance: simhash::distance(old.simhash, new.simhash),
         distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
         evidence,
         log_odds: 0.0,
@@ -300,9 +292,7 @@ struct Common {
     /// Share of the smaller set that is in the larger.
     share: f64,
     /// The same, drawn towards one half by one member: a single number that agrees is no proof.
-    of_fewer: f64,
-    /// Share of the larger set that is in the smaller, likewise.
-    of_more: f64,
+    drawn: f64,
     /// How many members each has that the other has not.
     replaced: f64,
 }
@@ -310,12 +300,12 @@ struct Common {
 /// What two sampled sets have in common; nothing where one is empty.
 fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
     let (of_a, of_b) = found(a, b);
-    let (fewer, more, count) =
-        if a.distinct() <= b.distinct() { (of_a, of_b, a.distinct()) } else { (of_b, of_a, b.distinct()) };
-    let share = (fewer.of > 0).then(|| f64::from(fewer.found) / f64::from(fewer.of))?;
-    let drawn = |looked: Looked| (f64::from(looked.found) + 0.5) / (f64::from(looked.of) + 1.0);
-    let (of_fewer, of_more) = (drawn(fewer), drawn(more));
-    Some(Common { fewer: count, share, of_fewer, of_more, replaced: f64::from(count) * (1.0 - share) })
+    let (looked, fewer) =
+        if a.distinct() <= b.distinct() { (of_a, a.distinct()) } else { (of_b, b.distinct()) };
+    let (found, of) = (f64::from(looked.found), f64::from(looked.of));
+    let share = (looked.of > 0).then(|| found / of)?;
+    let drawn = (found + 0.5) / (of + 1.0);
+    Some(Common { fewer, share, drawn, replaced: f64::from(fewer) * (1.0 - share) })
 }
 
 /// Whether the shorter of two texts is a part of the longer rather than another version of it: half an article

@@ -1,4 +1,4 @@
-//! The weights of the evidence, fitted to judged pairs by `make fit`. Made by a program: change `dev/fit`, not this file.
+//! The weights of the evidence, fitted to judged pairs by `make fit`. Made by a program: change `dev/fit.py`, not this file.
 
 use super::evidence::Weights;
 
@@ -9,26 +9,18 @@ impl Weights {
         steps: [
             // contained
             [0.054, 0.134, 0.216, 0.374, 0.520],
-            // words
-            [0.043, 0.042, 0.000, 0.000, 0.000],
             // rare
             [0.723, 0.728, 0.487, 0.326, 0.308],
-            // opening-of-new
+            // opening
             [0.000, 0.000, 0.000, 0.004, 0.063],
-            // opening-of-old
-            [0.000, 0.000, 0.000, 0.000, 0.039],
             // numbers
             [0.264, 0.276, 0.316, 0.370, 0.364],
-            // numbers-both-ways
-            [0.000, 0.000, 0.000, 0.003, 0.000],
             // numbers-replaced
             [0.724, 0.592, 0.513, 0.525, 0.549],
             // names
             [0.779, 0.791, 0.541, 0.261, 0.271],
             // titles
             [0.254, 0.243, 0.330, 0.392, 0.285],
-            // length
-            [0.000, 0.000, 0.000, 0.000, 0.000],
             // brevity
             [0.438, 0.299, 0.169, 0.151, 0.139],
             // added
@@ -38,6 +30,6 @@ impl Weights {
             // digest
             [2.000, 2.000, 2.000, 2.000, 2.000],
         ],
-        neutral: [0.64, 0.64, 0.32, 0.5, 0.4, 0.7, 0.38, 0.0, 0.5, 0.57, 0.92, 0.0, 0.0, 0.0, 0.0],
+        neutral: [0.64, 0.32, 0.5, 0.7, 0.0, 0.5, 0.57, 0.0, 0.0, 0.0, 0.0],
     };
 }
