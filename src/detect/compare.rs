@@ -238,7 +238,9 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let contained = if new.shingles <= old.shingles { new_in_old } else { old_in_new };
     evidence.set(Measure::Contained, Some(contained));
     let opening_of_new = opening(new, old);
-    evidence.set(Measure::Opening, [opening_of_new, opening(old, new)].into_iter().flatten().reduce(f64::max));
+    // An extract from the middle of a long text has little of the long one's opening, and its own cannot be looked for.
+    let better = opening_of_new.zip(opening(old, new)).map(|(of_new, of_old)| of_new.max(of_old));
+    evidence.set(Measure::Opening, better);
     let numbers = in_common(&old.numerals, &new.numerals);
     evidence.set(Measure::Numbers, numbers.map(|common| common.drawn));
     evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
@@ -272,16 +274,14 @@ fn added(old: &Fingerprint, new: &Fingerprint, old_in_new: f64) -> f64 {
     if adds <= repeats || adds <= 0.0 { 0.0 } else { ((adds / repeats.max(1.0) - 1.0) / 2.0).min(1.0) }
 }
 
-/// Share of one text's opening that is in the other; none where too little of it can be looked for.
+/// Share of one text's opening that is in the other; none where too little of it can be looked for there. What opens both
+/// texts is looked for in more detail.
 fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     const ENOUGH: u32 = 4;
     let in_text = part.opening.found_in(&whole.sample);
     let in_opening = part.opening.found_in(&whole.opening);
-    let shares = [in_text, in_opening]
-        .into_iter()
-        .filter(|found| found.of >= ENOUGH)
-        .filter_map(|found| found.share());
-    shares.reduce(f64::max)
+    let share = in_text.share().filter(|_| in_text.of >= ENOUGH)?;
+    Some(in_opening.share().filter(|_| in_opening.of >= ENOUGH).map_or(share, |other| share.max(other)))
 }
 
 /// What two sets have in common.
