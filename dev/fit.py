@@ -8,22 +8,23 @@
 Between the two, `samestory eval WORK/*.ndjson --evidence EVIDENCE.tsv` measures every pair as the later article sees it on
 arrival, so a form that appears for the first time is measured as a first one.
 
-The sets, and the say that each family of sets has beside all judged natural pairs together (SHARES):
+The weights are fitted to what people have judged:
 
   natural     pairs of real articles that people have read, a set for each source; each pair weighs what it stands for in the
               pool that it was drawn from, at most 10
   counter     agency copy in Urdu and what newspapers made of it: wholly derived against not derived
+
+The sets that are made here are measured and reported beside them and have no say, because with one they cost precision on real
+news (docs/quality.md):
+
   planted     perturb.py: copies that were edited, cut, wrapped; reports with swapped facts; forms
   flashes     items of 24 to 50 words with one word changed, a label or a link
   furniture   short articles above one common footer; each is an article of its own
   footer      the same after the footer itself was sent as an article
   swaps       a report with all names replaced: another report by the same form
   extracts    200 words out of 5,000
-
-The shares are small because real news decides. Made sets only speak where judged pairs hardly do: they have few flashes, few
-extracts and no footers without an article.
 """
-import collections, csv, json, os, random, re, subprocess, sys
+import collections, csv, json, os, random, re, subprocess, sys, zlib
 
 TIE = {'copy', 'partial', 'version'}
 APART = {'followup', 'template', 'furniture', 'unrelated'}
@@ -156,11 +157,16 @@ def extracts(data, work, chance):
     save(f'{work}/scene-extracts.ndjson', made)
 
 
+def scenes(data, work):
+    """The made sets that perturb.py does not make."""
+    for scene in (flashes, furniture, swaps, extracts):
+        scene(data, work, random.Random(7))
+
+
 def prepare(data, work):
     os.makedirs(work, exist_ok=True)
     natural(data, work)
-    for scene in (flashes, furniture, swaps, extracts):
-        scene(data, work, random.Random(7))
+    scenes(data, work)
     sources = [f'{data}/{name}.ndjson' for name in ('ntrex_19lang', 'wikinews_en_2020', 'wikinews_ja')]
     subprocess.run([sys.executable, f'{data}/perturb.py', *sources, '-o', f'{work}/planted.ndjson', '--seed', '7',
                     '--limit', '260', '--per-doc', '6', '--templates', '6'], check=True)
@@ -174,17 +180,21 @@ STEPS = len(KNOTS) - 1
 AGAINST = {'numbers-replaced', 'brevity', 'added', 'wall', 'digest'}
 # Rules rather than evidence: too few pairs show them, so their steps are given.
 FIXED = {'added': [2.0, 1.5, 1.0, 0.5, 0.5], 'wall': [2.0] * 5, 'digest': [2.0] * 5}
+# The least that a step is. No judged copy has less than half of its names or numbers in common, and few forms with all names
+# replaced were judged, so the judged pairs cannot tell how steep the curve is there.
+FLOORS = {'names': [3.0, 4.0, 0.3, 0.0, 0.0], 'numbers': [1.0, 3.0, 1.2, 0.4, 0.4]}
 # A false copy hides news and a missed one costs a few cents, so this much more evidence is asked for.
-CAUTION = 0.15
-# Draws steps towards zero, and the steps of one curve towards each other.
-PENALTY, SMOOTH = 3.0, 30.0
+CAUTION = 0.2
+# Draws steps towards their floors, and the steps of one curve towards each other. Strong: most judged pairs come from one source, and
+# weights that follow its peculiarities are worth less on others.
+PENALTY, SMOOTH = 20.0, 500.0
 # No pair speaks for more pairs of the pool than this: single heavy ones would decide.
 HEAVIEST = 10
-# Few, and in scripts without capitals they alone keep two reports by one form apart.
-SWAPPED_FACTS = 5
-# The say of each family, as a share of all natural pairs together.
-SHARES = {'natural': 1.0, 'counter': 0.03, 'planted': 0.03, 'flashes': 0.01, 'furniture': 0.02, 'footer': 0.02,
-          'swaps': 0.045, 'extracts': 0.03}
+# The say of each family, as a share of all natural pairs together. Families that are not named have none.
+SHARES = {'natural': 1.0, 'counter': 0.03}
+MADE = ('planted', 'flashes', 'furniture', 'footer', 'swaps', 'extracts')
+# How many parts the judged pairs are cut into, each to be judged by weights that were fitted to the others.
+PARTS = 8
 # From this similarity on texts are equal, which is no matter of evidence.
 EQUAL = 0.9999
 ABOUT = ('set', 'old', 'new', 'same', 'kind', 'candidate', 'similarity', 'language', 'tokens')
@@ -195,7 +205,7 @@ def source(row):
 
 
 def family(name):
-    return next((key for key in SHARES if key != 'natural' and key in name), 'natural')
+    return next((key for key in ('counter', *MADE) if key in name), 'natural')
 
 
 def sampling_weights(path):
@@ -228,7 +238,7 @@ class Table:
     def _neutral(self, measure):
         """The share that contributes nothing: the usual one, or none at all of what speaks against a copy."""
         import numpy as np
-        known = [float(row[measure]) for row in self.rows if row[measure] != '']
+        known = [float(row[measure]) for row in self.rows if row[measure] != '' and family(source(row)) not in MADE]
         return 0.0 if measure in AGAINST or not known else round(float(np.median(known)), 2)
 
     def _matrix(self):
@@ -250,30 +260,56 @@ class Table:
             known = self.judged.get((row['old'], row['new']))
             if known:
                 weight[at] = min(float(known['weight']), HEAVIEST)
-            if 'facts' in row['kind']:
-                weight[at] = SWAPPED_FACTS
         total = weight[self.families == 'natural'].sum()
-        for key, share in SHARES.items():
+        for key in set(self.families):
             mine = self.families == key
-            if mine.any():
-                weight[mine] *= share * total / weight[mine].sum()
+            weight[mine] *= SHARES.get(key, 0.0) * total / weight[mine].sum()
         return weight
 
     def fit(self, use=None):
         """Steps of all curves, and the prior, from the rows in `use`: all of them if it is not given."""
-        use = slice(None) if use is None else use
-        fixed = {self.measures.index(name) * STEPS + k: step for name, steps in FIXED.items() for k, step in enumerate(steps)}
-        return logistic(self.x[use], self.y[use], self.weight[use], fixed)
+        use = self.weight > 0 if use is None else use & (self.weight > 0)
+        place = lambda curves: {self.measures.index(name) * STEPS + k: step for name, steps in curves.items()
+                                for k, step in enumerate(steps)}
+        return logistic(self.x[use], self.y[use], self.weight[use], place(FIXED), place(FLOORS))
 
-    def held_out(self):
-        """Log-odds of natural pairs under weights that were fitted without their source; zero for others."""
+    def left_out(self, parts):
+        """Log-odds of judged pairs under weights that were fitted without their part; zero for others."""
         import numpy as np
         held = np.zeros(len(self.rows))
-        for name in sorted(set(self.sources[self.families == 'natural'])):
-            mine = self.sources == name
+        for part in sorted(set(parts[self.weight > 0])):
+            mine = parts == part
             steps, prior = self.fit(~mine)
-            held[mine] = self.x[mine] @ steps + prior
+            held[mine] = self.x[mine] @ steps + prior - CAUTION
         return held
+
+    def without_source(self):
+        """The same, without their source."""
+        return self.left_out(self.sources)
+
+    def without_story(self):
+        """The same, without an eighth of the stories: pairs that have an article in common stay together."""
+        import numpy as np
+        first = {}
+
+        def story(id):
+            while first.setdefault(id, id) != id:
+                id = first[id]
+            return id
+
+        for row in self.rows:
+            first[story(row['old'])] = story(row['new'])
+        return self.left_out(np.array([zlib.crc32(story(row['old']).encode()) % PARTS for row in self.rows]))
+
+    def stretch(self, held):
+        """By how much log-odds must be stretched to be as sure as they are right on stories that were left out. A strong penalty draws
+        them together; stretching changes no decision at even odds."""
+        import numpy as np
+        from scipy import optimize
+        use = self.families == 'natural'
+        z, y, weight = held[use], self.y[use], self.weight[use]
+        loss = lambda by: (weight * (np.logaddexp(0, by * z) - y * by * z)).sum()
+        return optimize.minimize_scalar(loss, bounds=(1, 3), method='bounded').x
 
 
 def climbs(share):
@@ -281,30 +317,33 @@ def climbs(share):
     return [min(max((share - low) / (high - low), 0), 1) for low, high in zip(KNOTS, KNOTS[1:])]
 
 
-def logistic(x, y, weight, fixed):
-    """Logistic regression with steps of at least zero, so that more overlap never speaks against a copy."""
+def logistic(x, y, weight, fixed, floors):
+    """Logistic regression with steps of at least their floors, so that more overlap never speaks against a copy."""
     import numpy as np
     from scipy import optimize
     free = [at for at in range(x.shape[1]) if at not in fixed]
     offset = sum((x[:, at] * value for at, value in fixed.items()), np.zeros(len(y)))
+    floor = np.array([floors.get(at, 0.0) for at in free])
     xf = x[:, free]
     n = xf.shape[1]
 
     def loss(w):
         z = xf @ w[:n] + w[n] + offset
         residual = weight * (1 / (1 + np.exp(-z)) - y)
-        value = (weight * (np.logaddexp(0, z) - y * z)).sum() + PENALTY * (w[:n] ** 2).sum()
+        above = w[:n] - floor
+        value = (weight * (np.logaddexp(0, z) - y * z)).sum() + PENALTY * (above ** 2).sum()
         gradient = np.append(xf.T @ residual, residual.sum())
-        gradient[:n] += 2 * PENALTY * w[:n]
+        gradient[:n] += 2 * PENALTY * above
         for at in range(0, n, STEPS):
-            difference = np.diff(w[at:at + STEPS])
+            difference = np.diff(above[at:at + STEPS])
             value += SMOOTH * (difference ** 2).sum()
             gradient[at:at + STEPS - 1] -= 2 * SMOOTH * difference
             gradient[at + 1:at + STEPS] += 2 * SMOOTH * difference
         return value, gradient
 
-    bounds = [(0, 6)] * n + [(None, None)]
-    found = optimize.minimize(loss, np.full(n + 1, 0.1), jac=True, bounds=bounds, method='L-BFGS-B', options=dict(maxiter=800))
+    bounds = [(low, 6) for low in floor] + [(None, None)]
+    found = optimize.minimize(loss, np.append(np.maximum(floor, 0.1), 0), jac=True, bounds=bounds, method='L-BFGS-B',
+                              options=dict(maxiter=2000))
     steps = np.zeros(x.shape[1])
     steps[free] = found.x[:n]
     for at, value in fixed.items():
@@ -312,8 +351,10 @@ def logistic(x, y, weight, fixed):
     return steps, found.x[n]
 
 
-def report(table, fitted, held):
-    """What the weights are worth: on what they were fitted to, and on sources that were left out."""
+def report(table, fitted, stories, sources):
+    """What the weights are worth: on what they were fitted to, and on stories and sources that were left out."""
+    judged = table.families == 'natural'
+
     def line(title, odds, mask):
         called = mask & (odds >= 0)
         right = (table.weight * table.y)[called].sum()
@@ -323,20 +364,21 @@ def report(table, fitted, held):
 
     missed = collections.Counter(source(row) for row in table.missed)
     print('rows', len(table.rows), 'missed as candidates', dict(missed))
-    is_natural = table.families == 'natural'
-    line('natural, fitted', fitted, is_natural)
-    line('natural, source left out', held, is_natural)
-    for caution in (CAUTION, 0.5, 1, 1.5):
-        line(f'  … line at {caution}', held - caution, is_natural)
-    for name in sorted(set(table.sources)):
-        line(name, fitted, table.sources == name)
+    line('natural, fitted', fitted, judged)
+    line('natural, story left out', stories, judged)
+    line('natural, source left out', sources, judged)
+    for more in (-0.4, -0.2, 0.2, 0.4, 0.8):
+        line(f'  … asking for {more:+}', sources - more, judged)
+    for name in sorted(set(table.sources[table.weight > 0])):
+        line(name, sources, table.sources == name)
     kinds = collections.defaultdict(list)
     for at, row in enumerate(table.rows):
         known = table.judged.get((row['old'], row['new']))
-        kind = known['label'] if known and is_natural[at] else f"{table.families[at]}:{row['kind']}"
-        kinds[kind].append((fitted[at] >= 0, held[at] >= 0))
+        kind = known['label'] if known and judged[at] else f"{table.families[at]}:{row['kind']}:{row['same']}"
+        left = sources[at] if table.weight[at] > 0 else fitted[at]
+        kinds[kind].append((fitted[at] >= 0, left >= 0))
     for kind, all in sorted(kinds.items()):
-        print(f'   {kind:36} called {sum(a for a, _ in all):5} of {len(all):5}   held out {sum(h for _, h in all):5}')
+        print(f'   {kind:36} called {sum(a for a, _ in all):5} of {len(all):5}   source left out {sum(h for _, h in all):5}')
 
 
 def brackets(values):
@@ -364,11 +406,17 @@ def fit(evidence, target, pairs=None):
     table = Table(evidence, pairs)
     steps, prior = table.fit()
     prior -= CAUTION
-    report(table, table.x @ steps + prior, table.held_out())
+    stories = table.without_story()
+    report(table, table.x @ steps + prior, stories, table.without_source())
+    by = table.stretch(stories)
+    print(f'stretched by {by:.2f}')
+    given = [measure in FIXED for measure in table.measures for _ in range(STEPS)]
+    steps = [step if fixed else step * by for step, fixed in zip(steps, given)]
+    prior *= by
     curves = {measure: steps[m * STEPS:(m + 1) * STEPS] for m, measure in enumerate(table.measures)}
     for measure, curve in curves.items():
         print(f'{measure:18} neutral {table.neutral[measure]:.2f}  ' + ' '.join(f'{step:6.3f}' for step in curve)
-              + f'   sum {curve.sum():.2f}')
+              + f'   sum {sum(curve):.2f}')
     print(f'prior {prior:.3f}')
     with open(target, encoding='utf-8') as file:
         text = file.read()

@@ -169,7 +169,7 @@ impl LanguageSettings {
         if pair.similarity < KIN && contained < 2.0 * KIN {
             return Relation::Different;
         }
-        let opening = share(Measure::OpeningOfNew).unwrap_or(0.0);
+        let opening = share(Measure::Opening).unwrap_or(0.0);
         let rare = share(Measure::Rare).unwrap_or(1.0);
         let story = share(Measure::Titles).or(share(Measure::Names)).unwrap_or(0.0);
         match () {
@@ -237,23 +237,17 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let mut evidence = Evidence::default();
     let contained = if new.shingles <= old.shingles { new_in_old } else { old_in_new };
     evidence.set(Measure::Contained, Some(contained));
-    // Half of the bits agree by chance.
-    let distance = simhash::distance(old.simhash, new.simhash);
-    evidence.set(Measure::Words, Some(1.0 - f64::from(distance) / 64.0));
     let opening_of_new = opening(new, old);
-    let opening_of_old = opening(old, new);
-    evidence.set(Measure::OpeningOfNew, opening_of_new);
-    evidence.set(Measure::OpeningOfOld, opening_of_old);
+    // An extract from the middle of a long text has little of the long one's opening, and its own cannot be looked for.
+    let better = opening_of_new.zip(opening(old, new)).map(|(of_new, of_old)| of_new.max(of_old));
+    evidence.set(Measure::Opening, better);
     let numbers = in_common(&old.numerals, &new.numerals);
-    evidence.set(Measure::Numbers, numbers.map(|common| common.of_fewer));
-    evidence.set(Measure::NumbersBothWays, numbers.map(|common| common.of_more));
+    evidence.set(Measure::Numbers, numbers.map(|common| common.drawn));
     evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
     let names = in_common(&old.names, &new.names).filter(|common| common.fewer >= 2);
-    evidence.set(Measure::Names, names.map(|common| common.of_fewer));
+    evidence.set(Measure::Names, names.map(|common| common.drawn));
     let titles = in_common(&old.title, &new.title);
     evidence.set(Measure::Titles, titles.map(|common| common.share));
-    let (shorter, longer) = (old.shingles.min(new.shingles), old.shingles.max(new.shingles).max(1));
-    evidence.set(Measure::Length, Some(f64::from(shorter) / f64::from(longer)));
     evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
     // Only of a text that holds most of another can it be said that it adds to it.
@@ -265,7 +259,7 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
         new_in_old,
         old_in_new,
         numerals: numbers.map(|common| common.share),
-        distance,
+        distance: simhash::distance(old.simhash, new.simhash),
         distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
         evidence,
         log_odds: 0.0,
@@ -280,16 +274,14 @@ fn added(old: &Fingerprint, new: &Fingerprint, old_in_new: f64) -> f64 {
     if adds <= repeats || adds <= 0.0 { 0.0 } else { ((adds / repeats.max(1.0) - 1.0) / 2.0).min(1.0) }
 }
 
-/// Share of one text's opening that is in the other; none where too little of it can be looked for.
+/// Share of one text's opening that is in the other; none where too little of it can be looked for there. What opens both
+/// texts is looked for in more detail.
 fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     const ENOUGH: u32 = 4;
     let in_text = part.opening.found_in(&whole.sample);
     let in_opening = part.opening.found_in(&whole.opening);
-    let shares = [in_text, in_opening]
-        .into_iter()
-        .filter(|found| found.of >= ENOUGH)
-        .filter_map(|found| found.share());
-    shares.reduce(f64::max)
+    let share = in_text.share().filter(|_| in_text.of >= ENOUGH)?;
+    Some(in_opening.share().filter(|_| in_opening.of >= ENOUGH).map_or(share, |other| share.max(other)))
 }
 
 /// What two sets have in common.
@@ -300,9 +292,7 @@ struct Common {
     /// Share of the smaller set that is in the larger.
     share: f64,
     /// The same, drawn towards one half by one member: a single number that agrees is no proof.
-    of_fewer: f64,
-    /// Share of the larger set that is in the smaller, likewise.
-    of_more: f64,
+    drawn: f64,
     /// How many members each has that the other has not.
     replaced: f64,
 }
@@ -310,12 +300,12 @@ struct Common {
 /// What two sampled sets have in common; nothing where one is empty.
 fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
     let (of_a, of_b) = found(a, b);
-    let (fewer, more, count) =
-        if a.distinct() <= b.distinct() { (of_a, of_b, a.distinct()) } else { (of_b, of_a, b.distinct()) };
-    let share = (fewer.of > 0).then(|| f64::from(fewer.found) / f64::from(fewer.of))?;
-    let drawn = |looked: Looked| (f64::from(looked.found) + 0.5) / (f64::from(looked.of) + 1.0);
-    let (of_fewer, of_more) = (drawn(fewer), drawn(more));
-    Some(Common { fewer: count, share, of_fewer, of_more, replaced: f64::from(count) * (1.0 - share) })
+    let (looked, fewer) =
+        if a.distinct() <= b.distinct() { (of_a, a.distinct()) } else { (of_b, b.distinct()) };
+    let (found, of) = (f64::from(looked.found), f64::from(looked.of));
+    let share = (looked.of > 0).then(|| found / of)?;
+    let drawn = (found + 0.5) / (of + 1.0);
+    Some(Common { fewer, share, drawn, replaced: f64::from(fewer) * (1.0 - share) })
 }
 
 /// Whether the shorter of two texts is a part of the longer rather than another version of it: half an article

@@ -16,26 +16,18 @@ use crate::model::Share;
 pub enum Measure {
     /// Share of the smaller text's shingles that are in the larger.
     Contained,
-    /// Agreement of all words, in whatever order they stand: by the angle between the SimHashes.
-    Words,
     /// Share of the newer text's sampled shingles that the older has too and that hardly any other cluster has.
     Rare,
-    /// Share of the newer text's opening that is in the older text.
-    OpeningOfNew,
-    /// Share of the older text's opening that is in the newer text.
-    OpeningOfOld,
+    /// Share of one text's opening that is in the other text: of the opening of which more is.
+    Opening,
     /// Share of the smaller set of numbers that is in the larger.
     Numbers,
-    /// Share of the larger set of numbers that is in the smaller.
-    NumbersBothWays,
     /// How many numbers each has that the other has not: six or more count as all.
     NumbersReplaced,
     /// Share of the smaller set of names that is in the larger.
     Names,
     /// Share of the shorter headline's words that are in the longer.
     Titles,
-    /// Length of the shorter text as a share of the longer.
-    Length,
     /// How short the shorter text is: all at no words, nothing from 100 tokens on.
     Brevity,
     /// How much more the newer text adds than it repeats of the older, unless both open alike.
@@ -47,22 +39,18 @@ pub enum Measure {
 }
 
 /// How many measures there are.
-pub const MEASURES: usize = 15;
+pub const MEASURES: usize = 11;
 
 impl Measure {
     /// All of them, in the order of the table.
     pub const ALL: [Measure; MEASURES] = [
         Measure::Contained,
-        Measure::Words,
         Measure::Rare,
-        Measure::OpeningOfNew,
-        Measure::OpeningOfOld,
+        Measure::Opening,
         Measure::Numbers,
-        Measure::NumbersBothWays,
         Measure::NumbersReplaced,
         Measure::Names,
         Measure::Titles,
-        Measure::Length,
         Measure::Brevity,
         Measure::Added,
         Measure::Wall,
@@ -73,16 +61,12 @@ impl Measure {
     pub const fn as_str(self) -> &'static str {
         match self {
             Measure::Contained => "contained",
-            Measure::Words => "words",
             Measure::Rare => "rare",
-            Measure::OpeningOfNew => "opening-of-new",
-            Measure::OpeningOfOld => "opening-of-old",
+            Measure::Opening => "opening",
             Measure::Numbers => "numbers",
-            Measure::NumbersBothWays => "numbers-both-ways",
             Measure::NumbersReplaced => "numbers-replaced",
             Measure::Names => "names",
             Measure::Titles => "titles",
-            Measure::Length => "length",
             Measure::Brevity => "brevity",
             Measure::Added => "added",
             Measure::Wall => "wall",

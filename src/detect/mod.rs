@@ -13,6 +13,7 @@ mod confidence;
 mod constraints;
 mod empty_update;
 pub mod evidence;
+mod index_evidence;
 mod judge;
 mod plan;
 mod planner;

@@ -1,6 +1,7 @@
-//! Canonical text → the hashes that are compared: tokens, shingles of k tokens in a row, numerals.
+//! Normalised text → the hashes that are compared: tokens, shingles of k tokens in a row, numerals.
 //!
-//! Everything downstream sees sets: neither order nor repetition of a shingle moves a fingerprint.
+//! MinHash and the samples see sets: neither the order nor the repetition of shingles moves them. The opening is the first
+//! part of the list, and SimHash counts how often a word occurs.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -38,8 +39,10 @@ fn by_words(text: &str, language: &Language, result: &mut Shingles) {
     result.tokens = saturate(spans.len());
     result.words = spans.iter().map(|&[start, end]| word(bytes, start, end)).collect();
     result.shingles = windows(&result.words, language.shingle);
-    let numerals = words.with_digit.iter().map(|&place| spans[place]);
-    result.numerals = numerals.map(|[start, end]| numeral(&bytes[start..end])).collect();
+    for &place in &words.with_digit {
+        let [start, end] = spans[place];
+        each_run(&bytes[start..end], |run| result.numerals.push(numeral(run)));
+    }
     let number_words = NumberWords::of(language, |text| long_or_last(text.as_bytes()));
     result.numerals.extend(result.words.iter().filter_map(|&word| number_words.get(word)));
 }
@@ -154,19 +157,34 @@ fn windows(tokens: &[u64], k: usize) -> Vec<u64> {
     }
 }
 
+/// Calls `with` for each number inside a word. What is written close to a number is none of it: `20km`, `4th` and the
+/// word that follows without a space in much Urdu and Kurdish copy.
+fn each_run(word: &[u8], mut with: impl FnMut(&[u8])) {
+    let mut rest = word;
+    while let Some(start) = rest.iter().position(u8::is_ascii_digit) {
+        let run;
+        (run, rest) = rest[start..].split_at(run_of_digits(&rest[start..]));
+        with(run);
+    }
+}
+
 /// How far a number reaches that begins here: digits, with single separators between them.
 fn run_of_digits(bytes: &[u8]) -> usize {
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let mut at = 0;
-    while digit(at) || (at > 0 && matches!(bytes.get(at), Some(b',' | b'.')) && digit(at + 1)) {
+    while digit(at) || (at > 0 && bytes.get(at).is_some_and(|&byte| separates(byte)) && digit(at + 1)) {
         at += 1;
     }
     at
 }
 
+/// Whether a byte between two digits belongs to the number.
+fn separates(byte: u8) -> bool {
+    matches!(byte, b',' | b'.' | b'\'')
+}
+
 /// The hash of a number as a reader takes it: grouping is style (`1,000` is `1000`), `1,5` is `1.5`.
 fn numeral(token: &[u8]) -> u32 {
-    let separates = |byte: u8| matches!(byte, b',' | b'.' | b'\'' | b';' | b'_');
     let mut buffer = [0u8; 32];
     if token.len() <= buffer.len() && !token.iter().any(|&byte| separates(byte)) {
         return xxh3_64(token) as u32;
@@ -224,6 +242,8 @@ mod tests {
         assert_eq!(numerals("1,000 1.5"), numerals("1000 1,5"));
         assert_eq!(numerals("1,234,567"), numerals("1234567"));
         assert_ne!(numerals("1.5"), numerals("15"));
+        assert_eq!(numerals("20km 4th q1"), numerals("20 4 1"));
+        assert_eq!(numerals("20سال"), numerals("20 سال"));
         assert!(numerals("no numbers here").is_empty());
         let by_character = |text| shingles(text, &row(Segment::Characters, 5)).numerals;
         assert_eq!(by_character("2020年に1,500人"), numerals("2020 1500"));

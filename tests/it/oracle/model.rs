@@ -829,7 +829,7 @@ impl Model {
                 let part = digest && inside(old, new, pair.old_in_new)
                     || inside(new, old, pair.new_in_old) && self.is_digest(document, new, pair);
                 pair.evidence.set(Measure::Digest, part.then_some(1.0));
-                let rare = self.rare(document, &article.fingerprint, &stored, &posted);
+                let rare = self.rare(document, &article.fingerprint, pair.new_in_old, &stored, &posted);
                 let hopeless = pair.log_odds + own.weights.most(Measure::Rare) < -5.0;
                 pair.evidence.set(Measure::Rare, rare.filter(|_| !hopeless));
             }
@@ -876,6 +876,7 @@ impl Model {
         &self,
         document: &Document,
         new: &Fingerprint,
+        contained: f64,
         stored: &[Document],
         posted: &[Vec<BandKey>],
     ) -> Option<f64> {
@@ -889,7 +890,7 @@ impl Model {
         let reach = reach(&looked_for, new.shingles).min(reach(old, document.fingerprint.shingles));
         let within = |list: &[u32]| list.iter().filter(|&&hash| hash <= reach).count();
         let comparable = within(old).min(within(&looked_for));
-        let mut sum = 0.0;
+        let (mut sum, mut shared) = (0.0, 0);
         for hash in looked_for.iter().filter(|hash| old.contains(hash)) {
             let key = Posting::sample(*hash);
             let newest = stored.iter().zip(posted).rev().filter(|(_, keys)| keys.contains(&key)).take(16);
@@ -899,7 +900,12 @@ impl Model {
                 .map(|holder| holder.cluster)
                 .collect();
             sum += 1.0 / (1.0 + others.len() as f64);
+            shared += 1;
         }
-        (comparable >= 3).then(|| sum / comparable as f64)
+        match (comparable, shared) {
+            (3.., _) => Some(sum / comparable as f64),
+            (_, 0) => None,
+            _ => Some(contained * sum / f64::from(shared)),
+        }
     }
 }
