@@ -427,7 +427,7 @@ fn an_article_that_arrives_expired_is_remembered_where_it_is_published() {
         let other = bus.next;
         bus.route(&[article("other", "hi", 2), article("x", "en", 1)]);
         bus.settle(&order);
-        let old = Some(bus.now - 2 * HOUR);
+        let old = Some(bus.now - 5 * HOUR);
         bus.route(&[Version { fetched_at: old, ..article("x", "hi", 2) }]);
         bus.settle(&order);
         let (first, second) = (other + 1, other + 2);
