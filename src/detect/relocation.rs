@@ -116,7 +116,9 @@ impl<V: View> Planner<'_, V> {
                 let detours = match (is_before(position, &row.position), is_before(&row.position, position)) {
                     (true, _) => Some(notice.detours),
                     (false, true) => None,
-                    (false, false) => Some(notice.detours.saturating_add(1)).filter(|&detours| detours <= DETOURS),
+                    (false, false) => {
+                        Some(notice.detours.saturating_add(1)).filter(|&detours| detours <= DETOURS)
+                    }
                 };
                 let Some(detours) = detours else {
                     self.stats.unknown_notices += 1;

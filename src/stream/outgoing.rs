@@ -108,7 +108,9 @@ impl Writer {
                 Output::Null { lives, .. } if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
                 Output::Null { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
                 Output::Notice { notice, .. } if faults::mutant("two-voices") => {
-                    out.extend(Outlet::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)));
+                    out.extend(
+                        Outlet::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)),
+                    );
                 }
                 Output::Notice { to, notice } => out.push(Outgoing {
                     topic: &self.topics.routed,

@@ -486,7 +486,11 @@ fn before_publish_from_nothing_is_retracted_and_nothing_is_lost() {
     bus.route(&[article("y", "hi", 6)]);
     bus.settle(&[EN, HI]);
     assert_eq!(bus.histories("y"), ["r4", ""]);
-    assert_eq!(bus.document(HI, "y").unwrap().outlet, Outlet::Unique, "the new home is responsible for it now");
+    assert_eq!(
+        bus.document(HI, "y").unwrap().outlet,
+        Outlet::Unique,
+        "the new home is responsible for it now"
+    );
     bus.now = from + HOUR;
     bus.route(&[article("y", "hi", 2)]);
     bus.settle(&[EN, HI]);
@@ -553,9 +557,8 @@ fn a_notice_that_comes_again_changes_nothing() {
         }
     }
     bus.settle(&[DE, HI, EN]);
-    let tables = [Outlet::Unique, Outlet::NearDuplicate].map(|topic| {
-        bus.table(topic).into_keys().filter(|id| id == "x").collect::<BTreeSet<_>>()
-    });
+    let tables = [Outlet::Unique, Outlet::NearDuplicate]
+        .map(|topic| bus.table(topic).into_keys().filter(|id| id == "x").collect::<BTreeSet<_>>());
     assert_eq!(tables, living, "{:?}", bus.histories("x"));
 }
 

@@ -46,8 +46,8 @@ use crate::detect::{Notice, Prepared};
 use crate::event::Flag;
 use crate::fingerprint::Fingerprint;
 use crate::model::{ArticleId, Cut, EventTime, Lang, LanguageSource, Position, TopicId};
-use crate::store::{DecodeError, Outlet};
 use crate::store::bytes::{Read, Write};
+use crate::store::{DecodeError, Outlet};
 
 use super::payload::{Form, Placed};
 

@@ -47,7 +47,9 @@ pub(super) fn of<V: View + ?Sized>(
             Ok((language, time, Overdue::Residence(id))) => {
                 let time = time.millis();
                 match there {
-                    true => format!("residence of {id:?} ({language}) is listed at {time} ms, but is not there"),
+                    true => {
+                        format!("residence of {id:?} ({language}) is listed at {time} ms, but is not there")
+                    }
                     false => format!("residence of {id:?} ({language}) since {time} ms is not listed"),
                 }
             }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use samestory::detect::{
     Algorithm, Bond, CanonicalPolicy, Constraints, EmptyUpdate, Incoming, Item, LanguageSettings, Notice,
-    Preparer,
-    Settings, compare::Rules, evidence::Weights,
+    Preparer, Settings, compare::Rules, evidence::Weights,
 };
 use samestory::event::{Article, DeadLetter, Reason};
 use samestory::fingerprint::LANES;

@@ -15,8 +15,8 @@ use crate::kafka::bus::{Isolation, Row};
 
 use super::articles::Fate;
 use super::cards;
-use super::voices;
 use super::scene::Scene;
+use super::voices;
 
 /// What was found wrong: nothing, one hopes.
 pub(crate) type Findings = Vec<String>;

@@ -29,9 +29,8 @@ pub(super) fn notices_are_those_of_the_replay(
         }
     }
     let wrong = left.iter().filter(|(_, count)| **count != 0);
-    let wrong = wrong.map(|((partition, value), count)| {
-        format!("to {partition}: {count:+} of {}", value.escape_ascii())
-    });
+    let wrong = wrong
+        .map(|((partition, value), count)| format!("to {partition}: {count:+} of {}", value.escape_ascii()));
     complain(findings, "relocation notices are not those of the replay", &wrong.collect::<Vec<_>>());
     scene.say(&format!("{} relocation notices", expected.len()));
 }
@@ -51,7 +50,9 @@ impl Held {
     fn take(&mut self, offset: i64, is_record: bool) {
         match (is_record, self.live) {
             (true, _) => (self.live, self.wrong) = (Some(offset), None),
-            (false, Some(later)) if later >= offset => (self.live, self.wrong) = (None, Some((offset, later))),
+            (false, Some(later)) if later >= offset => {
+                (self.live, self.wrong) = (None, Some((offset, later)))
+            }
             (false, _) => self.live = None,
         }
         if self.last.is_none_or(|(last, _)| last <= offset) {
@@ -104,7 +105,10 @@ pub(super) fn a_tombstone_deletes_no_live_article(
             match (belongs, held.live) {
                 (true, None) => lost.push(format!("{id} is not on {outlet:?}, and lives there")),
                 (false, Some(offset)) if !was_forgotten(scene, &versions, offset) => {
-                    left.push(format!("{id} of {offset} is still on {outlet:?}, but is on {:?}", document.outlet));
+                    left.push(format!(
+                        "{id} of {offset} is still on {outlet:?}, but is on {:?}",
+                        document.outlet
+                    ));
                 }
                 _ => {}
             }
