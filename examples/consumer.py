@@ -28,10 +28,10 @@ class Cards:
     def article(self, topic, key, value, headers):
         """A record of the unique or the near-duplicate topic. Returns whether anything changed.
 
-        Two partitions of samestory may write about one article when its language changes, and two topics hold its
-        record when its verdict does, in either order. The source offset settles it: an article's versions all come
-        from one partition of the raw topic, so the larger offset is the later word. A null that has the offset of the
-        article we hold only says that the same version left another place.
+        When a verdict changes, the record on one topic and the null on the other come in either order; and a partition
+        of samestory that lags may write an older version behind a newer one. The source offset settles both: an
+        article's versions all come from one partition of the raw topic, so the larger offset is the later word. A null
+        that has the offset of the article we hold only says that the same version left the other topic.
         """
         offset = int(headers["samestory-offset"])
         held, _, where = self.articles.get(key, (-1, None, None))

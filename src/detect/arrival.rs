@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{DeadLetter, Flag, Tagged};
 use crate::model::{DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict};
-use crate::store::{Change, Document, Judgement, Outlet, Retention, StoreError, View};
+use crate::store::{Change, Document, Judgement, Outlet, Residence, Retention, Stay, StoreError, View};
 
 use super::LanguageSettings;
 use super::canonical::is_part;
@@ -62,7 +62,7 @@ impl<V: View> Planner<'_, V> {
         match refusal {
             // Its text has expired at this very moment.
             Some(refusal) => Ok(vec![Output::DeadLetter(refusal)]),
-            None => self.judge_and_store(position, article, timed, &left, found),
+            None => self.judge_and_store(position, article, timed, left, found),
         }
     }
 
@@ -142,9 +142,15 @@ impl<V: View> Planner<'_, V> {
         position: &Position,
         article: Prepared,
         timed: Timed,
-        left: &[(Outlet, u32)],
+        mut left: Vec<(Outlet, u32)>,
         found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
+        let residence = self.state.residence(&article.id)?;
+        if let Some(Residence { stay: Stay::Published(outlet), language, since, .. }) = &residence
+            && self.is_within(*language, *since)
+        {
+            left.push((*outlet, 0));
+        }
         let (language, horizon) = (article.language, self.horizon(article.language));
         let settings = self.engine.of(language);
         let (keys, pages) = found.pages(&self.state, language)?;
@@ -193,9 +199,14 @@ impl<V: View> Planner<'_, V> {
             },
             flags: bits(&flags),
         };
-        let home = match expired {
-            true => self.guest(&document, judged.best.as_ref(), settings)?,
-            false => self.settle(document, judged.best.as_ref(), settings)?,
+        let home = if expired {
+            self.not_stored(&document, residence.as_ref())?;
+            self.guest(&document, judged.best.as_ref(), settings)?
+        } else {
+            if residence.is_some() {
+                self.change(Change::NoResidence(document.id.clone()))?;
+            }
+            self.settle(document, judged.best.as_ref(), settings)?
         };
         let tagged = self.tagged(position, &article, &judged, home, revision, flags);
         if !publishes {
@@ -203,7 +214,7 @@ impl<V: View> Planner<'_, V> {
         }
         let mut outputs = vec![Output::Tagged(Box::new(tagged))];
         let gone = before.topics().filter(|&topic| topic != outlet);
-        outputs.extend(gone.map(|outlet| Output::Null { id: article.id.clone(), outlet }));
+        outputs.extend(gone.map(|outlet| Output::Null { id: article.id.clone(), outlet, lives: true }));
         Ok(outputs)
     }
 

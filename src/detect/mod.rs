@@ -20,6 +20,7 @@ mod planner;
 pub mod prepare;
 mod promise;
 mod read_ahead;
+mod relocation;
 mod removal;
 mod settings;
 mod times;
@@ -30,7 +31,7 @@ use crate::model::Lang;
 pub use candidates::{Candidate, Candidates};
 pub use constraints::{Bond, BondError, Constraints};
 pub use judge::Judged;
-pub use plan::{Batch, Decided, Incoming, Item, Output, Plan, Stats};
+pub use plan::{Batch, Decided, Incoming, Item, Notice, Output, Plan, Stats};
 pub use prepare::{Prepared, Preparer};
 pub use settings::{Algorithm, CanonicalPolicy, EmptyUpdate, LanguageSettings, Settings};
 

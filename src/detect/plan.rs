@@ -24,6 +24,9 @@ pub struct Batch {
     pub bus: Option<BusPosition>,
     /// The highest raw offset of each raw partition whose articles or deletes this batch has.
     pub raw: BTreeMap<(TopicId, i32), i64>,
+    /// Whether articles move between partitions (mode `routed` with more than one): then what becomes of them is
+    /// remembered for relocation notices that are still to come.
+    pub relocates: bool,
 }
 
 /// One input.
@@ -62,9 +65,27 @@ pub enum Incoming {
     /// This article is gone.
     Delete(ArticleId),
     /// These articles went to another partition, with the record at the item's position.
-    Forget(Vec<ArticleId>),
+    Forget {
+        /// The articles.
+        ids: Vec<ArticleId>,
+        /// The routed partition that has them now.
+        to: i32,
+        /// The id of the raw topic, which a relocation notice repeats.
+        raw: TopicId,
+    },
+    /// Another partition was the home of an article until the record at the item's position.
+    Notice(Notice),
     /// What cannot be judged passes through in its place.
     DeadLetter(DeadLetter),
+    /// An article of this partition that cannot be delivered. Other partitions forget the article all the same.
+    Undelivered {
+        /// The article.
+        id: ArticleId,
+        /// Its language.
+        language: Lang,
+        /// What goes out in its place.
+        letter: DeadLetter,
+    },
     /// An operator sets the stream time of a language, because articles with a wrong clock have agreed on theirs.
     SetStreamTime {
         /// The language. Nothing happens where it has not arrived yet.
@@ -72,6 +93,21 @@ pub enum Incoming {
         /// Its stream time from here on.
         at: EventTime,
     },
+}
+
+/// What the former home of an article tells the one that it moved to: it published the article, and retracts nothing.
+/// Until when it was the home is the position of the item, or of the decision that it goes out with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The article.
+    pub id: ArticleId,
+    /// The topics that hold a record of it.
+    pub outlet: Outlet,
+    /// The id of the raw topic.
+    pub raw: TopicId,
+    /// How often it was forwarded where raw positions could not be compared. That is bounded: versions of one id from
+    /// several raw partitions may leave each of two partitions believing that the other has it.
+    pub detours: u8,
 }
 
 /// A decision about a batch, not carried out yet.
@@ -114,6 +150,15 @@ pub enum Output {
         id: ArticleId,
         /// The one topic that it is gone from.
         outlet: Outlet,
+        /// Whether it lives on, on another outlet: where one topic is for all, there is nothing to retract then.
+        lives: bool,
+    },
+    /// A relocation notice for another partition.
+    Notice {
+        /// The routed partition.
+        to: i32,
+        /// What it is told.
+        notice: Notice,
     },
     /// The cluster is this now.
     Cluster(Box<ClusterRecord>),
@@ -144,6 +189,12 @@ pub struct Stats {
     pub reviewed: u64,
     /// Forgets that are older than the document here: the article came back since.
     pub stale_forgets: u64,
+    /// Relocation notices that were sent: articles that moved away after they were published.
+    pub notices: u64,
+    /// Relocation notices for articles that had moved on.
+    pub forwarded_notices: u64,
+    /// Relocation notices for articles that nothing is known of here any more.
+    pub unknown_notices: u64,
     /// Clusters that another member stands for now.
     pub elections: u64,
     /// Clusters founded by a member that did not resemble the canonical.
@@ -177,7 +228,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn plan_laid(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, Laid), StoreError> {
-        let mut planner = Planner::new(self, state, batch.bus.as_ref())?;
+        let mut planner = Planner::new(self, state, batch.bus.as_ref(), batch.relocates)?;
         let mut decided = Vec::with_capacity(batch.items.len());
         thread::scope(|scope| {
             let mut ahead = Reading::new(self, state, scope, batch.items);

@@ -11,7 +11,6 @@ use super::Engine;
 use super::cluster::Touched;
 use super::plan::{Incoming, Output, Stats};
 use super::read_ahead::Found;
-use super::removal::Gone;
 use super::times::RecordTimes;
 
 /// A batch being planned.
@@ -28,6 +27,8 @@ pub(super) struct Planner<'a, V> {
     pub(super) seen_since: BTreeMap<Lang, Option<EventTime>>,
     /// The partition whose state it is: cluster ids name it.
     pub(super) partition: i32,
+    /// Whether articles move between partitions.
+    pub(super) relocates: bool,
     changes: Vec<Change>,
 }
 
@@ -37,6 +38,7 @@ impl<'a, V: View> Planner<'a, V> {
         engine: &'a Engine,
         state: &'a V,
         bus: Option<&BusPosition>,
+        relocates: bool,
     ) -> Result<Planner<'a, V>, StoreError> {
         let progress = state.progress()?;
         Ok(Planner {
@@ -48,6 +50,7 @@ impl<'a, V: View> Planner<'a, V> {
             touched: BTreeMap::new(),
             item_time: None,
             seen_since: BTreeMap::new(),
+            relocates,
             changes: Vec::new(),
         })
     }
@@ -66,9 +69,14 @@ impl<'a, V: View> Planner<'a, V> {
             Incoming::Bodiless { article, refusal } => {
                 self.article(position, times, *article, Some(refusal), found)?
             }
-            Incoming::Delete(id) => self.remove_ids(&[id], position, times.record, Gone::Deleted)?,
-            Incoming::Forget(ids) => self.remove_ids(&ids, position, times.record, Gone::Forgotten)?,
+            Incoming::Delete(id) => self.delete(&id, position, times)?,
+            Incoming::Forget { ids, to, raw } => self.forget(&ids, (to, raw), position)?,
+            Incoming::Notice(notice) => self.notice(notice, position, times)?,
             Incoming::DeadLetter(letter) => vec![Output::DeadLetter(letter)],
+            Incoming::Undelivered { id, language, letter } => {
+                self.undelivered(id, language, position, times)?;
+                vec![Output::DeadLetter(letter)]
+            }
             Incoming::SetStreamTime { language, at } => {
                 self.set_stream_time(language, at);
                 Vec::new()
@@ -101,10 +109,15 @@ impl<'a, V: View> Planner<'a, V> {
 
     pub(super) fn change(&mut self, change: Change) -> Result<(), StoreError> {
         self.state.lay(&change)?;
-        if let Change::Document(document) = &change
-            && let Some(since) = self.seen_since.get_mut(&document.language)
+        let listed = match &change {
+            Change::Document(document) => Some((document.language, document.last_seen)),
+            Change::Residence(row) => Some((row.language, row.since)),
+            _ => None,
+        };
+        if let Some((language, at)) = listed
+            && let Some(since) = self.seen_since.get_mut(&language)
         {
-            *since = Some(since.map_or(document.last_seen, |since| since.min(document.last_seen)));
+            *since = Some(since.map_or(at, |since| since.min(at)));
         }
         self.changes.push(change);
         Ok(())
@@ -132,7 +145,12 @@ impl<'a, V: View> Planner<'a, V> {
     }
 
     pub(super) fn is_live(&self, document: &Document) -> bool {
-        self.horizon(document.language).is_none_or(|horizon| document.last_seen > horizon)
+        self.is_within(document.language, document.last_seen)
+    }
+
+    /// Whether something of a language that was last seen then is not expired.
+    pub(super) fn is_within(&self, language: Lang, last_seen: EventTime) -> bool {
+        self.horizon(language).is_none_or(|horizon| last_seen > horizon)
     }
 
     /// Whether what happened at this time is published.

@@ -60,7 +60,7 @@ const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unk
 const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
 const EVENT: Label = Label {
     name: "event",
-    values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
+    values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, relocation-notice, forwarded-notice, unknown-notice, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
 };
 const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
 const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };

@@ -48,7 +48,7 @@ const TOPICS: [Topic; 8] = [
     Topic {
         name: "samestory.routed",
         key: "article id, UTF-8",
-        value: "internal: the article and its fingerprint, samestory's own layout",
+        value: "internal: the article and its fingerprint, or a relocation notice, samestory's own layout",
         cleanup: "delete, emptied by samestory",
     },
     Topic {

@@ -12,7 +12,7 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 use super::bytes::DecodeError;
 use super::key::{self, ChangeKey, Family};
 use super::postings::Postings;
-use super::record::{Cluster, Document, Progress};
+use super::record::{Cluster, Document, Progress, Residence};
 use super::value;
 
 /// What a decision does to state.
@@ -28,6 +28,10 @@ pub enum Change {
     NoCluster(Lang, DocumentNumber),
     /// So far has the partition come.
     Progress(Progress),
+    /// This is what is remembered of an id without a document now.
+    Residence(Box<Residence>),
+    /// Nothing of that kind is remembered of the id any more.
+    NoResidence(ArticleId),
 }
 
 impl Change {
@@ -39,6 +43,8 @@ impl Change {
             Change::Cluster(cluster) => ChangeKey::Cluster(cluster.id.language, cluster.id.number),
             Change::NoCluster(language, founder) => ChangeKey::Cluster(*language, *founder),
             Change::Progress(_) => ChangeKey::Progress,
+            Change::Residence(row) => ChangeKey::Residence(row.id.clone()),
+            Change::NoResidence(id) => ChangeKey::Residence(id.clone()),
         }
     }
 
@@ -56,7 +62,8 @@ impl Change {
             Change::Document(document) => Some(value::encode_document(document)),
             Change::Cluster(cluster) => Some(value::encode_cluster(cluster)),
             Change::Progress(progress) => Some(value::encode_progress(progress)),
-            Change::NoDocument(..) | Change::NoCluster(..) => None,
+            Change::Residence(row) => Some(value::encode_residence(row)),
+            Change::NoDocument(..) | Change::NoCluster(..) | Change::NoResidence(_) => None,
         };
         (self.key().encode(), value)
     }
@@ -82,6 +89,10 @@ impl Change {
             }
             (ChangeKey::Progress, Some(value)) => value::decode_progress(value).map(Change::Progress),
             (ChangeKey::Progress, None) => Err(DecodeError::Value("a position without a value")),
+            (ChangeKey::Residence(id), None) => Ok(Change::NoResidence(id)),
+            (ChangeKey::Residence(id), Some(value)) => {
+                value::decode_residence(id, value).map(|row| Change::Residence(Box::new(row)))
+            }
         }
     }
 }

@@ -8,7 +8,9 @@
 //! | `docs:<lang>` | number | document |
 //! | `bands:<lang>` | u16 band · u64 hash · -number | nothing |
 //! | `ids` | u16 length of id · id · language | number, 8 bytes big-endian |
+//! | `ids` | u16 length of id · id · 0 | residence: no language has an empty code |
 //! | `expiry` | language · last seen · number | nothing |
+//! | `expiry` | language · since · eight bytes 0xff · id | nothing: a residence |
 //! | `clusters` | 1 · language · founder's number | cluster |
 //! | `clusters` | 2 · language · founder's number · member's number | nothing |
 //! | `meta` | `position` | progress |
@@ -20,6 +22,7 @@
 //! | 1 · language · id | document |
 //! | 2 · language · founder's number | cluster |
 //! | 3 | progress |
+//! | 4 · id | residence |
 //!
 //! Changelog keys have no version: compaction goes by their bytes, and a key that changed its bytes would leave
 //! its old self in the log for ever.
@@ -37,9 +40,9 @@ pub enum Family {
     Documents(Lang),
     /// Postings of a language.
     Bands(Lang),
-    /// Numbers by id and language.
+    /// Numbers by id and language, and residences by id.
     Ids,
-    /// Documents by the time they were last seen.
+    /// Documents by the time they were last seen, and residences by the time they were written.
     Expiry,
     /// Clusters and their members.
     Clusters,
@@ -158,13 +161,38 @@ pub(super) fn id(id: &ArticleId, language: Lang) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn decode_id(bytes: &[u8]) -> Result<(ArticleId, Lang), DecodeError> {
+/// The key of an id's residence. It lies beside the id's other rows, so one filter knows of both.
+pub(super) fn residence(id: &ArticleId) -> Vec<u8> {
+    let mut bytes = id_prefix(id);
+    bytes.push(0);
+    bytes
+}
+
+/// What a row of `ids` is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum IdRow {
+    Document(ArticleId, Lang),
+    Residence(ArticleId),
+}
+
+impl IdRow {
+    pub(super) fn id(&self) -> &ArticleId {
+        match self {
+            IdRow::Document(id, _) | IdRow::Residence(id) => id,
+        }
+    }
+}
+
+pub(super) fn decode_id(bytes: &[u8]) -> Result<IdRow, DecodeError> {
     let mut read = Read(bytes);
     let length = read.array().map(u16::from_be_bytes)?;
     let id = article_id(read.take(usize::from(length))?)?;
+    if read.0 == [0] {
+        return Ok(IdRow::Residence(id));
+    }
     let language = read.language()?;
     read.end()?;
-    Ok((id, language))
+    Ok(IdRow::Document(id, language))
 }
 
 fn article_id(bytes: &[u8]) -> Result<ArticleId, DecodeError> {
@@ -202,11 +230,40 @@ pub(super) fn expiry(language: Lang, last_seen: EventTime, document: DocumentNum
     bytes
 }
 
-pub(super) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, DocumentNumber), DecodeError> {
+/// Behind all documents of the same time: no document has this number.
+const RESIDENCE: [u8; 8] = [0xff; 8];
+
+pub(super) fn residence_expiry(language: Lang, since: EventTime, id: &ArticleId) -> Vec<u8> {
+    let mut bytes = expiry_prefix(language, since);
+    bytes.extend(RESIDENCE);
+    bytes.extend(id.as_str().as_bytes());
+    bytes
+}
+
+/// What a row of `expiry` is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Overdue {
+    /// The document of this number.
+    Document(DocumentNumber),
+    /// The residence of this id.
+    Residence(ArticleId),
+}
+
+pub(super) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, Overdue), DecodeError> {
     let mut read = Read(bytes);
     let language = read.language()?;
     let time = read.array().map(|bytes| EventTime::from_millis(i64::from_be_bytes(bytes) ^ i64::MIN))?;
-    Ok((language, time, decode_number(read.0)?))
+    let about = match read.0.strip_prefix(&RESIDENCE) {
+        Some(id) if !id.is_empty() => Overdue::Residence(article_id(id)?),
+        _ => Overdue::Document(decode_number(read.0)?),
+    };
+    Ok((language, time, about))
+}
+
+/// Whether a row of `expiry` is about a document.
+#[cfg(feature = "rocksdb")]
+pub(super) fn is_document_expiry(bytes: &[u8]) -> bool {
+    matches!(decode_expiry(bytes), Ok((_, _, Overdue::Document(_))))
 }
 
 pub(super) fn clusters(language: Lang) -> Vec<u8> {
@@ -266,6 +323,8 @@ pub enum ChangeKey {
     Cluster(Lang, DocumentNumber),
     /// How far the partition has come.
     Progress,
+    /// The residence of that id.
+    Residence(ArticleId),
 }
 
 impl ChangeKey {
@@ -284,6 +343,10 @@ impl ChangeKey {
                 bytes.extend(number(*founder));
             }
             ChangeKey::Progress => bytes.push(3),
+            ChangeKey::Residence(id) => {
+                bytes.push(4);
+                bytes.extend(id.as_str().as_bytes());
+            }
         }
         bytes
     }
@@ -298,6 +361,7 @@ impl ChangeKey {
             1 => Ok(ChangeKey::Document(read.language()?, article_id(read.0)?)),
             2 => Ok(ChangeKey::Cluster(read.language()?, decode_number(read.0)?)),
             3 => read.end().map(|()| ChangeKey::Progress),
+            4 => Ok(ChangeKey::Residence(article_id(read.0)?)),
             _ => Err(DecodeError::Value("a kind of change")),
         }
     }
@@ -343,6 +407,16 @@ mod tests {
         assert_eq!(ChangeKey::Document(en(), a1).encode(), b"\x01\x02ena1");
         assert_eq!(ChangeKey::Cluster(en(), DocumentNumber(17)).encode(), b"\x02\x02en\0\0\0\0\0\0\0\x11");
         assert_eq!(ChangeKey::Progress.encode(), b"\x03");
+        let a1 = ArticleId::new("a1").unwrap();
+        assert_eq!(residence(&a1), b"\x00\x02a1\x00");
+        assert_eq!(decode_id(&residence(&a1)), Ok(IdRow::Residence(a1.clone())));
+        let key = residence_expiry(en(), EventTime::from_millis(5), &a1);
+        assert_eq!(key, b"\x02en\x80\0\0\0\0\0\0\x05\xff\xff\xff\xff\xff\xff\xff\xffa1");
+        assert_eq!(
+            decode_expiry(&key),
+            Ok((en(), EventTime::from_millis(5), Overdue::Residence(a1.clone())))
+        );
+        assert_eq!(ChangeKey::Residence(a1).encode(), b"\x04a1");
     }
 
     proptest! {
@@ -351,7 +425,7 @@ mod tests {
             let key = |millis| expiry(en(), EventTime::from_millis(millis), DocumentNumber(number));
             prop_assert_eq!(a.cmp(&b), key(a).cmp(&key(b)));
             prop_assert_eq!(key(a) < expiry_end(en(), EventTime::from_millis(b)), a <= b);
-            prop_assert_eq!(decode_expiry(&key(a)).unwrap(), (en(), EventTime::from_millis(a), DocumentNumber(number)));
+            prop_assert_eq!(decode_expiry(&key(a)).unwrap(), (en(), EventTime::from_millis(a), Overdue::Document(DocumentNumber(number))));
         }
 
         #[test]

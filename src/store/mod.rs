@@ -32,13 +32,13 @@ pub use bytes::DecodeError;
 pub use change::Change;
 pub use error::StoreError;
 pub use format::{Format, VERSION};
-pub use key::{ChangeKey, Family};
+pub use key::{ChangeKey, Family, Overdue};
 pub use memory::Memory;
 pub use overlay::{Laid, Overlay};
 pub use postings::{Posting, PostingKind, Postings, SimHashBands};
 pub use record::{
     BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress,
-    Retention, TopicIdentity, TopicName, Vote,
+    Residence, Retention, Stay, TopicIdentity, TopicName, Vote,
 };
 #[cfg(feature = "rocksdb")]
 pub use rocks::{

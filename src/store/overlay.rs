@@ -16,7 +16,7 @@ use super::change::{Change, document_keys};
 use super::key::{self, Family, POSTING};
 use super::pending::{Pending, PendingRow};
 use super::postings::Postings;
-use super::record::{Document, Progress};
+use super::record::{Document, Progress, Residence};
 use super::rows::{Order, Page, Pages, Rows, Span, Visit, scan_bucket};
 use super::view::View;
 use super::{StoreError, value};
@@ -80,6 +80,18 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
                 let value = value::encode_progress(progress);
                 self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
             }
+            Change::Residence(row) => self.lay_residence(&row.id, Some(row))?,
+            Change::NoResidence(id) => self.lay_residence(id, None)?,
+        }
+        Ok(())
+    }
+
+    fn lay_residence(&mut self, id: &ArticleId, new: Option<&Residence>) -> Result<(), StoreError> {
+        let old = self.residence(id)?;
+        let expiry = |row: &Residence| key::residence_expiry(row.language, row.since, id);
+        self.pending.replace(Family::Expiry, old.as_ref().map(expiry), new.map(expiry));
+        if old.as_ref() != new {
+            self.pending.row(Family::Ids, key::residence(id), new.map(value::encode_residence));
         }
         Ok(())
     }

@@ -85,6 +85,23 @@ pub enum Outlet {
 }
 
 impl Outlet {
+    /// Its number in bytes.
+    pub fn number(self) -> u8 {
+        match self {
+            Outlet::None => 0,
+            Outlet::Unique => 1,
+            Outlet::NearDuplicate => 2,
+            Outlet::Both => 3,
+        }
+    }
+
+    /// The outlet of a number.
+    pub fn from_number(number: u8) -> Option<Outlet> {
+        [Outlet::None, Outlet::Unique, Outlet::NearDuplicate, Outlet::Both]
+            .into_iter()
+            .find(|outlet| outlet.number() == number)
+    }
+
     /// The topics of either.
     pub fn and(self, other: Outlet) -> Outlet {
         match (self, other) {
@@ -94,10 +111,45 @@ impl Outlet {
         }
     }
 
+    /// The topics of this one that the other does not have.
+    pub fn without(self, other: Outlet) -> Outlet {
+        self.topics().filter(|&topic| other.and(topic) != other).fold(Outlet::None, Outlet::and)
+    }
+
     /// Topic by topic.
     pub fn topics(self) -> impl Iterator<Item = Outlet> {
         [Outlet::Unique, Outlet::NearDuplicate].into_iter().filter(move |&topic| self.and(topic) == self)
     }
+}
+
+/// What a partition remembers of an id that it holds no document of, for one retention. Relocation notices arrive late, and
+/// this says what becomes of them: only the current home of an id writes tombstones for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Residence {
+    /// The article's id; one row per partition and id, and none beside a document.
+    pub id: ArticleId,
+    /// The language whose retention the row has.
+    pub language: Lang,
+    /// The stream time of that language when the row was written; retention counts from here.
+    pub since: EventTime,
+    /// The raw record that the row follows from. Offsets of one raw partition are compared, others are not.
+    pub position: Position,
+    /// Where the article is.
+    pub stay: Stay,
+}
+
+/// Where an article is that a partition holds no document of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// It moved to another routed partition.
+    Moved {
+        /// That partition.
+        to: i32,
+    },
+    /// It was deleted, or the version that came here is a dead letter.
+    Gone,
+    /// It is at home here and published, but arrived expired and was not stored.
+    Published(Outlet),
 }
 
 /// A cluster, without its members: those are found by the cluster their documents name, however many there are.

@@ -40,6 +40,17 @@
 //! | optional text | canonical changed from: id |
 //! | 1, then texts | hosts |
 //!
+//! **Residence**, layout 1; its id is in the key
+//!
+//! | bytes | field |
+//! |------:|-------|
+//! | 1 | layout |
+//! | language, 8 | the language whose retention it has, since |
+//! | 1 | 0 moved, 1 gone, 2 published |
+//! | 4 | moved: the routed partition |
+//! | 1 | or published: outlet, as in a document |
+//! | 1, … | position, as in a document |
+//!
 //! **Progress**, layout 2
 //!
 //! | bytes | field |
@@ -61,16 +72,18 @@
 //! | 16, 4, 8 | raw topic's id, partition, highest offset judged |
 
 use crate::fingerprint::Fingerprint;
-use crate::model::{ClusterId, DocumentNumber, Lang, MatchType, Position, Share, Verdict};
+use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang, MatchType, Position, Share, Verdict};
 
 use super::bytes::{DecodeError, Read, Write};
 use super::record::{
-    BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress, Vote,
+    BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress, Residence, Stay,
+    Vote,
 };
 
 const DOCUMENT: u8 = 1;
 const CLUSTER: u8 = 1;
 const PROGRESS: u8 = 2;
+const RESIDENCE: u8 = 1;
 
 pub(super) fn encode_document(document: &Document) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1280);
@@ -82,27 +95,10 @@ pub(super) fn encode_document(document: &Document) -> Vec<u8> {
     bytes.optional(document.published_at, Write::time);
     bytes.number(document.cluster);
     bytes.extend(document.revision.to_le_bytes());
-    bytes.push(match document.outlet {
-        Outlet::None => 0,
-        Outlet::Unique => 1,
-        Outlet::NearDuplicate => 2,
-        Outlet::Both => 3,
-    });
+    bytes.push(document.outlet.number());
     encode_judgement(&document.judgement, &mut bytes);
     bytes.extend(document.flags.to_le_bytes());
-    match &document.position {
-        Position::Topic { topic, partition, offset } => {
-            bytes.push(0);
-            bytes.text(topic.as_str());
-            bytes.extend(partition.to_le_bytes());
-            bytes.extend(offset.to_le_bytes());
-        }
-        Position::File { file, line } => {
-            bytes.push(1);
-            bytes.text(file.as_str());
-            bytes.extend(line.to_le_bytes());
-        }
-    }
+    encode_position(&document.position, &mut bytes);
     bytes.optional(document.title.as_ref(), |bytes, title| bytes.text(title.as_str()));
     bytes.optional(document.host.as_ref(), |bytes, host| bytes.text(host.as_str()));
     bytes.optional(document.url.as_ref(), |bytes, url| bytes.text(url.as_str()));
@@ -122,29 +118,82 @@ pub(super) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, 
         published_at: read.optional(Read::time)?,
         cluster: read.number()?,
         revision: read.u32()?,
-        outlet: match read.byte()? {
-            0 => Outlet::None,
-            1 => Outlet::Unique,
-            2 => Outlet::NearDuplicate,
-            3 => Outlet::Both,
-            _ => return Err(DecodeError::Value("an outlet")),
-        },
+        outlet: decode_outlet(&mut read)?,
         judgement: decode_judgement(&mut read)?,
         flags: read.u32()?,
-        position: match read.byte()? {
-            0 => Position::Topic {
-                topic: read.cut()?,
-                partition: read.array().map(i32::from_le_bytes)?,
-                offset: read.array().map(i64::from_le_bytes)?,
-            },
-            1 => Position::File { file: read.cut()?, line: read.u64()? },
-            _ => return Err(DecodeError::Value("a position")),
-        },
+        position: decode_position(&mut read)?,
         title: read.optional(Read::cut)?,
         host: read.optional(Read::cut)?,
         url: read.optional(Read::cut)?,
         fingerprint: Fingerprint::decode(read.0)?,
     })
+}
+
+fn decode_outlet(read: &mut Read<'_>) -> Result<Outlet, DecodeError> {
+    Outlet::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))
+}
+
+fn encode_position(position: &Position, bytes: &mut Vec<u8>) {
+    match position {
+        Position::Topic { topic, partition, offset } => {
+            bytes.push(0);
+            bytes.text(topic.as_str());
+            bytes.extend(partition.to_le_bytes());
+            bytes.extend(offset.to_le_bytes());
+        }
+        Position::File { file, line } => {
+            bytes.push(1);
+            bytes.text(file.as_str());
+            bytes.extend(line.to_le_bytes());
+        }
+    }
+}
+
+fn decode_position(read: &mut Read<'_>) -> Result<Position, DecodeError> {
+    match read.byte()? {
+        0 => Ok(Position::Topic {
+            topic: read.cut()?,
+            partition: read.array().map(i32::from_le_bytes)?,
+            offset: read.array().map(i64::from_le_bytes)?,
+        }),
+        1 => Ok(Position::File { file: read.cut()?, line: read.u64()? }),
+        _ => Err(DecodeError::Value("a position")),
+    }
+}
+
+pub(super) fn encode_residence(row: &Residence) -> Vec<u8> {
+    let mut bytes = vec![RESIDENCE];
+    bytes.language(row.language);
+    bytes.time(row.since);
+    match row.stay {
+        Stay::Moved { to } => {
+            bytes.push(0);
+            bytes.extend(to.to_le_bytes());
+        }
+        Stay::Gone => bytes.push(1),
+        Stay::Published(outlet) => bytes.extend([2, outlet.number()]),
+    }
+    encode_position(&row.position, &mut bytes);
+    bytes
+}
+
+pub(super) fn decode_residence(id: ArticleId, bytes: &[u8]) -> Result<Residence, DecodeError> {
+    let mut read = Read(bytes);
+    read.layout("residence", RESIDENCE)?;
+    let row = Residence {
+        id,
+        language: read.language()?,
+        since: read.time()?,
+        stay: match read.byte()? {
+            0 => Stay::Moved { to: read.array().map(i32::from_le_bytes)? },
+            1 => Stay::Gone,
+            2 => Stay::Published(decode_outlet(&mut read)?),
+            _ => return Err(DecodeError::Value("a residence")),
+        },
+        position: decode_position(&mut read)?,
+    };
+    read.end()?;
+    Ok(row)
 }
 
 fn encode_judgement(judgement: &Judgement, bytes: &mut Vec<u8>) {

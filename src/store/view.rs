@@ -8,8 +8,8 @@ use crate::lsh::BandKey;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, EventTime, Lang};
 
 use super::bytes::DecodeError;
-use super::key::{self, Family};
-use super::record::{Cluster, Counters, Document, Progress};
+use super::key::{self, Family, IdRow, Overdue};
+use super::record::{Cluster, Counters, Document, Progress, Residence};
 use super::rows::{Order, Page, Rows, Span, page, scan_bucket};
 use super::{StoreError, value};
 
@@ -95,12 +95,26 @@ pub trait View: Rows {
             keys.push(key.to_vec());
             ControlFlow::Continue(())
         })?;
-        let languages = keys.iter().map(|key| key::decode_id(key).map(|(_, language)| language));
-        let languages: Result<Vec<Lang>, _> = languages.collect();
-        let mut languages =
-            languages.map_err(|error| self.damage(Family::Ids, &format!("{id:?}"), &error))?;
+        let mut languages = Vec::new();
+        for key in &keys {
+            match key::decode_id(key) {
+                Ok(IdRow::Document(_, language)) => languages.push(language),
+                Ok(IdRow::Residence(_)) => {}
+                Err(error) => return Err(self.damage(Family::Ids, &format!("{id:?}"), &error)),
+            }
+        }
         languages.sort_unstable();
         Ok(languages)
+    }
+
+    /// What is remembered of an id without a document, expired or not.
+    fn residence(&self, id: &ArticleId) -> Result<Option<Residence>, StoreError> {
+        if !self.may_know(id) {
+            return Ok(None);
+        }
+        let value = self.get(Family::Ids, &key::residence(id))?;
+        let row = value.map(|value| value::decode_residence(id.clone(), &value)).transpose();
+        row.map_err(|error| self.damage(Family::Ids, &format!("residence {id:?}"), &error))
     }
 
     /// The newest `cap` documents of a bucket that are older than `below`. Turns pages where some are expired.
@@ -164,16 +178,25 @@ pub trait View: Rows {
         })
     }
 
-    /// The `cap` documents of a language that were last seen longest ago, at `horizon` or before.
-    fn overdue(&self, language: Lang, horizon: EventTime, cap: usize) -> Result<Page, StoreError> {
+    /// The `cap` documents and residences of a language that were last seen longest ago, at `horizon` or before.
+    fn overdue(&self, language: Lang, horizon: EventTime, cap: usize) -> Result<Vec<Overdue>, StoreError> {
         let from = key::language_prefix(language);
         let span = Span { from, to: Some(key::expiry_end(language, horizon)) };
-        page(self, Family::Expiry, &span, Order::Ascending, cap, |key| {
-            key::decode_expiry(key).map(|(_, _, number)| number)
-        })
+        let (mut found, mut damage) = (Vec::new(), None);
+        self.scan(Family::Expiry, &span, Order::Ascending, &mut |key, _| {
+            if found.len() == cap {
+                return ControlFlow::Break(());
+            }
+            match key::decode_expiry(key) {
+                Ok((_, _, about)) => found.push(about),
+                Err(error) => damage = Some(self.damage(Family::Expiry, "row", &error)),
+            }
+            if damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        damage.map_or(Ok(found), Err)
     }
 
-    /// The time that the document of a language which was last seen longest ago was last seen.
+    /// The time that the document or residence of a language which was last seen longest ago was last seen.
     fn longest_unseen(&self, language: Lang) -> Result<Option<EventTime>, StoreError> {
         let mut first = None;
         let span = Span::prefix(&key::language_prefix(language));

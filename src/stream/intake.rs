@@ -65,7 +65,7 @@ pub(super) struct Taken {
 
 /// The idempotent receiver: articles and deletes at or below the highest raw offset that was judged for their raw
 /// partition are repeats. Route commits in raw order, so an offset below it can only come again when route lost its own.
-/// Forgets are not counted: each is compared with the document it is about.
+/// Forgets and relocation notices are not counted: each is compared with what is known of the article it is about.
 struct Receiver<'a> {
     /// As the state has it.
     judged: &'a BTreeMap<(TopicId, i32), i64>,
@@ -197,19 +197,27 @@ impl Intake {
                     let carried = self.read(partition, record, *fingerprints)?;
                     record.headers_dropped = headers_dropped(&record.headers);
                     // The routed topic may have refused the time that the raw record came with.
-                    if let Some(Routed::Article { time, .. } | Routed::Delete { time, .. }) = &carried.routed
-                    {
-                        record.time = *time;
+                    match &carried.routed {
+                        Some(
+                            Routed::Article { time, .. }
+                            | Routed::Delete { time, .. }
+                            | Routed::Notice { time, .. },
+                        ) => record.time = *time,
+                        None => {}
                     }
                     let record = &*record;
                     let stop = |why: String| self.unreadable(partition, record, why);
                     receiver
                         .same_topic(&carried)
                         .map_err(|other| stop(recreated(&self.raw_topic, carried.topic, other)))?;
-                    for Forget { id, from, time, .. } in carried.forgets {
-                        add(from, time, None, Incoming::Forget(vec![id]), Placed::WHOLE);
+                    for Forget { id, from, time, to } in carried.forgets {
+                        let forget = Incoming::Forget { ids: vec![id], to, raw: carried.topic };
+                        add(from, time, None, forget, Placed::WHOLE);
                     }
                     match carried.routed {
+                        Some(Routed::Notice { notice, from, time }) => {
+                            add(from, time, None, Incoming::Notice(notice), Placed::WHOLE);
+                        }
                         Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
                         Some(Routed::Article { prepared, from, time, stamp, placed }) => {
                             let incoming = record.unless_dead(Incoming::Article(prepared), &from);
@@ -226,6 +234,7 @@ impl Intake {
         }
         batch.inputs.extend(self.made_with());
         batch.raw = receiver.batch;
+        batch.relocates = self.is_routed() && self.partitions > 1;
         Ok(Taken { batch, places, repeated: receiver.repeated })
     }
 

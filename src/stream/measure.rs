@@ -65,7 +65,7 @@ pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
                 tagged.flags.iter().for_each(|flag| metrics::flag(language, flag.as_str()));
             }
             Output::DeadLetter(letter) => metrics::dead_letters(letter.reason.as_str(), 1),
-            Output::Null { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
+            Output::Null { .. } | Output::Notice { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
         }
     }
     for ((language, verdict), count) in verdicts {
@@ -78,6 +78,9 @@ pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
         ("deleted", stats.deleted),
         ("unknown-delete", stats.unknown_deletes),
         ("stale-forget", stats.stale_forgets),
+        ("relocation-notice", stats.notices),
+        ("forwarded-notice", stats.forwarded_notices),
+        ("unknown-notice", stats.unknown_notices),
         ("election", stats.elections),
         ("split", stats.splits),
         ("clamped-time", stats.clamped_times),

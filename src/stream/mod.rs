@@ -27,6 +27,8 @@ pub mod produce;
 mod purge;
 mod record;
 mod recorded;
+#[cfg(test)]
+mod relocation_tests;
 #[doc(hidden)]
 pub mod replay;
 mod restore;

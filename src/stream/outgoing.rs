@@ -6,7 +6,7 @@ use crate::config::{TopicNames, ValueForm};
 use crate::detect::{Batch, Decided, Incoming, Output};
 use crate::event::avro::{self, ArticlePart};
 use crate::event::{DeadLetter, Reason, Tagged, json};
-use crate::model::{Position, Verdict};
+use crate::model::{ArticleId, Position, Verdict};
 use crate::store::{Change, Outlet};
 
 use super::faults;
@@ -14,6 +14,7 @@ use super::intake::Places;
 use super::limits::Limits;
 use super::payload::{Form, Placed};
 use super::record::{Copied, Fate, Headers, Outgoing, Record, weight};
+use super::routed;
 
 /// What begins so is ours; whatever came in under such a name is not passed on.
 const OURS: &str = "samestory-";
@@ -99,23 +100,25 @@ impl Writer {
         out: &mut Vec<Outgoing<'a>>,
     ) {
         let single = self.topics.unique == self.topics.near_duplicate;
-        let tagged = decided.outputs.iter().any(|output| matches!(output, Output::Tagged(_)));
         let mut nulled = false;
         for output in &decided.outputs {
             match output {
                 Output::Tagged(tagged) => out.push(self.tagged(tagged, original)),
-                // On one topic for all, the article itself says where it moved; only what is gone is taken back.
-                Output::Null { .. } if single && (tagged || std::mem::replace(&mut nulled, true)) => {}
-                Output::Null { id, outlet } => out.push(Outgoing {
-                    topic: match outlet {
-                        Outlet::NearDuplicate => &self.topics.near_duplicate,
-                        Outlet::Unique | Outlet::None | Outlet::Both => &self.topics.unique,
-                    },
-                    key: Some(id.as_str().into()),
-                    headers: position(&decided.position),
-                    // A forget has a time of its own: which record it travels with is an accident.
+                // On one topic for all, the article itself says where it moved; only what is gone is retracted, once.
+                Output::Null { lives, .. } if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
+                Output::Null { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
+                Output::Notice { notice, .. } if faults::mutant("two-voices") => {
+                    out.extend(
+                        Outlet::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)),
+                    );
+                }
+                Output::Notice { to, notice } => out.push(Outgoing {
+                    topic: &self.topics.routed,
+                    partition: Some(*to),
+                    key: Some(notice.id.as_str().into()),
+                    value: Some(routed::encode_notice(notice, &decided.position, decided.time)),
+                    headers: Headers::new(),
                     time: decided.time,
-                    ..Outgoing::default()
                 }),
                 Output::Cluster(cluster) => {
                     let value = match self.wire {
@@ -136,6 +139,20 @@ impl Writer {
                 Output::NoCluster(id) => out.push(self.cluster(id.to_string(), None, &decided.position)),
                 Output::DeadLetter(letter) => out.push(self.dead_letter(letter, original)),
             }
+        }
+    }
+
+    fn tombstone(&self, id: &ArticleId, outlet: Outlet, decided: &Decided) -> Outgoing<'_> {
+        Outgoing {
+            topic: match outlet {
+                Outlet::NearDuplicate => &self.topics.near_duplicate,
+                Outlet::Unique | Outlet::None | Outlet::Both => &self.topics.unique,
+            },
+            key: Some(id.as_str().into()),
+            headers: position(&decided.position),
+            // A forget has a time of its own: which record it travels with is an accident.
+            time: decided.time,
+            ..Outgoing::default()
         }
     }
 
@@ -164,15 +181,17 @@ impl Writer {
         }
         for (item, &(at, placed)) in batch.items.iter_mut().zip(places) {
             let Some(record) = records.get_mut(at) else { continue };
-            if !matches!(item.incoming, Incoming::Article(_) | Incoming::Bodiless { .. }) {
-                continue;
-            }
+            let article = match &item.incoming {
+                Incoming::Article(article) | Incoming::Bodiless { article, .. } => article,
+                _ => continue,
+            };
             match self.fit(Original { record, placed }) {
                 Fit::Whole => {}
                 Fit::WithoutHeaders => record.drop_headers(),
                 Fit::No { bytes, limit } => {
                     let letter = too_large(item.position.clone(), bytes, limit);
-                    item.incoming = Incoming::DeadLetter(letter);
+                    let (id, language) = (article.id.clone(), article.language);
+                    item.incoming = Incoming::Undelivered { id, language, letter };
                 }
             }
         }

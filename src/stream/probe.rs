@@ -180,7 +180,10 @@ impl Desk {
                     probed.failures.entry(letter.reason).or_insert_with(|| (0, letter.message.clone()));
                 *count += 1;
             }
-            Incoming::Forget(_) | Incoming::SetStreamTime { .. } => {}
+            Incoming::Forget { .. }
+            | Incoming::Notice(_)
+            | Incoming::Undelivered { .. }
+            | Incoming::SetStreamTime { .. } => {}
         }
         let items = vec![Item { position, time: record.time, log_time: record.log_time, incoming }];
         let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?;

@@ -101,7 +101,10 @@ impl Record {
     /// What the record says, unless its fate says otherwise. Forgets always count: they are not the record's own.
     pub(super) fn unless_dead(&self, incoming: Incoming, position: &Position) -> Incoming {
         match (self.dead_letter(position), incoming) {
-            (Some(letter), Incoming::Article(_) | Incoming::Delete(_)) => Incoming::DeadLetter(letter),
+            (Some(letter), Incoming::Article(article)) => {
+                Incoming::Undelivered { id: article.id, language: article.language, letter }
+            }
+            (Some(letter), Incoming::Delete(_)) => Incoming::DeadLetter(letter),
             (_, incoming) => incoming,
         }
     }

@@ -47,6 +47,8 @@ impl From<Read> for Record {
 pub struct Sent {
     /// Where to.
     pub topic: String,
+    /// The partition of a relocation notice; others go by their key.
+    pub partition: Option<i32>,
     /// Its key.
     pub key: Option<Vec<u8>>,
     /// Its value.
@@ -65,53 +67,105 @@ pub fn replay(
     partitions: i32,
     records: Vec<Read>,
 ) -> Result<(Vec<Sent>, Vec<Row>), String> {
-    let intake = match config.bus.mode {
-        Mode::Direct => Intake::raw(config, partitions, None),
-        Mode::Routed => Intake::routed(config, partitions),
-    };
-    let engine = Engine::new(config.engine.clone());
-    let writer = Writer {
-        topics: config.bus.topics.clone(),
-        form: config.bus.value,
-        wire: Wire::Json,
-        limits: Arc::new(Limits::of_settings(&config.bus.topics)),
-    };
-    let mut store = Memory::new(config.postings.clone(), Ahead::Changelog { partition });
+    let mut replay = Replay::new(config, partition, partitions);
     let mut sent = Vec::new();
     for read in records {
-        let next = u64::try_from(read.offset + 1).unwrap_or(0);
-        let mut records = [read.into()];
-        let progress = store.progress().map_err(|error| error.to_string())?;
-        let taken = intake.batch(partition, &mut records, &progress);
+        sent.extend(replay.take(read)?);
+    }
+    Ok((sent, replay.state()?))
+}
+
+/// One undisturbed process at one partition, record by record.
+pub struct Replay {
+    application: String,
+    partition: i32,
+    intake: Intake,
+    engine: Engine,
+    writer: Writer,
+    store: Memory,
+}
+
+impl Replay {
+    /// Nothing was read yet.
+    pub fn new(config: &Config, partition: i32, partitions: i32) -> Replay {
+        let intake = match config.bus.mode {
+            Mode::Direct => Intake::raw(config, partitions, None),
+            Mode::Routed => Intake::routed(config, partitions),
+        };
+        let writer = Writer {
+            topics: config.bus.topics.clone(),
+            form: config.bus.value,
+            wire: Wire::Json,
+            limits: Arc::new(Limits::of_settings(&config.bus.topics)),
+        };
+        Replay {
+            application: config.bus.app.clone(),
+            partition,
+            intake,
+            engine: Engine::new(config.engine.clone()),
+            writer,
+            store: Memory::new(config.postings.clone(), Ahead::Changelog { partition }),
+        }
+    }
+
+    /// What goes out for the next record.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn take(&mut self, read: Read) -> Result<Vec<Sent>, String> {
+        let (next, partition) = (u64::try_from(read.offset + 1).unwrap_or(0), self.partition);
+        self.take_record(read.into(), next, partition)
+    }
+
+    fn take_record(&mut self, record: Record, next: u64, partition: i32) -> Result<Vec<Sent>, String> {
+        let mut records = [record];
+        let silent = self.intake.is_silent(&records[0]);
+        let progress = self.store.progress().map_err(|error| error.to_string())?;
+        let taken = self.intake.batch(partition, &mut records, &progress);
         let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
-        writer.fit_all(&mut batch, &places, &mut records);
+        self.writer.fit_all(&mut batch, &places, &mut records);
         // Ids and epochs are the broker's, so a replay does not know them.
         batch.bus = Some(BusPosition {
-            application: TopicName::new(&config.bus.app),
+            application: TopicName::new(&self.application),
             cluster: None,
             changelog: None,
-            topic: TopicName::new(intake.topic()),
+            topic: TopicName::new(self.intake.topic()),
             topic_id: None,
             partition,
             next,
             leader_epoch: None,
         });
-        let plan = engine.plan(&store, batch).map_err(|error| error.to_string())?;
+        let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
-        for (decided, (_, placed)) in plan.decided.iter().zip(places) {
-            writer.decided(decided, Original { record: &records[0], placed }, &mut out);
+        for (decided, (_, placed)) in plan.decided.iter().zip(places).filter(|_| !silent) {
+            self.writer.decided(decided, Original { record: &records[0], placed }, &mut out);
         }
-        sent.extend(out.into_iter().map(|out| Sent {
+        let sent = out.into_iter().map(|out| Sent {
             topic: out.topic.to_owned(),
+            partition: out.partition,
             key: out.key,
             value: out.value,
             headers: out.headers,
-        }));
+        });
+        let sent = sent.collect();
         let proof = Committed::attest(BTreeMap::from([(partition, 0)]));
-        store.apply(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        self.store.apply(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        Ok(sent)
     }
-    let dump = store.dump().map_err(|error| error.to_string())?;
-    Ok((sent, dump))
+
+    /// The state as it is now.
+    #[cfg(test)]
+    pub(super) fn store(&self) -> &Memory {
+        &self.store
+    }
+
+    /// All rows of the state.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn state(&self) -> Result<Vec<Row>, String> {
+        self.store.dump().map_err(|error| error.to_string())
+    }
 }
 
 /// What a routed partition is told about one raw record.
@@ -149,7 +203,7 @@ fn event(id: &ArticleId, from: &Position, what: What) -> Event {
     Event { partition, offset, id: id.to_string(), what }
 }
 
-/// What a routed record says, in order.
+/// What a routed record says about raw records, in order. A relocation notice says nothing: it is not route's.
 ///
 /// # Errors
 /// It cannot be read.
@@ -157,11 +211,32 @@ pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
     let carried = routed::decode(value).map_err(|error| error.to_string())?;
     let forget = |forget: &routed::Forget| event(&forget.id, &forget.from, What::Forget { to: forget.to });
     let mut events: Vec<Event> = carried.forgets.iter().map(forget).collect();
-    events.extend(carried.routed.map(|routed| match routed {
-        Routed::Article { prepared, from, .. } => event(&prepared.id, &from, What::Article),
-        Routed::Delete { id, from, .. } => event(&id, &from, What::Delete),
+    events.extend(carried.routed.and_then(|routed| match routed {
+        Routed::Article { prepared, from, .. } => Some(event(&prepared.id, &from, What::Article)),
+        Routed::Delete { id, from, .. } => Some(event(&id, &from, What::Delete)),
+        Routed::Notice { .. } => None,
     }));
     Ok(events)
+}
+
+/// Whether a routed record is a relocation notice.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_notice(value: &[u8]) -> Result<bool, String> {
+    let carried = routed::decode(value).map_err(|error| error.to_string())?;
+    Ok(matches!(carried.routed, Some(Routed::Notice { .. })))
+}
+
+/// A version of an article.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its raw offset.
+    pub offset: i64,
+    /// The partition that it lives in; nothing for a delete.
+    pub home: Option<i32>,
+    /// The time of the raw record.
+    pub time: Option<i64>,
 }
 
 /// Raw records, and what route must make of them.
@@ -223,6 +298,25 @@ impl Raw {
         expected
     }
 
+    /// By id, its versions in raw order. Ids that came from several raw partitions or without a text are left out: their
+    /// versions have no order, or no home.
+    pub fn versions(&self) -> BTreeMap<String, Vec<Version>> {
+        let homes = self.homes();
+        let mut versions: BTreeMap<String, Vec<Version>> = BTreeMap::new();
+        for (&(_, offset), (record, (incoming, _))) in &self.records {
+            let (id, home) = match incoming {
+                Incoming::Article(prepared) => (&prepared.id, Some(self.home(prepared.language))),
+                Incoming::Delete(id) => (id, None),
+                _ => continue,
+            };
+            if homes.contains_key(id.as_str()) {
+                let version = Version { offset, home, time: record.time.map(EventTime::millis) };
+                versions.entry(id.to_string()).or_default().push(version);
+            }
+        }
+        versions
+    }
+
     /// By id, the partition of its last version; nothing where that was a delete. Ids that came from several raw
     /// partitions are left out: their versions have no order.
     pub fn homes(&self) -> BTreeMap<String, Option<i32>> {
@@ -247,7 +341,7 @@ impl Raw {
     }
 
     /// A routed record as it must be: each thing that it says made anew from the raw record that it is about, in the
-    /// same order.
+    /// same order. A relocation notice is not route's, and stays as it is.
     ///
     /// # Errors
     /// It says what no raw record says.
@@ -256,6 +350,7 @@ impl Raw {
         let carried = routed::decode(value).map_err(|error| error.to_string())?;
         let stamp = match &carried.routed {
             Some(Routed::Article { stamp, .. } | Routed::Delete { stamp, .. }) => *stamp,
+            Some(Routed::Notice { .. }) => return Ok(vec![routed.clone()]),
             None => None,
         };
         let topic = RawTopic { name: &self.topic, id: carried.topic };

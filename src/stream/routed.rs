@@ -1,11 +1,12 @@
-//! Bytes of the routed topic: what route tells match. Internal; both are the same program.
+//! Bytes of the routed topic: what route tells match, and what a partition of match tells another. Internal; both are the
+//! same program.
 //!
 //! Pieces as in [`crate::store::value`]'s table: little-endian, `text` is u16 length · UTF-8.
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | layout, 4; any other is refused |
-//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets, 16 control; and 128 where nothing is published for the record |
+//! | 1 | layout, 5; any other is refused |
+//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets, 4 relocation notice, 16 control; and 128 where nothing is published for the record |
 //! | text, 16 | the raw topic: name, id (zeros: not known) |
 //! | 4 | forgets that come before the rest, then for each, in raw order: |
 //! | 4, 8, optional 8 | the raw record that moved the article: partition, offset, time |
@@ -29,22 +30,32 @@
 //!
 //! and a **delete** with the raw record (4, 8, optional 8), the stamp (optional 8) and the id (text).
 //!
+//! A **relocation notice** has no forgets, is written by match and goes on with
+//!
+//! | bytes | field |
+//! |------:|-------|
+//! | 4, 8, optional 8 | the raw record until which the sender was the article's home: partition, offset, time |
+//! | 1 | outlet, as in [`crate::store::value`] |
+//! | 1 | how often it was forwarded where raw positions could not be compared |
+//! | text | id |
+//!
 //! A **control** record is written by an operator's command and not by route. Layout and kind are followed by the language
 //! whose stream time is set, and the time (language, 8).
 
-use crate::detect::Prepared;
+use crate::detect::{Notice, Prepared};
 use crate::event::Flag;
 use crate::fingerprint::Fingerprint;
 use crate::model::{ArticleId, Cut, EventTime, Lang, LanguageSource, Position, TopicId};
-use crate::store::DecodeError;
 use crate::store::bytes::{Read, Write};
+use crate::store::{DecodeError, Outlet};
 
 use super::payload::{Form, Placed};
 
-const LAYOUT: u8 = 4;
+const LAYOUT: u8 = 5;
 const ARTICLE: u8 = 1;
 const DELETE: u8 = 2;
 const FORGETS: u8 = 3;
+const NOTICE: u8 = 4;
 const SET_STREAM_TIME: u8 = 16;
 /// State follows, and nothing goes out: another generation has said it.
 const SILENT: u8 = 128;
@@ -78,13 +89,15 @@ pub(super) enum Routed {
     },
     /// An article is gone, in whatever language it is held.
     Delete { id: ArticleId, from: Position, time: Option<EventTime>, stamp: Option<EventTime> },
+    /// Another partition was the home of an article until the raw record `from`.
+    Notice { notice: Notice, from: Position, time: Option<EventTime> },
 }
 
 impl Routed {
     /// The raw record.
     pub(super) fn from(&self) -> &Position {
         match self {
-            Routed::Article { from, .. } | Routed::Delete { from, .. } => from,
+            Routed::Article { from, .. } | Routed::Delete { from, .. } | Routed::Notice { from, .. } => from,
         }
     }
 }
@@ -216,6 +229,20 @@ pub(super) fn encode_forgets(topic: RawTopic<'_>, forgets: &Forgets) -> Vec<u8> 
     begin(FORGETS, topic, forgets, 0)
 }
 
+/// The bytes of a relocation notice: the sender was the home until the raw record at this position.
+pub(super) fn encode_notice(notice: &Notice, until: &Position, time: Option<EventTime>) -> Vec<u8> {
+    // Articles of files have no partitions to move between.
+    let (topic, partition, offset) = match until {
+        Position::Topic { topic, partition, offset } => (topic.as_str(), *partition, *offset),
+        Position::File { .. } => ("", -1, -1),
+    };
+    let mut out = begin(NOTICE, RawTopic { name: topic, id: notice.raw }, &Forgets::default(), 0);
+    Source { partition, offset, time, stamp: None }.write(&mut out);
+    out.extend([notice.outlet.number(), notice.detours]);
+    out.id(&notice.id);
+    out
+}
+
 /// Marks a record as one about which nothing is said.
 pub(super) fn silence(bytes: &mut [u8]) {
     if let Some(kind) = bytes.get_mut(1) {
@@ -280,6 +307,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
         FORGETS => {
             read.end()?;
             None
+        }
+        NOTICE => {
+            let (from, time) = position(&mut read, &name)?;
+            let outlet = Outlet::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))?;
+            let detours = read.byte()?;
+            let notice = Notice { id: read.id()?, outlet, raw: topic, detours };
+            read.end()?;
+            Some(Routed::Notice { notice, from, time })
         }
         _ => return Err(DecodeError::Value("a kind of routed record")),
     };
@@ -403,6 +438,13 @@ mod tests {
         assert!(is_silent(&bytes));
         let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
         assert_eq!(decode(&bytes).unwrap(), alone);
+        let notice = Notice { id, outlet: Outlet::Both, raw: TOPIC.id, detours: 3 };
+        let bytes = encode_notice(&notice, &at(3, 7), SOURCE.time);
+        let routed = Some(Routed::Notice { notice, from: at(3, 7), time: SOURCE.time });
+        assert_eq!(decode(&bytes).unwrap(), Carried { topic: TOPIC.id, forgets: Vec::new(), routed });
+        for end in 0..bytes.len() {
+            assert!(decode(&bytes[..end]).is_err(), "{end}");
+        }
     }
 
     #[test]
@@ -422,7 +464,7 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
         }
-        for layout in [1, 2, 9] {
+        for layout in [1, 4, 9] {
             let mut other = bytes.clone();
             other[0] = layout;
             let said = decode(&other).unwrap_err().to_string();

@@ -137,7 +137,10 @@ impl Routing {
             Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. } => {
                 outbox.dead(letter, record);
             }
-            Incoming::Forget(_) | Incoming::SetStreamTime { .. } => {}
+            Incoming::Forget { .. }
+            | Incoming::Notice(_)
+            | Incoming::Undelivered { .. }
+            | Incoming::SetStreamTime { .. } => {}
         }
     }
 }

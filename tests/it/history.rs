@@ -11,7 +11,7 @@ use samestory::model::{
 };
 use samestory::store::{
     Ahead, Change, ChangeKey, Cluster, Committed, Counters, Document, Input, Judgement, Memory, Order,
-    Outlet, Page, Posting, Postings, Progress, SimHashBands, Store, View,
+    Outlet, Overdue, Page, Posting, Postings, Progress, Residence, SimHashBands, Stay, Store, View,
 };
 use samestory::text::language::LANGUAGES;
 
@@ -29,7 +29,7 @@ pub(crate) struct Step {
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let words = proptest::collection::vec(0u8..3, 0..12);
-    (0u8..8, 0usize..3, 0u8..5, words, -3i64..3, 0u64..3, any::<bool>()).prop_map(
+    (0u8..10, 0usize..3, 0u8..5, words, -3i64..3, 0u64..3, any::<bool>()).prop_map(
         |(what, lang, id, words, time, cluster, same_number)| Step {
             what,
             lang,
@@ -105,6 +105,20 @@ fn document(step: &Step, number: DocumentNumber) -> Document {
     }
 }
 
+fn residence(step: &Step) -> Residence {
+    Residence {
+        id: id(step.id),
+        language: lang(step.lang),
+        since: time(step.time),
+        position: Position::Topic { topic: Cut::new("articles.raw"), partition: 2, offset: step.time },
+        stay: match step.cluster {
+            0 => Stay::Moved { to: 7 },
+            1 => Stay::Gone,
+            _ => Stay::Published(Outlet::NearDuplicate),
+        },
+    }
+}
+
 /// Turns steps into changes. A number belongs to one article for ever: it is kept, or a new one is taken.
 pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
     let mut numbers: BTreeMap<(Lang, ArticleId), DocumentNumber> = BTreeMap::new();
@@ -138,6 +152,8 @@ pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
                     hosts: ["a.org", "b.org"].map(Cut::new).into_iter().collect(),
                 })),
                 6 => Change::NoCluster(key.0, DocumentNumber(step.cluster)),
+                8 => Change::Residence(Box::new(residence(step))),
+                9 => Change::NoResidence(key.1),
                 _ => {
                     let counters: &mut Counters = progress.languages.entry(key.0).or_default();
                     counters.stream_time = counters.stream_time.max(Some(time(step.time)));
@@ -194,6 +210,7 @@ pub(crate) fn compacted(changes: &[Change]) -> Vec<Change> {
 struct Model {
     documents: BTreeMap<(Lang, ArticleId), Document>,
     clusters: BTreeMap<(Lang, DocumentNumber), Cluster>,
+    residences: BTreeMap<ArticleId, Residence>,
     progress: Progress,
 }
 
@@ -212,6 +229,8 @@ impl Model {
                 }
                 Change::NoCluster(lang, founder) => drop(model.clusters.remove(&(lang, founder))),
                 Change::Progress(progress) => model.progress = progress,
+                Change::Residence(row) => drop(model.residences.insert(row.id.clone(), *row)),
+                Change::NoResidence(id) => drop(model.residences.remove(&id)),
             }
         }
         model
@@ -245,6 +264,7 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
             model.documents.keys().filter(|key| key.1 == article).map(|key| key.0).collect();
         holding.sort_unstable();
         assert_eq!(view.languages_of(&article).unwrap(), holding);
+        assert_eq!(view.residence(&article).unwrap(), model.residences.get(&article).cloned());
     }
     for lang in (0..3).map(lang) {
         assert_eq!(
@@ -301,15 +321,15 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
             }
         }
         for horizon in (-4..4).chain([i64::MIN, i64::MAX]).map(time) {
-            let mut due: Vec<(EventTime, DocumentNumber)> = model
-                .of(lang)
-                .filter(|document| document.last_seen <= horizon)
-                .map(|document| (document.last_seen, document.number))
-                .collect();
+            let documents =
+                model.of(lang).map(|document| (document.last_seen, Overdue::Document(document.number)));
+            let residences = model.residences.values().filter(|row| row.language == lang);
+            let residences = residences.map(|row| (row.since, Overdue::Residence(row.id.clone())));
+            let mut due: Vec<(EventTime, Overdue)> =
+                documents.chain(residences).filter(|(seen, _)| *seen <= horizon).collect();
             due.sort_unstable();
-            let more = due.len() > cap;
-            let numbers = due.into_iter().take(cap).map(|(_, number)| number).collect();
-            assert_eq!(view.overdue(lang, horizon, cap).unwrap(), Page { numbers, more });
+            let due: Vec<Overdue> = due.into_iter().take(cap).map(|(_, about)| about).collect();
+            assert_eq!(view.overdue(lang, horizon, cap).unwrap(), due);
         }
     }
 }

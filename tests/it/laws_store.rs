@@ -71,6 +71,7 @@ proptest! {
         let removals: Vec<Change> = changes.iter().filter_map(|change| match change.key() {
             ChangeKey::Document(lang, id) => Some(Change::NoDocument(lang, id)),
             ChangeKey::Cluster(lang, founder) => Some(Change::NoCluster(lang, founder)),
+            ChangeKey::Residence(id) => Some(Change::NoResidence(id)),
             ChangeKey::Progress => None,
         }).collect();
         store.apply(&removals, &Committed::rehearsal()).unwrap();
@@ -87,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_reading_panic(kind in 0u8..5, key in proptest::collection::vec(any::<u8>(), 0..40), value in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..200))) {
+    fn no_bytes_make_reading_panic(kind in 0u8..6, key in proptest::collection::vec(any::<u8>(), 0..40), value in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..200))) {
         let key = [&[kind][..], &key].concat();
         let _change = Change::decode(&key, value.as_deref());
     }

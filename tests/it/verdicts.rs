@@ -2,7 +2,7 @@
 
 use samestory::detect::{Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings};
 use samestory::event::{Article, Flag, RelationKind, Tagged};
-use samestory::model::{EventTime, MatchType, Share, Verdict};
+use samestory::model::{EventTime, MatchType, Share, TopicId, Verdict};
 use samestory::store::{Outlet, Retention, View};
 use samestory::text::language::find;
 
@@ -25,8 +25,14 @@ fn of(tagged: &Tagged) -> (Verdict, Option<MatchType>, Option<&str>) {
     (tagged.verdict, tagged.match_type, tagged.duplicate_of.as_ref().map(|id| id.as_str()))
 }
 
+/// A tombstone where the article moved to the other topic.
 fn null(name: &str, outlet: Outlet) -> Output {
-    Output::Null { id: id(name), outlet }
+    Output::Null { id: id(name), outlet, lives: true }
+}
+
+/// A tombstone of an article that is gone.
+fn gone(name: &str, outlet: Outlet) -> Output {
+    Output::Null { id: id(name), outlet, lives: false }
 }
 
 #[test]
@@ -340,7 +346,7 @@ fn a_delete_leaves_nulls_and_nothing_else() {
         desk.tag(&article(name, &story(1)));
     }
     let outputs = desk.delete("a");
-    assert_eq!(outputs[..2], [null("a", Outlet::Unique), null("a", Outlet::NearDuplicate)]);
+    assert_eq!(outputs[..2], [gone("a", Outlet::Unique), gone("a", Outlet::NearDuplicate)]);
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
     assert_eq!(cluster.canonical_changed_from, Some(id("a")));
@@ -356,7 +362,7 @@ fn deletes_of_unknown_ids_are_counted() {
     let mut desk = desk();
     let items = vec![
         desk.item(None, Incoming::Delete(id("nobody"))),
-        desk.item(None, Incoming::Forget(vec![id("x")])),
+        desk.item(None, Incoming::Forget { ids: vec![id("x")], to: 1, raw: TopicId::UNKNOWN }),
     ];
     let plan = desk.run(items);
     assert_eq!((plan.stats.unknown_deletes, plan.outputs().count()), (1, 0));
@@ -464,7 +470,7 @@ fn what_is_expired_is_not_matched_though_it_is_not_removed_yet() {
     let late = desk.tag(&timed(article("late", &story(6)), 1_005));
     assert_eq!(late.duplicate_of, Some(id("a6")), "six are overdue, the seventh is not");
     let english = find("en").unwrap().lang;
-    let left = |desk: &Desk| desk.store.overdue(english, EventTime::from_millis(5), 9).unwrap().numbers.len();
+    let left = |desk: &Desk| desk.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
     assert_eq!(left(&desk), 2, "four go at a time");
     let again = desk.tag(&timed(article("again", &story(5)), 1_005));
     assert_eq!((again.verdict, left(&desk)), (Verdict::Unique, 0));

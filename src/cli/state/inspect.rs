@@ -140,6 +140,7 @@ fn as_json(seen: &Seen) -> Value {
         "languages": languages.iter().map(|of| json!({
             "language": of.language,
             "documents": of.documents,
+            "residences": of.residences,
             "postings": of.postings,
             "clusters": of.clusters,
             "bytes": of.bytes,
@@ -179,8 +180,8 @@ fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
     if !languages.is_empty() {
         writeln!(
             out,
-            "\n{:<22} {:>11} {:>12} {:>10} {:>11} {:>12}  stream time",
-            "language", "documents", "postings", "clusters", "size", "next number"
+            "\n{:<22} {:>11} {:>11} {:>12} {:>10} {:>11} {:>12}  stream time",
+            "language", "documents", "residences", "postings", "clusters", "size", "next number"
         )?;
     }
     for row in languages {
@@ -191,8 +192,9 @@ fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{name:<22} {:>11} {:>12} {:>10} {:>11} {:>12}  {}",
+            "{name:<22} {:>11} {:>11} {:>12} {:>10} {:>11} {:>12}  {}",
             thousands(row.documents),
+            thousands(row.residences),
             format!("{}{}", if seen.counted { "" } else { "~" }, thousands(row.postings)),
             thousands(row.clusters),
             bytes(row.bytes),

@@ -202,7 +202,7 @@ impl RocksReader {
         watch: &mut Watch<'_>,
     ) -> Result<(), StoreError> {
         let [documents, _] = Family::of(language);
-        let of = self.count(Family::Expiry, &key::language_prefix(language))?;
+        let of = self.documents_of(language)?;
         let cut_off = || self.0.unusable("making its postings was cut off".into());
         let (mut run, mut done, mut outcome) = (Vec::with_capacity(RUN), 0, Ok(()));
         let mut post = |key: &[u8], value: &[u8]| -> Result<(), StoreError> {

@@ -19,7 +19,7 @@ use super::{Opened, RocksReader};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
 use crate::store::StoreError;
-use crate::store::key::{self, Family};
+use crate::store::key::{self, Family, IdRow};
 use crate::store::pending::Pending;
 use crate::store::rows::{Order, Rows, Span};
 
@@ -114,6 +114,12 @@ impl Sieve {
         let documents = pending.documents.values().flatten();
         let ids =
             documents.filter_map(|(_, document)| Some(of_id(document.as_ref()?.id.as_str().as_bytes())));
+        let residences = pending.rows.get(&Family::Ids).into_iter().flatten();
+        let residences = residences.filter(|(_, value)| value.is_some());
+        let residences = residences.filter_map(|(key, _)| match key::decode_id(key) {
+            Ok(IdRow::Residence(id)) => Some(of_id(id.as_str().as_bytes())),
+            _ => None,
+        });
         let clusters = pending.rows.get(&Family::Clusters).into_iter().flatten();
         let clusters = clusters.filter(|(key, value)| value.is_some() && key::is_cluster(key));
         let clusters = clusters.map(|(key, _)| of_cluster(key));
@@ -129,7 +135,7 @@ impl Sieve {
                 next.insert_several(hash);
             }
         }
-        for hash in ids.chain(clusters) {
+        for hash in ids.chain(residences).chain(clusters) {
             complete.iter_mut().chain(next.iter_mut()).for_each(|filters| filters.insert(hash));
         }
     }
@@ -261,7 +267,7 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Result<Option<Filters>, Stor
         let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
             match family {
                 Family::Ids => match key::decode_id(key) {
-                    Ok((id, _)) => filters.insert(of_id(id.as_str().as_bytes())),
+                    Ok(row) => filters.insert(of_id(row.id().as_str().as_bytes())),
                     Err(_) => damaged = true,
                 },
                 _ if key::is_cluster(key) => filters.insert(of_cluster(key)),

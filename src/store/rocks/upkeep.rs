@@ -33,6 +33,8 @@ pub struct LanguageInspection {
     pub language: Lang,
     /// How many documents, counted.
     pub documents: u64,
+    /// How many ids are remembered without a document, counted: moved, gone, or published and not stored.
+    pub residences: u64,
     /// How many clusters of two and more have been written down, counted.
     pub clusters: u64,
     /// How many postings, as RocksDB estimates.
@@ -51,9 +53,12 @@ impl RocksReader {
         let format = format.map_err(|error| self.damage(Family::Meta, "format", &error))?;
         let languages = Rows::languages(self).into_iter().map(|language| {
             let [documents, bands] = Family::of(language);
+            let (counted, all) =
+                (self.documents_of(language)?, self.count(Family::Expiry, &key::language_prefix(language))?);
             Ok(LanguageInspection {
                 language,
-                documents: self.count(Family::Expiry, &key::language_prefix(language))?,
+                documents: counted,
+                residences: all - counted,
                 clusters: self.count(Family::Clusters, &key::clusters(language))?,
                 postings: self.0.property(bands, properties::ESTIMATE_NUM_KEYS)?,
                 bytes: self.0.bytes(documents)? + self.0.bytes(bands)?,
@@ -66,6 +71,17 @@ impl RocksReader {
             languages: languages.collect::<Result<_, _>>()?,
             bytes: self.0.families().into_iter().map(|family| self.0.bytes(family)).sum::<Result<_, _>>()?,
         })
+    }
+
+    /// How many documents of a language there are.
+    pub(super) fn documents_of(&self, language: Lang) -> Result<u64, StoreError> {
+        let mut count = 0;
+        let span = Span::prefix(&key::language_prefix(language));
+        self.scan(Family::Expiry, &span, Order::Ascending, &mut |key, _| {
+            count += u64::from(key::is_document_expiry(key));
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
     }
 
     pub(super) fn count(&self, family: Family, prefix: &[u8]) -> Result<u64, StoreError> {

@@ -15,8 +15,8 @@ use std::ops::ControlFlow;
 use super::bytes::DecodeError;
 use super::change::{document_postings, document_rows};
 use super::format::Format;
-use super::key::{self, Family};
-use super::record::Document;
+use super::key::{self, Family, IdRow};
+use super::record::{Document, Residence};
 use super::rows::{Order, Span};
 use super::view::View;
 use super::{StoreError, value};
@@ -92,6 +92,10 @@ pub fn verify_watched<V: View + ?Sized>(
                     verification.documents += 1;
                     each_row(store, &document, &mut |family, key, value| should.add(family, key, value));
                 }
+                Ok(Meaning::Residence(row)) => {
+                    let listed = key::residence_expiry(row.language, row.since, &row.id);
+                    should.add(Family::Expiry, &listed, &[]);
+                }
                 Ok(Meaning::Derived) => {
                     verification.postings += u64::from(matches!(family, Family::Bands(_)));
                     is.add(family, key, value);
@@ -115,6 +119,7 @@ pub fn verify_watched<V: View + ?Sized>(
     let comparable = |family: &Family| match family {
         _ if unread.contains(family) => false,
         Family::Bands(language) => !documents.contains(&Family::Documents(*language)),
+        Family::Expiry if unread.contains(&Family::Ids) => false,
         _ => documents.is_empty(),
     };
     let (compared, left): (Vec<Difference>, Vec<Difference>) =
@@ -158,6 +163,17 @@ fn name<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<S
                         rows.entry((family, key.to_vec())).or_default()[0] = Some(value.to_vec());
                     }
                 });
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    if parts.contains_key(&Family::Expiry) {
+        store.scan(Family::Ids, &Span::all(), Order::Ascending, &mut |key, value| {
+            if let Ok(Meaning::Residence(row)) = read(Family::Ids, key, value) {
+                let listed = key::residence_expiry(row.language, row.since, &row.id);
+                if concerned(Family::Expiry, &listed) {
+                    rows.entry((Family::Expiry, listed)).or_default()[0] = Some(Vec::new());
+                }
             }
             ControlFlow::Continue(())
         })?;
@@ -211,7 +227,9 @@ impl Named {
 enum Meaning {
     /// A document, which says what other rows there should be.
     Document(Box<Document>),
-    /// It follows from a document.
+    /// What is remembered of an id without a document; it is listed in `expiry`.
+    Residence(Box<Residence>),
+    /// It follows from a document or a residence.
     Derived,
     /// It stands for itself.
     Own,
@@ -227,10 +245,12 @@ fn read(family: Family, key: &[u8], value: &[u8]) -> Result<Meaning, DecodeError
             }
         }
         Family::Bands(_) => key::decode_posting(key).map(|_| Meaning::Derived),
-        Family::Ids => {
-            key::decode_number(value)?;
-            key::decode_id(key).map(|_| Meaning::Derived)
-        }
+        Family::Ids => match key::decode_id(key)? {
+            IdRow::Residence(id) => {
+                value::decode_residence(id, value).map(|row| Meaning::Residence(Box::new(row)))
+            }
+            IdRow::Document(..) => key::decode_number(value).map(|_| Meaning::Derived),
+        },
         Family::Expiry => key::decode_expiry(key).map(|_| Meaning::Derived),
         Family::Clusters => match key::decode_cluster(key)? {
             key::ClusterRow::Cluster(language, founder) => {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::model::{DocumentNumber, Lang};
 use crate::store::StoreError;
-use crate::store::key::{self, ClusterRow, Family};
+use crate::store::key::{self, ClusterRow, Family, IdRow};
 use crate::store::rows::{Order, Span};
 use crate::store::view::View;
 
@@ -32,7 +32,26 @@ pub fn cross_check<V: View + ?Sized>(
 ) -> Result<Vec<String>, StoreError> {
     let mut findings = counters(store)?;
     findings.extend(clusters(store, watch)?);
+    findings.extend(residences(store)?);
     Ok(findings)
+}
+
+/// An id is here or it is not: there is no residence beside a document.
+fn residences<V: View + ?Sized>(store: &V) -> Result<Vec<String>, StoreError> {
+    let (mut wrong, mut last) = (Named::new(Family::Ids), None);
+    store.scan(Family::Ids, &Span::all(), Order::Ascending, &mut |key, _| {
+        match key::decode_id(key) {
+            // The residence is the first of an id's rows.
+            Ok(IdRow::Residence(id)) => last = Some(id),
+            Ok(IdRow::Document(id, language)) if last.as_ref() == Some(&id) => {
+                wrong.add(|| format!("id {id:?} has a residence and a document ({language})"));
+            }
+            // Named when all rows were read.
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(wrong.told())
 }
 
 /// A number is never given twice: the next one lies above all that are there.

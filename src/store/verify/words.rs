@@ -2,7 +2,7 @@
 
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, Lang};
-use crate::store::key::{self, ClusterRow, Family};
+use crate::store::key::{self, ClusterRow, Family, IdRow, Overdue};
 use crate::store::postings::{Posting, PostingKind};
 use crate::store::view::View;
 
@@ -30,13 +30,13 @@ pub(super) fn of<V: View + ?Sized>(
         Family::Ids => {
             let number = |value: Option<&[u8]>| key::decode_number(value.unwrap_or_default());
             match (key::decode_id(key), number(should), number(is)) {
-                (Ok((id, language)), Ok(should), Ok(is)) => {
+                (Ok(IdRow::Document(id, language)), Ok(should), Ok(is)) => {
                     format!("id {id:?} ({language}) leads to document {is}, but it is document {should}")
                 }
-                (Ok((id, language)), Ok(should), Err(_)) => {
+                (Ok(IdRow::Document(id, language)), Ok(should), Err(_)) => {
                     format!("id {id:?} ({language}) is missing; it is document {should}")
                 }
-                (Ok((id, language)), Err(_), Ok(is)) => {
+                (Ok(IdRow::Document(id, language)), Err(_), Ok(is)) => {
                     let but = standing(store, language, is, "has another id");
                     format!("id {id:?} ({language}) leads to document {is}, which {but}")
                 }
@@ -44,11 +44,20 @@ pub(super) fn of<V: View + ?Sized>(
             }
         }
         Family::Expiry => match key::decode_expiry(key) {
-            Ok((language, time, number)) if there => {
+            Ok((language, time, Overdue::Residence(id))) => {
+                let time = time.millis();
+                match there {
+                    true => {
+                        format!("residence of {id:?} ({language}) is listed at {time} ms, but is not there")
+                    }
+                    false => format!("residence of {id:?} ({language}) since {time} ms is not listed"),
+                }
+            }
+            Ok((language, time, Overdue::Document(number))) if there => {
                 let but = standing(store, language, number, "was last seen at another time");
                 format!("document {number} ({language}) is listed at {} ms, but {but}", time.millis())
             }
-            Ok((language, time, number)) => {
+            Ok((language, time, Overdue::Document(number))) => {
                 format!("document {number} ({language}), last seen at {} ms, is not listed", time.millis())
             }
             Err(_) => unreadable(),

@@ -326,13 +326,17 @@ impl Ending<'_> {
     }
 
     /// Offsets between what is judged and the end of the routed topic; 0 where no record is left among them.
+    ///
+    /// Match itself writes relocation notices to the topic, in the transaction that commits what it has judged. So the ends
+    /// are asked for again: if they stayed, whatever was judged by then has sent no notice that is not judged too.
     fn unjudged(&mut self) -> Result<i64, EndError> {
         self.again(|ending| {
             let topic = &ending.bus.topics.routed;
             let judges = ending.judges()?;
             let ends = backlog::ends(&ending.surveyor, topic)?;
             let judged = backlog::judged(&judges, &ending.surveyor, topic, &ends)?;
-            if backlog::is_empty(&judges, topic, &judged, &ends)? {
+            let done = backlog::is_empty(&judges, topic, &judged, &ends)?;
+            if done && backlog::ends(&ending.surveyor, topic)? == ends {
                 return Ok(0);
             }
             let left = ends.iter().map(|(partition, end)| end - judged.get(partition).unwrap_or(end));
@@ -581,7 +585,8 @@ fn is_final(error: &KafkaError) -> bool {
     )
 }
 
-/// Where in the raw topic a routed record comes from, with the forgets that it carries.
+/// Where in the raw topic a routed record comes from, with the forgets that it carries. A relocation notice comes from the
+/// record that moved the article: if the next generation publishes that one again, it sends the notice again.
 fn places(carried: &Carried) -> Vec<(i32, i64)> {
     let forgets = carried.forgets.iter().map(|forget| &forget.from);
     let positions = forgets.chain(carried.routed.as_ref().map(Routed::from));

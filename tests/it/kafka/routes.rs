@@ -176,10 +176,12 @@ fn the_size_of_a_batch_shows_in_no_verdict() {
         assert!(running.stop().success());
         said(&bench)
     };
-    let (large, small) = (run(2000), run(7));
-    let nulls = large.iter().filter(|(.., verdict)| verdict.is_none()).count();
+    let (mut large, mut small) = (run(2000), run(7));
+    // Between two partitions the order of retractions is not fixed, and so it is not how many are needed.
+    large.retain(|(.., verdict)| verdict.is_some());
+    small.retain(|(.., verdict)| verdict.is_some());
     let copies = large.iter().filter(|(_, _, topic, _)| topic == "near").count();
-    assert!(nulls > 20 && copies > 100, "void: {nulls} nulls, {copies} copies");
+    assert!(copies > 100, "void: {copies} copies");
     assert_eq!(large, small);
 }
 
@@ -218,7 +220,63 @@ fn the_same_id_in_two_languages_in_one_batch_lives_where_its_last_version_is() {
         .filter(|(.., verdict)| verdict.is_none())
         .map(|(offset, id, ..)| (*offset, id.as_str()))
         .collect();
-    assert_eq!(nulls, [(1, "x"), (1, "x"), (2, "x"), (2, "x")], "each move once, on both topics");
+    assert_eq!(nulls, [], "it is on one topic all the time");
+}
+
+/// What a topic holds for a reader that takes a tombstone for a delete: by id, the source offset.
+fn table(bench: &Bench<'_>, topic: &str) -> BTreeMap<String, i64> {
+    let mut table = BTreeMap::new();
+    for row in bench.read(topic) {
+        match row.value {
+            Some(_) => table.insert(row.id(), row.says("offset").unwrap().parse().unwrap()),
+            None => table.remove(&row.id()),
+        };
+    }
+    table
+}
+
+fn await_tables(bench: &Bench<'_>, running: &Running, unique: &[(&str, i64)], near: &[(&str, i64)]) {
+    let wanted = [unique, near].map(|of| of.iter().map(|&(id, offset)| (id.to_owned(), offset)).collect());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tables = ["unique", "near"].map(|topic| table(bench, topic));
+        if tables == wanted {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{tables:?}, not {wanted:?}: {}", running.said());
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+// When an update moved an article to another language, the partition that it left wrote tombstones whenever it heard of it, also
+// behind the record of the new partition: a KTable, a compacted copy or a Connect sink then deleted a live article.
+#[test]
+fn a_language_change_never_retracts_the_live_article() {
+    let bench = Bench::new(shared(), "voice", "languages = [\"en\", \"hi\"]\n", "[topics]\npartitions = 3\n");
+    bench.produce(&[article("x", true, 1, 0), article("other", false, 2, 1), article("y", true, 3, 2)]);
+    let running = bench.run(&[]);
+    await_tables(&bench, &running, &[("x", 0), ("other", 1), ("y", 2)], &[]);
+    assert!(running.stop().success());
+    // Both move while match is down: the new home, partition 1, is judged before the old one, partition 2.
+    bench.produce(&[article("x", false, 4, 3), article("y", false, 2, 4)]);
+    let route = bench.run(&["--role", "route"]);
+    await_committed(&bench, &route, &BTreeMap::from([(0, 5), (1, 0)]));
+    assert!(route.stop().success());
+    // It dies when the moves are committed, and nobody has read the relocation notices.
+    let mut dying = bench.run_with(&[], &[("SAMESTORY_CRASH_AT", "apply:1")]);
+    assert!(!dying.wait().success());
+    let running = bench.run(&[]);
+    await_tables(&bench, &running, &[("x", 3), ("other", 1)], &[("y", 4)]);
+    // And back.
+    bench.produce(&[article("x", true, 5, 5), article("y", true, 6, 6)]);
+    await_tables(&bench, &running, &[("x", 5), ("other", 1), ("y", 6)], &[]);
+    assert!(running.stop().success());
+    let tombstones = |topic: &str| -> Vec<(String, String)> {
+        let rows = bench.read(topic).into_iter().filter(|row| row.value.is_none());
+        rows.map(|row| (row.id(), row.says("offset").unwrap())).collect()
+    };
+    assert_eq!(tombstones("unique"), [("y".to_owned(), "4".to_owned())]);
+    assert_eq!(tombstones("near"), [("y".to_owned(), "6".to_owned())]);
 }
 
 // Offsets are bare numbers. A raw topic that was deleted and created again with fewer partitions was read on from the old

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use samestory::detect::{
-    Algorithm, Bond, CanonicalPolicy, Constraints, EmptyUpdate, Incoming, Item, LanguageSettings, Preparer,
-    Settings, compare::Rules, evidence::Weights,
+    Algorithm, Bond, CanonicalPolicy, Constraints, EmptyUpdate, Incoming, Item, LanguageSettings, Notice,
+    Preparer, Settings, compare::Rules, evidence::Weights,
 };
 use samestory::event::{Article, DeadLetter, Reason};
 use samestory::fingerprint::LANES;
 use samestory::lsh::Banding;
-use samestory::model::{EventTime, Lang, Share};
-use samestory::store::{Posting, Postings, Retention, SimHashBands};
+use samestory::model::{Cut, EventTime, Lang, Position, Share, TopicId};
+use samestory::store::{Outlet, Posting, Postings, Retention, SimHashBands};
 use samestory::text::language::find;
 
 use crate::desk::{Dice, article, id, line, rewrite, trusting, window};
@@ -20,6 +20,12 @@ const RETENTION: u64 = 1_000;
 const SKEW: u64 = 300;
 /// Times begin here, so that there is a past to be late from.
 const START: i64 = 100_000;
+
+/// A place in a partition of the raw topic.
+fn raw(partition: u64, offset: u64) -> Position {
+    let (partition, offset) = (partition as i32, offset as i64);
+    Position::Topic { topic: Cut::new("articles.raw"), partition, offset }
+}
 
 pub(super) fn language(code: &str) -> Lang {
     find(code).unwrap().lang
@@ -47,6 +53,8 @@ pub(super) struct History {
     pub(super) settings: Settings,
     pub(super) postings: Postings,
     pub(super) items: Vec<Item>,
+    /// As in a routed partition.
+    pub(super) relocates: bool,
 }
 
 impl History {
@@ -62,7 +70,7 @@ impl History {
         };
         let (mut now, length) = (START, 40 + dice.below(40));
         let items = (1..=length).map(|at| item(&mut dice, at, &mut now)).collect();
-        History { settings, postings: Postings::new(posting), items }
+        History { settings, postings: Postings::new(posting), items, relocates: !seed.is_multiple_of(4) }
     }
 
     /// The same, and so long that a batch of it is read in pieces.
@@ -159,13 +167,40 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         _ => None,
     };
     let log_time = log_time.map(EventTime::from_millis);
-    let incoming = match dice.below(21) {
+    // Forgets and notices come again now and then, and from a raw partition that is behind.
+    let mut position = match dice.below(8) {
+        0 => line(at),
+        _ => raw(dice.below(2), at),
+    };
+    let outlet = dice.one_of(&[Outlet::Unique, Outlet::NearDuplicate, Outlet::Both]);
+    let incoming = match dice.below(26) {
+        21 | 22 | 23 => {
+            position = raw(dice.below(2), at - dice.below(at.min(20)));
+            let detours = dice.one_of(&[0, 0, 8]);
+            Incoming::Notice(Notice { id: id(&name), outlet, raw: TopicId::UNKNOWN, detours })
+        }
+        24 => Incoming::Undelivered {
+            id: id(&name),
+            language: language(dice.one_of(&LANGUAGES)),
+            letter: DeadLetter {
+                position: line(at),
+                reason: Reason::TooLarge,
+                message: "too large".to_owned(),
+            },
+        },
         20 => Incoming::SetStreamTime {
             language: language(dice.one_of(&LANGUAGES)),
             at: EventTime::from_millis(*now - dice.one_of(&[0, 200, 3 * RETENTION as i64])),
         },
         0 => Incoming::Delete(id(&name)),
-        1 => Incoming::Forget((0..dice.below(4)).map(|_| id(&format!("a{}", dice.below(18)))).collect()),
+        1 | 25 => {
+            position = raw(dice.below(2), at - dice.below(at.min(6)));
+            Incoming::Forget {
+                ids: (0..dice.below(4)).map(|_| id(&format!("a{}", dice.below(18)))).collect(),
+                to: dice.one_of(&[1, 2]),
+                raw: TopicId::UNKNOWN,
+            }
+        }
         2 => Incoming::DeadLetter(DeadLetter {
             position: line(at),
             reason: Reason::NoBody,
@@ -203,5 +238,5 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
             }
         }
     };
-    Item { position: line(at), time, log_time, incoming }
+    Item { position, time, log_time, incoming }
 }

@@ -13,13 +13,13 @@ fn sizes(seed: u64) -> impl Iterator<Item = usize> {
 
 /// Plans a history in batches, and applies what was laid; beside it a store in memory that applies the changes.
 fn apply_laid(store: &mut impl Store, seed: u64, history: History) {
-    let History { settings, postings, items } = history;
+    let History { settings, postings, items, relocates } = history;
     let engine = Engine::new(settings);
     let mut plain: Memory = super::store(&postings);
     let (mut rest, mut sizes) = (&items[..], sizes(seed));
     while !rest.is_empty() {
         let (items, others) = rest.split_at(sizes.next().unwrap_or(1).min(rest.len()));
-        let batch = || Batch { items: items.to_vec(), ..Batch::default() };
+        let batch = || Batch { items: items.to_vec(), relocates, ..Batch::default() };
         let expected = engine.plan(&plain, batch()).unwrap();
         let (plan, laid): (Plan, Laid) = engine.plan_laid(store, batch()).unwrap();
         assert_eq!(outputs(&plan), outputs(&expected), "history {seed}");
@@ -33,11 +33,11 @@ fn apply_laid(store: &mut impl Store, seed: u64, history: History) {
 
 /// Plans a long history in two batches, each of several pieces; beside it a store in memory that takes few items at once.
 fn decide_in_pieces(store: &mut impl Store, seed: u64) {
-    let History { settings, postings, items } = History::long(seed);
+    let History { settings, postings, items, relocates } = History::long(seed);
     let engine = Engine::new(settings);
     let mut plain: Memory = super::store(&postings);
     for half in items.chunks(items.len() / 2) {
-        let batch = |items: &[Item]| Batch { items: items.to_vec(), ..Batch::default() };
+        let batch = |items: &[Item]| Batch { items: items.to_vec(), relocates, ..Batch::default() };
         let mut expected = Vec::new();
         for few in half.chunks(40) {
             let plan = engine.plan(&plain, batch(few)).unwrap();

@@ -17,6 +17,8 @@ use samestory::store::{Ahead, Change, Committed, Document, Input, InputName, Mem
 use histories::{History, LANGUAGES};
 use model::Model;
 
+use crate::desk::id;
+
 /// As many histories as are looked at; `SAMESTORY_HISTORIES` asks for more.
 fn seeds() -> std::ops::Range<u64> {
     let more = env::var("SAMESTORY_HISTORIES").ok().and_then(|count| count.parse().ok());
@@ -27,10 +29,10 @@ fn store(postings: &Postings) -> Memory {
     Memory::new(postings.clone(), Ahead::Itself)
 }
 
-fn plan(engine: &Engine, store: &Memory, items: &[Item]) -> Plan {
+fn plan(engine: &Engine, store: &Memory, items: &[Item], relocates: bool) -> Plan {
     let next = items.len() as u64;
     let inputs = BTreeMap::from([(InputName::new("history"), Input { next, note: None })]);
-    engine.plan(store, Batch { items: items.to_vec(), inputs, ..Batch::default() }).unwrap()
+    engine.plan(store, Batch { items: items.to_vec(), inputs, relocates, ..Batch::default() }).unwrap()
 }
 
 fn outputs(plan: &Plan) -> Vec<Vec<Output>> {
@@ -47,6 +49,9 @@ fn documents(store: &Memory, language: Lang) -> Vec<Document> {
 }
 
 fn same_state(store: &Memory, model: &Model, seed: u64) {
+    for name in (0..18).map(|number| id(&format!("a{number}"))) {
+        assert_eq!(store.residence(&name).unwrap(), model.residences.get(&name).cloned(), "history {seed}");
+    }
     for language in LANGUAGES.map(histories::language) {
         let ours = documents(store, language);
         assert_eq!(ours, model.documents(language), "history {seed}: documents of {language}");
@@ -82,13 +87,13 @@ fn same_state(store: &Memory, model: &Model, seed: u64) {
 fn the_engine_decides_as_the_oracle_does() {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in seeds() {
-        let History { settings, postings, items } = History::new(seed);
+        let History { settings, postings, items, relocates } = History::new(seed);
         let engine = Engine::new(settings.clone());
         let mut memory = store(&postings);
-        let mut model = Model::new(settings, postings);
+        let mut model = Model::new(settings, postings, relocates);
         for (at, item) in items.iter().enumerate() {
             let expected = model.decide(item);
-            let plan = plan(&engine, &memory, std::slice::from_ref(item));
+            let plan = plan(&engine, &memory, std::slice::from_ref(item), relocates);
             let mut decided = outputs(&plan).remove(0);
             model::forgive_confidence(&mut decided, &engine.settings().review);
             assert_eq!(decided, expected, "history {seed}, item {at}: {item:?}");
@@ -116,6 +121,21 @@ fn the_engine_decides_as_the_oracle_does() {
         "delete",
         "unknown delete",
         "forget",
+        "stale forget",
+        "relocation notice",
+        "notice: lives here",
+        "notice: not published",
+        "notice: moved on",
+        "notice: gone",
+        "notice: published, not stored",
+        "notice: unknown",
+        "residence: moved",
+        "residence: gone",
+        "residence: published",
+        "residence replaced",
+        "residence removed",
+        "residence expired",
+        "undelivered",
         "language change",
         "overdue removed",
         "expired at read",
@@ -146,10 +166,10 @@ fn the_engine_decides_as_the_oracle_does() {
 #[test]
 fn cutting_a_batch_anywhere_changes_nothing() {
     let histories = seeds().flat_map(|seed| [(seed, History::new(seed)), (seed, History::crowded(seed))]);
-    for (seed, History { settings, postings, items }) in histories {
+    for (seed, History { settings, postings, items, relocates }) in histories {
         let engine = Engine::new(settings);
         let mut whole = store(&postings);
-        let at_once = plan(&engine, &whole, &items);
+        let at_once = plan(&engine, &whole, &items, relocates);
         whole.apply(&at_once.changes, &Committed::rehearsal()).unwrap();
         assert!(matches!(at_once.changes.last(), Some(Change::Progress(_))));
         let mut pieces = store(&postings);
@@ -158,7 +178,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
         let mut size = seed as usize % 7 + 1;
         while !rest.is_empty() {
             let (batch, others) = rest.split_at(size.min(rest.len()));
-            let plan = plan(&engine, &pieces, batch);
+            let plan = plan(&engine, &pieces, batch, relocates);
             in_pieces.extend(outputs(&plan));
             pieces.apply(&plan.changes, &Committed::rehearsal()).unwrap();
             log.extend(plan.changes);

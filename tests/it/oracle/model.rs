@@ -1,21 +1,23 @@
 //! The oracle: documents in a map, everything searched from end to end.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use samestory::detect::compare::{Comparison, Relation};
 use samestory::detect::evidence::Measure;
 use samestory::detect::{
-    Algorithm, Bond, CanonicalPolicy, EmptyUpdate, Incoming, Item, Output, Prepared, Settings,
+    Algorithm, Bond, CanonicalPolicy, EmptyUpdate, Incoming, Item, Notice, Output, Prepared, Settings,
 };
 use samestory::event::{ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged};
 use samestory::fingerprint::Fingerprint;
 use samestory::lsh::BandKey;
 use samestory::model::{
-    ArticleId, ClusterId, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
+    ArticleId, ClusterId, DocumentNumber, EventTime, Lang, MatchType, Position, Share, TopicId, Verdict,
 };
-use samestory::store::{Cluster, Document, Judgement, Outlet, Posting, PostingKind, Postings, Retention};
+use samestory::store::{
+    Cluster, Document, Judgement, Outlet, Overdue, Posting, PostingKind, Postings, Residence, Retention, Stay,
+};
 
 const YEAR_2100: i64 = 4_102_444_800_000;
 
@@ -42,6 +44,9 @@ pub(super) struct Model {
     told: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
     /// The time of the article at hand.
     item_time: Option<EventTime>,
+    /// What is remembered of ids without a document.
+    pub(super) residences: BTreeMap<ArticleId, Residence>,
+    relocates: bool,
     /// How often each thing happened.
     pub(super) seen: BTreeMap<&'static str, u64>,
 }
@@ -81,8 +86,19 @@ fn on(topics: &BTreeSet<Outlet>) -> Outlet {
     }
 }
 
+/// The order of two records of one raw partition; others have none.
+fn compare(one: &Position, other: &Position) -> Option<Ordering> {
+    match (one, other) {
+        (
+            Position::Topic { topic, partition, offset },
+            Position::Topic { topic: of, partition: at, offset: then },
+        ) if (topic, partition) == (of, at) => Some(offset.cmp(then)),
+        _ => None,
+    }
+}
+
 impl Model {
-    pub(super) fn new(settings: Settings, postings: Postings) -> Model {
+    pub(super) fn new(settings: Settings, postings: Postings, relocates: bool) -> Model {
         Model {
             settings,
             postings,
@@ -92,6 +108,8 @@ impl Model {
             stream_times: BTreeMap::new(),
             told: BTreeMap::new(),
             item_time: None,
+            residences: BTreeMap::new(),
+            relocates,
             seen: BTreeMap::new(),
         }
     }
@@ -230,8 +248,13 @@ impl Model {
                 }
                 Vec::new()
             }
-            Incoming::Delete(id) => self.forget(std::slice::from_ref(id), item.time, true, &mut touched),
-            Incoming::Forget(ids) => self.forget(ids, item.time, false, &mut touched),
+            Incoming::Delete(id) => self.delete(id, item, &mut touched),
+            Incoming::Forget { ids, to, raw } => self.forget(ids, (*to, *raw), item, &mut touched),
+            Incoming::Notice(notice) => self.notice(notice, item),
+            Incoming::Undelivered { id, language, letter } => {
+                self.undelivered(id, *language, item);
+                vec![Output::DeadLetter(letter.clone())]
+            }
             Incoming::DeadLetter(letter) => {
                 self.note("dead letter");
                 vec![Output::DeadLetter(letter.clone())]
@@ -302,35 +325,171 @@ impl Model {
         self.documents.values().filter(|document| document.id == *id).cloned().collect()
     }
 
+    fn residence(&self, id: &ArticleId) -> Option<Residence> {
+        let row = self.residences.get(id)?;
+        let live = self.expires_by(row.language).is_none_or(|expired| row.since.millis() > expired);
+        live.then(|| row.clone())
+    }
+
+    fn reside(&mut self, id: &ArticleId, from: (Lang, EventTime), position: &Position, stay: Stay) {
+        let (language, position) = (from.0, position.clone());
+        let since = self.stream_time(language).unwrap_or(from.1);
+        self.residences.insert(id.clone(), Residence { id: id.clone(), language, since, position, stay });
+        self.note(match stay {
+            Stay::Moved { .. } => "residence: moved",
+            Stay::Gone => "residence: gone",
+            Stay::Published(_) => "residence: published",
+        });
+    }
+
+    /// Tombstones, where what happens then is published.
+    fn tombstones(
+        &self,
+        id: &ArticleId,
+        from: &BTreeSet<Outlet>,
+        when: Option<EventTime>,
+        lives: bool,
+    ) -> Vec<Output> {
+        let published = self.published_at(when);
+        let tombstone = |&outlet: &Outlet| Output::Null { id: id.clone(), outlet, lives };
+        from.iter().filter(|_| published).map(tombstone).collect()
+    }
+
+    /// Removes the one document of an id, and says what it was and whether it was live.
+    fn take_out(
+        &mut self,
+        id: &ArticleId,
+        what: &'static str,
+        touched: &mut BTreeSet<Key>,
+    ) -> Option<(Document, bool)> {
+        let document = self.of_id(id).pop()?;
+        let live = self.live(&document);
+        self.note(if live { what } else { "expired at read" });
+        self.remove(&document, touched);
+        Some((document, live))
+    }
+
+    fn delete(&mut self, id: &ArticleId, item: &Item, touched: &mut BTreeSet<Key>) -> Vec<Output> {
+        let held = match self.take_out(id, "delete", touched) {
+            Some((document, live)) => Some((live, document.language, document.last_seen)),
+            None => self.residence(id).map(|row| {
+                let published = matches!(row.stay, Stay::Published(outlet) if outlet != Outlet::None);
+                (published, row.language, row.since)
+            }),
+        };
+        let Some((known, language, seen)) = held else {
+            self.note("unknown delete");
+            return Vec::new();
+        };
+        if self.relocates {
+            self.reside(id, (language, seen), &item.position, Stay::Gone);
+        }
+        if !known {
+            self.note("unknown delete");
+            return Vec::new();
+        }
+        let when = item.time.or(self.stream_time(language));
+        self.tombstones(id, &[Outlet::Unique, Outlet::NearDuplicate].into(), when, false)
+    }
+
     fn forget(
         &mut self,
         ids: &[ArticleId],
-        time: Option<EventTime>,
-        delete: bool,
+        (to, raw): (i32, TopicId),
+        item: &Item,
         touched: &mut BTreeSet<Key>,
     ) -> Vec<Output> {
         let mut outputs = Vec::new();
         for id in ids {
-            let (mut known, mut when) = (false, time);
-            for document in self.of_id(id) {
-                if self.live(&document) {
-                    known = true;
-                    self.note(if delete { "delete" } else { "forget" });
-                } else {
-                    self.note("expired at read");
-                }
-                when = when.or(self.stream_time(document.language));
-                self.remove(&document, touched);
+            let known_at = match (self.of_id(id).pop(), self.residence(id)) {
+                (Some(document), _) => document.position,
+                (None, Some(row)) => row.position,
+                (None, None) => continue,
+            };
+            if compare(&item.position, &known_at).is_some_and(|order| order != Ordering::Greater) {
+                self.note("stale forget");
+                continue;
             }
-            if known && self.published_at(when) {
-                outputs.push(Output::Null { id: id.clone(), outlet: Outlet::Unique });
-                outputs.push(Output::Null { id: id.clone(), outlet: Outlet::NearDuplicate });
-            }
-            if !known && delete {
-                self.note("unknown delete");
+            let (language, seen, outlet) = match self.take_out(id, "forget", touched) {
+                Some((document, true)) => (document.language, document.last_seen, document.outlet),
+                Some((document, false)) => (document.language, document.last_seen, Outlet::None),
+                None => match self.residence(id).unwrap() {
+                    Residence { stay: Stay::Moved { to: there }, .. } if there == to => continue,
+                    Residence { stay: Stay::Published(outlet), language, since, .. } => {
+                        (language, since, outlet)
+                    }
+                    Residence { language, since, .. } => (language, since, Outlet::None),
+                },
+            };
+            self.reside(id, (language, seen), &item.position, Stay::Moved { to });
+            if outlet != Outlet::None {
+                self.note("relocation notice");
+                let notice = Notice { id: id.clone(), outlet, raw, detours: 0 };
+                outputs.push(Output::Notice { to, notice });
             }
         }
         outputs
+    }
+
+    fn notice(&mut self, notice: &Notice, item: &Item) -> Vec<Output> {
+        let id = &notice.id;
+        let theirs = topics(notice.outlet);
+        if let Some(document) = self.of_id(id).pop().filter(|document| self.live(document)) {
+            let when = item.time.or(self.stream_time(document.language));
+            let ours = topics(document.outlet);
+            if self.published_at(when) {
+                self.note("notice: lives here");
+                return self.tombstones(id, &theirs.difference(&ours).copied().collect(), when, true);
+            }
+            self.note("notice: not published");
+            let held = self.documents.get_mut(&(document.language, document.number.0)).unwrap();
+            held.outlet = on(&ours.union(&theirs).copied().collect());
+            return Vec::new();
+        }
+        let Some(row) = self.residence(id) else {
+            self.note("notice: unknown");
+            return Vec::new();
+        };
+        let when = item.time.or(self.stream_time(row.language));
+        match row.stay {
+            Stay::Gone => {
+                self.note("notice: gone");
+                self.tombstones(id, &theirs, when, false)
+            }
+            Stay::Moved { to } => {
+                // The article moved on with a later record. Where that is not known, a notice is sent on a few times.
+                let detours = match compare(&item.position, &row.position) {
+                    Some(Ordering::Greater) => 9,
+                    Some(_) => notice.detours,
+                    None => notice.detours + 1,
+                };
+                if detours > 8 {
+                    self.note("notice: unknown");
+                    return Vec::new();
+                }
+                self.note("notice: moved on");
+                vec![Output::Notice { to, notice: Notice { detours, ..notice.clone() } }]
+            }
+            Stay::Published(outlet) => {
+                self.note("notice: published, not stored");
+                let ours = topics(outlet);
+                if self.published_at(when) {
+                    return self.tombstones(id, &theirs.difference(&ours).copied().collect(), when, true);
+                }
+                let both = on(&ours.union(&theirs).copied().collect());
+                self.residences.get_mut(id).unwrap().stay = Stay::Published(both);
+                Vec::new()
+            }
+        }
+    }
+
+    fn undelivered(&mut self, id: &ArticleId, language: Lang, item: &Item) {
+        self.note("undelivered");
+        let stays = matches!(self.residence(id), Some(Residence { stay: Stay::Published(_), .. }));
+        if self.relocates && !stays && self.of_id(id).is_empty() {
+            let clock = item.log_time.or(item.time).unwrap_or(EventTime::from_millis(0));
+            self.reside(id, (language, clock), &item.position, Stay::Gone);
+        }
     }
 
     /// The event time, whether somebody told it, and whether it was clamped.
@@ -398,12 +557,25 @@ impl Model {
         }
 
         // Four that are overdue go first, those last seen longest ago.
-        let mut overdue: Vec<Document> = self.documents(language);
-        overdue.retain(|document| !self.live(document));
-        overdue.sort_by_key(|document| (document.last_seen, document.number));
-        for document in overdue.iter().take(4) {
-            self.note("overdue removed");
-            self.remove(document, touched);
+        let documents = self.documents(language).into_iter().filter(|document| !self.live(document));
+        let documents = documents.map(|document| (document.last_seen, Overdue::Document(document.number)));
+        let residences = self.residences.values().filter(|row| row.language == language);
+        let residences = residences.filter(|row| self.residence(&row.id).is_none());
+        let residences = residences.map(|row| (row.since, Overdue::Residence(row.id.clone())));
+        let mut overdue: Vec<(EventTime, Overdue)> = documents.chain(residences).collect();
+        overdue.sort();
+        for (_, about) in overdue.into_iter().take(4) {
+            match about {
+                Overdue::Document(number) => {
+                    self.note("overdue removed");
+                    let document = self.documents[&(language, number.0)].clone();
+                    self.remove(&document, touched);
+                }
+                Overdue::Residence(id) => {
+                    self.note("residence expired");
+                    self.residences.remove(&id);
+                }
+            }
         }
 
         let (mut left, mut revision) = (BTreeSet::new(), 0);
@@ -449,6 +621,10 @@ impl Model {
 
         if let Some(refusal) = refusal {
             return vec![Output::DeadLetter(refusal.clone())];
+        }
+        if let Some(Residence { stay: Stay::Published(outlet), .. }) = self.residence(&article.id) {
+            self.note("residence replaced");
+            left.extend(topics(outlet));
         }
         let (mut pairs, digest) = self.pairs(article);
         // What an editor said of it and of articles that are there.
@@ -624,7 +800,15 @@ impl Model {
         let containment = closest.as_ref().map_or(Share::new(0.0), |(_, pair)| Share::new(pair.new_in_old));
         if expired {
             self.note("arrived expired");
+            let stands = if published { outlet } else { on(&left) };
+            let known = self.residences.contains_key(&article.id);
+            if self.relocates && (known || stands != Outlet::None) {
+                self.reside(&article.id, (language, at), position, Stay::Published(stands));
+            }
         } else {
+            if self.residences.remove(&article.id).is_some() {
+                self.note("residence removed");
+            }
             let key = (language, cluster.number.0);
             let document = Document {
                 number,
@@ -695,7 +879,7 @@ impl Model {
         for other in [Outlet::Unique, Outlet::NearDuplicate] {
             if other != outlet && left.contains(&other) {
                 self.note("moved");
-                outputs.push(Output::Null { id: article.id.clone(), outlet: other });
+                outputs.push(Output::Null { id: article.id.clone(), outlet: other, lives: true });
             }
         }
         outputs

@@ -21,3 +21,5 @@ mod random;
 mod runs;
 // Broker, instances, networks, crawlers.
 mod scene;
+// Tombstones and relocation notices.
+mod voices;

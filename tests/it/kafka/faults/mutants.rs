@@ -184,6 +184,13 @@ fn forgets_that_are_dropped_are_noticed() {
     must_be_noticed("drop-forgets", &Settings::new(20), undisturbed);
 }
 
+/// The partition that an article left writes tombstones itself, whoever has published the article since.
+#[test]
+#[ignore = "make test-mutants"]
+fn tombstones_of_a_former_home_are_noticed() {
+    must_be_noticed("two-voices", &Settings::new(22), undisturbed);
+}
+
 /// Route loses its committed offsets while match has a backlog: records are routed again behind their first copies.
 #[test]
 #[ignore = "make test-mutants"]

@@ -16,6 +16,7 @@ use crate::kafka::bus::{Isolation, Row};
 use super::articles::Fate;
 use super::cards;
 use super::scene::Scene;
+use super::voices;
 
 /// What was found wrong: nothing, one hopes.
 pub(crate) type Findings = Vec<String>;
@@ -45,7 +46,7 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         routed_is_what_raw_says(scene, raw, &routed, &mut findings);
     }
     let mut expected = Vec::new();
-    let mut states = Vec::new();
+    let (mut states, mut notices) = (Vec::new(), Vec::new());
     for partition in 0..3 {
         let rows = routed.iter().filter(|row| row.partition == partition).map(as_read);
         let rows: Result<Vec<Read>, String> = match &raw {
@@ -57,7 +58,8 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         };
         match rows.and_then(|rows| replay(&scene.config, partition, 3, rows)) {
             Ok((mut sent, state)) => {
-                // They have a check of their own.
+                // They have checks of their own.
+                notices.extend(sent.extract_if(.., |sent| sent.topic == names.routed));
                 sent.retain(|sent| sent.topic != names.dead_letter);
                 expected.push(sent);
                 states.push(state);
@@ -66,11 +68,15 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         }
     }
     verdicts_are_those_of_the_replay(&expected, &outputs, &mut findings);
+    if !scene.settings.direct {
+        voices::notices_are_those_of_the_replay(scene, &notices, &routed, &mut findings);
+    }
     cards::check(scene, &expected, &mut findings);
     scene.stop(0);
     let stores: Vec<Memory> = (0..3).map(|partition| restored(scene, partition, &changelog)).collect();
     if let Some(raw) = &raw {
         each_id_lives_in_one_partition(raw, &stores, &mut findings);
+        voices::a_tombstone_deletes_no_live_article(scene, raw, &stores, &outputs, &mut findings);
     }
     for (partition, state) in (0..3).zip(&states) {
         let from_log = stores[partition as usize].dump().unwrap();
@@ -94,7 +100,7 @@ fn as_read(row: &Row) -> Read {
 }
 
 /// The first few of many.
-fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
+pub(super) fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
     if !wrong.is_empty() {
         findings.push(format!(
             "{what}: {} times, first {}",
@@ -104,7 +110,7 @@ fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
     }
 }
 
-fn source(row: &Row, prefix: &str) -> Option<Place> {
+pub(super) fn source(row: &Row, prefix: &str) -> Option<Place> {
     let header = |name: &str| {
         let (_, value) = row.headers.iter().find(|(key, _)| *key == format!("{prefix}{name}"))?;
         str::from_utf8(value.as_deref()?).ok()
@@ -322,7 +328,7 @@ fn verdicts_are_those_of_the_replay(
     let mut found: BTreeMap<Sent, Vec<(String, i32, i64)>> = BTreeMap::new();
     for (topic, row) in outputs {
         let Row { partition, offset, key, value, headers, .. } = row.clone();
-        let sent = Sent { topic: topic.clone(), key, value, headers };
+        let sent = Sent { topic: topic.clone(), partition: None, key, value, headers };
         found.entry(sent).or_default().push((topic.clone(), partition, offset));
     }
     let mut makers: BTreeMap<&Sent, BTreeSet<usize>> = BTreeMap::new();

@@ -283,8 +283,12 @@ impl Scene {
         }
         self.until(deadline, |scene| same("route", &scene.broker.committed(ROUTE, &raw), &ends))?;
         self.until(deadline, Scene::is_settled)?;
-        let last = next_of(&self.broker.read(&routed, Isolation::Committed));
-        self.until(deadline, |scene| same("match", &scene.broker.committed(MATCH, &routed), &last))?;
+        // Match writes relocation notices to the topic that it reads: it is done when what it has judged by then is all.
+        self.until(deadline, |scene| {
+            let last = next_of(&scene.broker.read(&routed, Isolation::Committed));
+            same("match", &scene.broker.committed(MATCH, &routed), &last)?;
+            same("notices", &next_of(&scene.broker.read(&routed, Isolation::Committed)), &last)
+        })?;
         self.until(deadline, Scene::is_settled)
     }
 

@@ -1,0 +1,139 @@
+//! One voice for an id: who may retract an article, and what a reader is left with that takes a tombstone for a delete.
+
+use std::collections::BTreeMap;
+
+use samestory::model::ArticleId;
+use samestory::store::{Memory, Outlet, Retention, View};
+use samestory::stream::replay::{Raw, Sent, Version, is_notice};
+
+use crate::kafka::bus::Row;
+
+use super::oracle::{Findings, complain, source};
+use super::scene::Scene;
+
+/// The relocation notices of each routed partition are those that the replays of the other partitions send.
+pub(super) fn notices_are_those_of_the_replay(
+    scene: &Scene,
+    expected: &[Sent],
+    routed: &[Row],
+    findings: &mut Findings,
+) {
+    let mut left: BTreeMap<(i32, &[u8]), i64> = BTreeMap::new();
+    for notice in expected {
+        *left.entry((notice.partition.unwrap(), notice.value.as_deref().unwrap())).or_default() += 1;
+    }
+    for row in routed {
+        let value = row.value.as_deref().unwrap();
+        if is_notice(value).unwrap() {
+            *left.entry((row.partition, value)).or_default() -= 1;
+        }
+    }
+    let wrong = left.iter().filter(|(_, count)| **count != 0);
+    let wrong = wrong
+        .map(|((partition, value), count)| format!("to {partition}: {count:+} of {}", value.escape_ascii()));
+    complain(findings, "relocation notices are not those of the replay", &wrong.collect::<Vec<_>>());
+    scene.say(&format!("{} relocation notices", expected.len()));
+}
+
+/// What one topic holds of one article, for a reader that takes a tombstone for a delete.
+#[derive(Default)]
+struct Held {
+    /// The source offset of the record that is there.
+    live: Option<i64>,
+    /// The last word by source offset, and whether it is a record.
+    last: Option<(i64, bool)>,
+    /// A tombstone that removed a record of its own version or a later one, and that version.
+    wrong: Option<(i64, i64)>,
+}
+
+impl Held {
+    fn take(&mut self, offset: i64, is_record: bool) {
+        match (is_record, self.live) {
+            (true, _) => (self.live, self.wrong) = (Some(offset), None),
+            (false, Some(later)) if later >= offset => {
+                (self.live, self.wrong) = (None, Some((offset, later)))
+            }
+            (false, _) => self.live = None,
+        }
+        if self.last.is_none_or(|(last, _)| last <= offset) {
+            self.last = Some((offset, is_record));
+        }
+    }
+}
+
+/// A tombstone never removes the record of its own version or a later one, unless its writer lagged behind: the article had moved on, or was
+/// deleted, between the two. And what is there in the end is what the current home says.
+pub(super) fn a_tombstone_deletes_no_live_article(
+    scene: &Scene,
+    raw: &Raw,
+    stores: &[Memory],
+    outputs: &[(String, Row)],
+    findings: &mut Findings,
+) {
+    let names = &scene.config.bus.topics;
+    let outlets = [(&names.unique, Outlet::Unique), (&names.near_duplicate, Outlet::NearDuplicate)];
+    let mut held: BTreeMap<(Outlet, String), Held> = BTreeMap::new();
+    for (topic, row) in outputs {
+        let Some((_, outlet)) = outlets.iter().find(|(name, _)| *name == topic) else { continue };
+        let Some((_, offset)) = source(row, "samestory-") else { continue };
+        let key = String::from_utf8_lossy(row.key.as_deref().unwrap_or_default()).into_owned();
+        held.entry((*outlet, key)).or_default().take(offset, row.value.is_some());
+    }
+    let (mut lost, mut left, mut lagged) = (Vec::new(), Vec::new(), 0);
+    for (id, versions) in raw.versions() {
+        let name = ArticleId::new(&id).unwrap();
+        let home = versions.last().and_then(|version| version.home);
+        let document = home.and_then(|home| {
+            let store = &stores[home as usize];
+            let language = *store.languages_of(&name).unwrap().first()?;
+            let number = store.number_of(language, &name).unwrap()?;
+            store.document(language, number).unwrap()
+        });
+        for (_, outlet) in outlets {
+            let Some(held) = held.get(&(outlet, id.clone())) else { continue };
+            if let Some((tombstone, record)) = held.wrong {
+                match is_lag(&versions, tombstone, record) {
+                    true => lagged += 1,
+                    false => lost.push(format!(
+                        "{id}: the tombstone of {tombstone} behind the record of {record} on {outlet:?}"
+                    )),
+                }
+                continue;
+            }
+            let Some(document) = &document else { continue };
+            let belongs = document.outlet.and(outlet) == document.outlet;
+            match (belongs, held.live) {
+                (true, None) => lost.push(format!("{id} is not on {outlet:?}, and lives there")),
+                (false, Some(offset)) if !was_forgotten(scene, &versions, offset) => {
+                    left.push(format!(
+                        "{id} of {offset} is still on {outlet:?}, but is on {:?}",
+                        document.outlet
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    complain(findings, "a tombstone deleted a live article", &lost);
+    complain(findings, "nobody retracted an article that moved away", &left);
+    scene.say(&format!("{lagged} tombstones of partitions that lagged behind two moves"));
+}
+
+/// Whether an article left the partition of one version before or with another one, or was deleted in between. A partition
+/// that has not read that yet takes itself for the home.
+fn is_lag(versions: &[Version], tombstone: i64, record: i64) -> bool {
+    let home = versions.iter().find(|version| version.offset == tombstone).and_then(|version| version.home);
+    let between = versions.iter().filter(|version| (tombstone..=record).contains(&version.offset));
+    between.into_iter().any(|version| version.home.is_none() || version.home != home)
+}
+
+/// Whether a record may be left over from an article whose retention was over before the next version came: nothing is
+/// retracted then.
+fn was_forgotten(scene: &Scene, versions: &[Version], offset: i64) -> bool {
+    let Retention::Millis(retention) = scene.config.engine.default.retention else { return false };
+    let later: Vec<&Version> = versions.iter().filter(|version| version.offset >= offset).collect();
+    later.windows(2).any(|pair| {
+        let (Some(one), Some(next)) = (pair[0].time, pair[1].time) else { return true };
+        next - one >= retention as i64 / 2
+    })
+}
