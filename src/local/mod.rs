@@ -391,7 +391,7 @@ impl<S: Store> Run<'_, S> {
                         json::write_dead_letter(letter, original.as_deref(), &mut letters);
                     }
                     // A file says what each article was when it came, and does not take it back.
-                    Output::Null { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
+                    Output::Null { .. } | Output::Cluster(_) | Output::NoCluster { .. } => {}
                 }
             }
         }

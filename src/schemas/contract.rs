@@ -36,7 +36,7 @@ const TOPICS: [Topic; 8] = [
     Topic {
         name: "samestory.clusters",
         key: "cluster id, UTF-8",
-        value: "Cluster. Null: gone, or one member is left.",
+        value: "Cluster. Null: fewer than two members are left; its header `samestory-canonical` names the one that is left, if one is.",
         cleanup: "compact",
     },
     Topic {
@@ -168,6 +168,29 @@ pub fn contract() -> String {
         };
         line(&format!("| `{header}` | `{place}` | {doc} |"));
     }
+    line("");
+    line("## Headers of other records");
+    line("");
+    line(
+        "Nulls on the article topics, cluster records and their nulls carry `samestory-topic`, `samestory-partition` and",
+    );
+    line(
+        "`samestory-offset`: the raw record that they were written for. A null for a cluster carries `samestory-canonical` if one",
+    );
+    line("member is left.");
+    line("");
+    line("## Expiry");
+    line("");
+    line(
+        "An article that was not seen for `match.retention` expires: new articles are no longer compared with it. Expiry writes no",
+    );
+    line(
+        "null to the article topics: an article record holds until a null or a later record of the same id. It removes members",
+    );
+    line(
+        "from cluster records. A null for a cluster deletes no article. [consumers.md](consumers.md#when-articles-expire) goes",
+    );
+    line("through the cases.");
     line("");
     line("## Headers of dead letters");
     line("");

@@ -65,53 +65,91 @@ pub fn replay(
     partitions: i32,
     records: Vec<Read>,
 ) -> Result<(Vec<Sent>, Vec<Row>), String> {
-    let intake = match config.bus.mode {
-        Mode::Direct => Intake::raw(config, partitions, None),
-        Mode::Routed => Intake::routed(config, partitions),
-    };
-    let engine = Engine::new(config.engine.clone());
-    let writer = Writer {
-        topics: config.bus.topics.clone(),
-        form: config.bus.value,
-        wire: Wire::Json,
-        limits: Arc::new(Limits::of_settings(&config.bus.topics)),
-    };
-    let mut store = Memory::new(config.postings.clone(), Ahead::Changelog { partition });
+    let mut replay = Replay::new(config, partition, partitions);
     let mut sent = Vec::new();
     for read in records {
+        sent.extend(replay.read(read)?);
+    }
+    let dump = replay.state().dump().map_err(|error| error.to_string())?;
+    Ok((sent, dump))
+}
+
+/// A partition that is replayed record by record.
+pub struct Replay {
+    application: TopicName,
+    partition: i32,
+    intake: Intake,
+    engine: Engine,
+    writer: Writer,
+    store: Memory,
+}
+
+impl Replay {
+    /// Nothing is read yet.
+    pub fn new(config: &Config, partition: i32, partitions: i32) -> Replay {
+        let intake = match config.bus.mode {
+            Mode::Direct => Intake::raw(config, partitions, None),
+            Mode::Routed => Intake::routed(config, partitions),
+        };
+        let writer = Writer {
+            topics: config.bus.topics.clone(),
+            form: config.bus.value,
+            wire: Wire::Json,
+            limits: Arc::new(Limits::of_settings(&config.bus.topics)),
+        };
+        Replay {
+            application: TopicName::new(&config.bus.app),
+            partition,
+            intake,
+            engine: Engine::new(config.engine.clone()),
+            writer,
+            store: Memory::new(config.postings.clone(), Ahead::Changelog { partition }),
+        }
+    }
+
+    /// The state after what was read.
+    pub fn state(&self) -> &Memory {
+        &self.store
+    }
+
+    /// What should have gone out for the next record, the changelog apart.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub fn read(&mut self, read: Read) -> Result<Vec<Sent>, String> {
         let next = u64::try_from(read.offset + 1).unwrap_or(0);
         let mut records = [read.into()];
-        let progress = store.progress().map_err(|error| error.to_string())?;
-        let taken = intake.batch(partition, &mut records, &progress);
+        let progress = self.store.progress().map_err(|error| error.to_string())?;
+        let taken = self.intake.batch(self.partition, &mut records, &progress);
         let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
-        writer.fit_all(&mut batch, &places, &mut records);
+        self.writer.fit_all(&mut batch, &places, &mut records);
         // Ids and epochs are the broker's, so a replay does not know them.
         batch.bus = Some(BusPosition {
-            application: TopicName::new(&config.bus.app),
+            application: self.application.clone(),
             cluster: None,
             changelog: None,
-            topic: TopicName::new(intake.topic()),
+            topic: TopicName::new(self.intake.topic()),
             topic_id: None,
-            partition,
+            partition: self.partition,
             next,
             leader_epoch: None,
         });
-        let plan = engine.plan(&store, batch).map_err(|error| error.to_string())?;
+        let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
         for (decided, (_, placed)) in plan.decided.iter().zip(places) {
-            writer.decided(decided, Original { record: &records[0], placed }, &mut out);
+            self.writer.decided(decided, Original { record: &records[0], placed }, &mut out);
         }
-        sent.extend(out.into_iter().map(|out| Sent {
+        let sent = out.into_iter().map(|out| Sent {
             topic: out.topic.to_owned(),
             key: out.key,
             value: out.value,
             headers: out.headers,
-        }));
-        let proof = Committed::attest(BTreeMap::from([(partition, 0)]));
-        store.apply(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        });
+        let sent = sent.collect();
+        let proof = Committed::attest(BTreeMap::from([(self.partition, 0)]));
+        self.store.apply(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        Ok(sent)
     }
-    let dump = store.dump().map_err(|error| error.to_string())?;
-    Ok((sent, dump))
 }
 
 /// What a routed partition is told about one raw record.

@@ -8,6 +8,9 @@ mod architecture;
 mod avro;
 // Which earlier documents are looked at, counted.
 mod candidates;
+// `examples/consumer.py` against a model, over histories in which articles expire.
+#[cfg(feature = "kafka")]
+mod cards;
 // `samestory file` never writes over a file that the run needs.
 #[cfg(all(unix, feature = "rocksdb"))]
 mod clashes;
