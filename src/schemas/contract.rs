@@ -90,7 +90,7 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
     ("__samestory.errors.stage", "What could not be done: `decode`, `deliver` or `read`."),
     (
         "__samestory.errors.exception.class.name",
-        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `too-deep`, `long-number`, `parser-panicked`, `undeliverable` or `unreadable`.",
+        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `too-deep`, `long-number`, `not-owner`, `parser-panicked`, `undeliverable` or `unreadable`.",
     ),
     ("__samestory.errors.exception.message", "Why, in a sentence: the field, the place, what was expected."),
     (
