@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
 """One card per story, from samestory's output topics.
 
-Keeps a table of cards ("one story, also from ...") right through updates, deletes, moves between the two topics and
-re-elections, and prints a card whenever it changes. The whole of the logic is in `Cards`; take that with you.
+Keeps a table of cards ("one story, also from ...") right through updates, deletes, moves between the two topics,
+re-elections and expiry, and prints a card whenever it changes. The whole of the logic is in `Cards`; take that with you.
 
     pip install confluent-kafka
     examples/consumer.py --bootstrap localhost:9092
 
 The table lives in memory here, so every start reads the topics from their beginning. To keep it, store it together
-with the offsets of the records it was made from, in one database transaction.
+with the offsets of the records it was made from, in one database transaction. Articles stay until they are deleted:
+samestory forgets them after `match.retention`, but does not retract them. Drop old ones when you no longer show them.
 """
 
 import argparse
 import json
 import sys
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-
 
 class Cards:
     """Articles and clusters as they are now."""
 
     def __init__(self):
-        self.articles = {}  # id -> (source offset, headers or None if it is gone)
-        self.clusters = {}  # cluster id -> cluster record
+        self.articles = {}    # id -> (source offset, headers or None if it is gone)
+        self.clusters = {}    # cluster id -> cluster record
+        self.canonicals = {}  # cluster id -> the article that represents it, by the last record of the cluster
 
     def article(self, topic, key, value, headers):
         """A record of the unique or the near-duplicate topic. Returns whether anything changed.
@@ -46,25 +46,36 @@ class Cards:
             self.articles[key] = (offset, headers, topic)
         return True
 
-    def cluster(self, key, value):
-        """A record of the clusters topic: the whole cluster as it is now, or null when it is gone."""
+    def cluster(self, key, value, headers):
+        """A record of the clusters topic: the whole cluster as it is now, or null when fewer than two members are left.
+
+        Members that expire leave the cluster, but their articles are not retracted and stay on the card. If one member
+        is left, a header of the null names it.
+        """
         if value is None:
+            self.canonicals[key] = headers.get("samestory-canonical")
             return self.clusters.pop(key, None) is not None
         self.clusters[key] = json.loads(value)
+        self.canonicals[key] = self.clusters[key]["canonical_id"]
         return True
 
     def live(self):
         return {key: headers for key, (_, headers, _) in self.articles.items() if headers is not None}
 
     def cards(self):
-        """Story -> (who stands for it, how many tell it, where). A cluster is one story, and so is a lone article."""
-        cards = {}
-        for key, cluster in self.clusters.items():
-            cards[key] = (cluster["canonical_id"], cluster["size"], sorted(cluster["hosts"]))
-        for key, headers in sorted(self.live().items()):
-            if headers["samestory-cluster"] not in self.clusters:
-                cards.setdefault(headers["samestory-cluster"], (key, 1, []))
-        return cards
+        """Story -> (the article that represents it, how many tell it, where). Each article names its story."""
+        stories = {}
+        for key, headers in self.live().items():
+            stories.setdefault(headers["samestory-cluster"], {})[key] = headers
+        hosts = {story: sorted(cluster["hosts"]) for story, cluster in self.clusters.items()}
+        return {story: (self.canonical(story, members), len(members), hosts.get(story, []))
+                for story, members in stories.items()}
+
+    def canonical(self, story, members):
+        """The article that the cluster names; else the one that the latest article of the story names; else the first."""
+        latest = sorted(members, key=lambda key: (int(members[key]["samestory-offset"]), key), reverse=True)
+        named = [self.canonicals.get(story)] + [members[key]["samestory-canonical"] for key in latest]
+        return next((key for key in named if key in members), latest[-1])
 
 
 def headers_of(message):
@@ -81,6 +92,8 @@ def title(cluster):
 
 
 def main():
+    from confluent_kafka import Consumer, KafkaError, TopicPartition  # here, so that `Cards` needs no package
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bootstrap", default="localhost:9092")
     parser.add_argument("--unique", default="samestory.unique")
@@ -114,13 +127,12 @@ def main():
                 unread.discard((message.topic(), message.partition()))
                 continue
             sys.exit(f"cannot read on: {message.error()}")
-        key, value = text(message.key()), text(message.value())
+        key, value, headers = text(message.key()), text(message.value()), headers_of(message)
         if message.topic() == args.clusters:
-            if cards.cluster(key, value) and not args.until_end and value is not None:
+            if cards.cluster(key, value, headers) and not args.until_end and value is not None:
                 cluster = cards.clusters[key]
                 print(f"* {title(cluster)} ({cluster['size']}x; also from {', '.join(cluster['hosts']) or '?'})", flush=True)
         else:
-            headers = headers_of(message)
             if cards.article(message.topic(), key, value, headers) and not args.until_end and value is not None:
                 if headers["samestory-verdict"] == "unique":
                     print(f"+ {key}", flush=True)

@@ -223,6 +223,7 @@ fn job(args: &Args, config: &Config) -> Job {
             FormatName::Tsv => Format::Tsv,
         }),
         fields,
+        owner: config.owner.clone(),
         name_by_line: args.id == IdFrom::Line,
         limit: config.max_record(),
     };

@@ -64,6 +64,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         sources: args.files.iter().map(|path| Source::new(path)).collect(),
         format: None,
         fields: config.fields.clone(),
+        owner: config.owner.clone(),
         name_by_line: false,
         limit: config.max_record(),
     };

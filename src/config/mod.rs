@@ -24,7 +24,7 @@ use crate::detect::{
     Settings as EngineSettings,
 };
 use crate::event::fields::{Field, Fields};
-use crate::event::time;
+use crate::event::{Owner, time};
 use crate::fingerprint::LANES;
 use crate::lsh::{Banding, BandingError};
 use crate::model::{Lang, Share};
@@ -54,6 +54,8 @@ pub struct Config {
     pub text: Options,
     /// The crawler's field names.
     pub fields: Fields,
+    /// Who may write about an id.
+    pub owner: Owner,
     /// How articles are judged.
     pub engine: EngineSettings,
     /// Which texts are looked at together, unless the language says otherwise.
@@ -218,10 +220,15 @@ impl TryFrom<Settings> for Config {
             postings = postings.with(language, posting(own, banding));
         }
         let fields = fields(&settings.input)?;
+        let owner = match settings.input.owner.as_deref() {
+            None => Owner::default(),
+            Some(text) => Owner::parse(text)
+                .ok_or_else(|| invalid("input.owner", text, "write none, host or header:NAME"))?,
+        };
         engine.config = hash(&text, &engine, &postings);
         let bus = Bus::checked(&settings)?;
         let http = Http::checked(&settings.http)?;
-        Ok(Config { text, fields, engine, banding, postings, bus, http, warnings, file: None })
+        Ok(Config { text, fields, owner, engine, banding, postings, bus, http, warnings, file: None })
     }
 }
 
@@ -494,6 +501,7 @@ mod tests {
         assert!(refusal("[http]\nhosts = [\"news.example:80\"]").contains("http.hosts = news.example:80"));
         assert!(refusal("[http]\nlisten = \"everywhere\"").contains("http.listen = everywhere"));
         assert!(refusal("[lsh]\nmax_bucket = 0").contains("lsh.max_bucket"));
+        assert!(refusal("[input]\nowner = \"header:\"").contains("input.owner = header:"));
         assert!(refusal("[input.fields]\nbdoy = \"text\"").contains("bdoy"));
         assert!(refusal("[input.fields]\nbody = \"a..b\"").contains("input.fields.body = a..b"));
     }

@@ -68,6 +68,8 @@ pub struct InputSettings {
     pub skew: Option<String>,
     /// What becomes of an update without a text.
     pub empty_update: Option<String>,
+    /// Who may write about an id: `none`, `host` or `header:NAME`.
+    pub owner: Option<String>,
     /// Where a topic that was never read is read from.
     pub start: Option<String>,
     /// `auto`, `json` or `avro`.

@@ -233,12 +233,13 @@ impl<V: View> Planner<'_, V> {
             if !changed {
                 continue;
             }
-            let record = match now {
-                None if stored => {
-                    self.change(Change::NoCluster(language, founder))?;
-                    None
+            let output = match now {
+                None => {
+                    if stored {
+                        self.change(Change::NoCluster(language, founder))?;
+                    }
+                    Output::NoCluster { id: before.id.clone(), remaining: None }
                 }
-                None => None,
                 Some(cluster) => {
                     let members = match (stored, joined) {
                         // Without a row there was the founder alone.
@@ -251,33 +252,30 @@ impl<V: View> Planner<'_, V> {
                     self.settle_cluster(cluster, &before, stood, &members)?
                 }
             };
-            if self.publishes_clusters(language) {
-                match record {
-                    Some(record) => outputs.push(Output::Cluster(Box::new(record))),
-                    None if before.size > 1 => outputs.push(Output::NoCluster(before.id)),
-                    None => {}
-                }
+            // Readers were never told about a cluster of one.
+            let told = before.size > 1 || matches!(output, Output::Cluster(_));
+            if told && self.publishes_clusters(language) {
+                outputs.push(output);
             }
         }
         Ok(())
     }
 
+    /// Stages the cluster's row and gives the record for its readers: the cluster, or a tombstone where fewer than two
+    /// members are live.
     fn settle_cluster(
         &mut self,
         mut cluster: Cluster,
         before: &Cluster,
         stood: ArticleId,
         shown: &[Arc<Document>],
-    ) -> Result<Option<ClusterRecord>, StoreError> {
+    ) -> Result<Output, StoreError> {
         let language = cluster.id.language;
-        let stands = match shown.iter().find(|member| member.number == cluster.canonical) {
-            Some(member) => Some(member.id.clone()),
-            None => {
-                let canonical = self.state.shared_document(language, cluster.canonical)?;
-                canonical.map(|document| document.id.clone())
-            }
+        let canonical = match shown.iter().find(|member| member.number == cluster.canonical) {
+            Some(member) => Some(Arc::clone(member)),
+            None => self.state.shared_document(language, cluster.canonical)?,
         };
-        let stands = stands.unwrap_or_else(|| stood.clone());
+        let stands = canonical.as_ref().map_or_else(|| stood.clone(), |document| document.id.clone());
         if stands != stood {
             self.stats.elections += 1;
             cluster.canonical_changed_from = Some(stood);
@@ -288,10 +286,20 @@ impl<V: View> Planner<'_, V> {
             shown.iter().map(|member| &**member).filter(|member| self.is_live(member)).collect();
         // A large cluster is not counted through; those few that are expired are about to be removed.
         let size = if cluster.size <= SHOWN as u64 { live.len() as u64 } else { cluster.size };
-        let members = || live.iter().map(|document| member(&cluster, document)).collect();
-        let record = (live.len() > 1).then(|| record(&cluster, stands, size, members()));
+        // The newest members of a large cluster may all be overdue while an older one, which was sent again, is live.
+        let is_large = cluster.size > SHOWN as u64 && canonical.is_some_and(|member| self.is_live(&member));
+        let output = match live[..] {
+            [] if !is_large => Output::NoCluster { id: cluster.id.clone(), remaining: None },
+            [one] if !is_large => {
+                Output::NoCluster { id: cluster.id.clone(), remaining: Some(one.id.clone()) }
+            }
+            [..] => {
+                let members = live.iter().map(|document| member(&cluster, document)).collect();
+                Output::Cluster(Box::new(record(&cluster, stands, size, members)))
+            }
+        };
         self.change(Change::Cluster(Box::new(cluster)))?;
-        Ok(record)
+        Ok(output)
     }
 }
 

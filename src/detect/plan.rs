@@ -162,8 +162,13 @@ pub enum Output {
     },
     /// The cluster is this now.
     Cluster(Box<ClusterRecord>),
-    /// The cluster is gone, or has a single member left.
-    NoCluster(ClusterId),
+    /// A tombstone: fewer than two members are left.
+    NoCluster {
+        /// The cluster.
+        id: ClusterId,
+        /// The one member that is left, if there is one. It represents the cluster until others join it again.
+        remaining: Option<ArticleId>,
+    },
     /// What could not be judged.
     DeadLetter(DeadLetter),
 }

@@ -87,7 +87,6 @@ impl Preparer {
             Tag::Contradicted if fingerprint.tokens > 0 => flags.push(Flag::LanguageMismatch),
             Tag::Contradicted | Tag::Absent | Tag::Honoured => {}
         }
-        let host = article.host.as_deref().or_else(|| article.url.as_deref().and_then(host_of));
         Ok(Prepared {
             id: article.id.clone(),
             language: text.language.home,
@@ -96,7 +95,7 @@ impl Preparer {
             declared_language: kept(article.language.as_deref()).map(LanguageTag::new),
             fingerprint,
             title: title.map(Title::new),
-            host: kept(host).map(Host::new),
+            host: kept(article.site()).map(Host::new),
             url: kept(article.url.as_deref()).map(Url::new),
             published_at: article.published_at,
             fetched_at: article.fetched_at,
@@ -108,19 +107,6 @@ impl Preparer {
 /// What is empty is not there.
 fn kept(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
-}
-
-/// The host in a URL: after the scheme and the user, before the port and the path.
-fn host_of(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit('@').next()?;
-    // An IPv6 address has colons of its own, inside brackets.
-    let end = match host.rfind(']') {
-        Some(bracket) => bracket + 1,
-        None => host.find(':').unwrap_or(host.len()),
-    };
-    Some(&host[..end])
 }
 
 #[cfg(test)]
@@ -149,14 +135,6 @@ mod tests {
 
     #[test]
     fn a_host_is_told_from_the_url() {
-        for (url, host) in [
-            ("https://news.example/a", Some("news.example")),
-            ("http://user:secret@news.example:8080?x=/", Some("news.example")),
-            ("https://[2001:db8::1]:443/", Some("[2001:db8::1]")),
-            ("news.example/a", None),
-        ] {
-            assert_eq!(host_of(url), host, "{url}");
-        }
         let prepared =
             Preparer::new(Options::default()).prepare(&article("Some text."), &position()).unwrap();
         assert_eq!(prepared.host.unwrap().as_str(), "news.example");

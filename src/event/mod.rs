@@ -6,12 +6,14 @@ pub mod fields;
 mod generation;
 mod isolate;
 pub mod json;
+mod owner;
 pub mod time;
 
 pub use generation::GenerationEnd;
 #[cfg(feature = "faults")]
 pub use isolate::PANIC_MARKER;
 pub use isolate::isolate;
+pub use owner::Owner;
 
 use fields::Refusal;
 
@@ -53,6 +55,16 @@ pub enum Event {
     Delete(ArticleId),
 }
 
+impl Event {
+    /// The article that it is about.
+    pub fn id(&self) -> &ArticleId {
+        match self {
+            Event::Article(article) | Event::Bodiless(article, _) => &article.id,
+            Event::Delete(id) => id,
+        }
+    }
+}
+
 /// An input that cannot be judged. Its bytes go out again untouched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
@@ -84,6 +96,8 @@ pub enum Reason {
     LongNumber,
     /// The registry does not know the schema it was written with, or it is none that can be read.
     UnknownSchema,
+    /// Its source does not own the id that it writes about.
+    NotOwner,
     /// A parser panicked on it.
     ParserPanicked,
     /// The broker refuses a record that would go out for it.
@@ -105,6 +119,7 @@ impl Reason {
             Reason::TooDeep => "too-deep",
             Reason::LongNumber => "long-number",
             Reason::UnknownSchema => "unknown-schema",
+            Reason::NotOwner => "not-owner",
             Reason::ParserPanicked => "parser-panicked",
             Reason::Undeliverable => "undeliverable",
             Reason::Unreadable => "unreadable",

@@ -394,7 +394,7 @@ impl<S: Store> Run<'_, S> {
                     Output::Null { .. }
                     | Output::Notice { .. }
                     | Output::Cluster(_)
-                    | Output::NoCluster(_) => {}
+                    | Output::NoCluster { .. } => {}
                 }
             }
         }

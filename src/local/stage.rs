@@ -13,8 +13,8 @@ use std::thread::Scope;
 use serde_json::value::RawValue;
 
 use crate::detect::{Incoming, Item, Preparer};
-use crate::event::fields::{Field, Fields, Refusal};
-use crate::event::{DeadLetter, Event, isolate, json};
+use crate::event::fields::{Around, Field, Fields, Refusal};
+use crate::event::{DeadLetter, Event, Owner, isolate, json};
 use crate::model::{Cut, Position};
 
 use super::RunError;
@@ -36,6 +36,8 @@ pub struct Reading {
     pub format: Option<Format>,
     /// The crawler's names.
     pub fields: Fields,
+    /// Who may write about an id. Records of files have no headers.
+    pub owner: Owner,
     /// An article without an id is named by its file and line.
     pub name_by_line: bool,
     /// Longer records are dead letters, unread.
@@ -242,7 +244,7 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
             Err(refusal) => (dead(refusal), None, record.original),
             Ok(bytes) => {
                 let decoded = isolate(&bytes, || {
-                    Ok(match decode(&bytes, &reading.fields, name)? {
+                    Ok(match decode(&bytes, reading, name)? {
                         (Event::Article(article), raw) => match preparer.prepare(&article, &position) {
                             Ok(prepared) => (Incoming::Article(Box::new(prepared)), Some(raw)),
                             Err(letter) => (Incoming::DeadLetter(letter), None),
@@ -286,11 +288,13 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
 
 fn decode(
     bytes: &[u8],
-    fields: &Fields,
+    reading: &Reading,
     name: impl Fn() -> Option<String>,
 ) -> Result<(Event, Box<RawValue>), Refusal> {
     let bytes = json::one_line(bytes);
     let record = json::Record::parse(&bytes)?;
-    let event = json::decode(&record, fields, name)?;
+    let event = json::decode(&record, &reading.fields, name)?;
+    let around = Around { key: None, headers: &[] };
+    reading.owner.check(event.id(), || reading.fields.site(&record), around)?;
     Ok((event, record.raw().to_owned()))
 }

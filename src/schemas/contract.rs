@@ -36,7 +36,7 @@ const TOPICS: [Topic; 8] = [
     Topic {
         name: "samestory.clusters",
         key: "cluster id, UTF-8",
-        value: "Cluster. Null: gone, or one member is left.",
+        value: "Cluster. Null: fewer than two members are left; its header `samestory-canonical` names the one that is left, if one is.",
         cleanup: "compact",
     },
     Topic {
@@ -90,7 +90,7 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
     ("__samestory.errors.stage", "What could not be done: `decode`, `deliver` or `read`."),
     (
         "__samestory.errors.exception.class.name",
-        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `too-deep`, `long-number`, `parser-panicked`, `undeliverable` or `unreadable`.",
+        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `too-deep`, `long-number`, `not-owner`, `parser-panicked`, `undeliverable` or `unreadable`.",
     ),
     ("__samestory.errors.exception.message", "Why, in a sentence: the field, the place, what was expected."),
     (
@@ -168,6 +168,29 @@ pub fn contract() -> String {
         };
         line(&format!("| `{header}` | `{place}` | {doc} |"));
     }
+    line("");
+    line("## Headers of other records");
+    line("");
+    line(
+        "Nulls on the article topics, cluster records and their nulls carry `samestory-topic`, `samestory-partition` and",
+    );
+    line(
+        "`samestory-offset`: the raw record that they were written for. A null for a cluster carries `samestory-canonical` if one",
+    );
+    line("member is left.");
+    line("");
+    line("## Expiry");
+    line("");
+    line(
+        "An article that was not seen for `match.retention` expires: new articles are no longer compared with it. Expiry writes no",
+    );
+    line(
+        "null to the article topics: an article record holds until a null or a later record of the same id. It removes members",
+    );
+    line(
+        "from cluster records. A null for a cluster deletes no article. [consumers.md](consumers.md#when-articles-expire) goes",
+    );
+    line("through the cases.");
     line("");
     line("## Headers of dead letters");
     line("");

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::config::{Config, InputFormat};
 use crate::detect::{Incoming, Preparer};
 use crate::event::fields::{Around, Enclosed, Field, Fields, Refusal, Value};
-use crate::event::{DeadLetter, Event, Reason, avro, isolate, json};
+use crate::event::{DeadLetter, Event, Owner, Reason, avro, isolate, json};
 use crate::model::{ArticleId, Position};
 use crate::registry::{Known, Registry};
 
@@ -27,6 +27,7 @@ pub(super) type Decoded = (Incoming, Payload);
 pub(super) struct Decoder {
     preparer: Preparer,
     fields: Fields,
+    owner: Owner,
     /// Longer values are not even parsed.
     limit: usize,
     /// Whether a record without a value deletes the article that its key names.
@@ -43,6 +44,7 @@ impl Decoder {
         Decoder {
             preparer: Preparer::new(config.text),
             fields: config.fields.clone(),
+            owner: config.owner.clone(),
             limit: config.max_record().min(largest),
             keyed_by_id,
             format: config.bus.formats.input,
@@ -145,6 +147,7 @@ impl Decoder {
 
     fn event(&self, record: &Record) -> Result<(Event, Payload), Refusal> {
         let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
+        let around = Around { key: record.key.as_deref(), headers: &record.headers };
         let Some(value) = &record.value else {
             let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
                 let why = match self.keyed_by_id {
@@ -154,13 +157,13 @@ impl Decoder {
                 Refusal::new(Reason::NoId, why)
             })?;
             let id = ArticleId::new(&id).map_err(|error| Refusal::new(Reason::NoId, error.to_string()))?;
+            self.owner.check(&id, || None, around)?;
             return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
             let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
             return Err(Refusal::new(Reason::TooLarge, message));
         }
-        let around = Around { key: record.key.as_deref(), headers: &record.headers };
         let name = || key().filter(|_| self.names_by_key());
         let is_avro = match self.format {
             InputFormat::Json => false,
@@ -179,12 +182,24 @@ impl Decoder {
                 Refusal::new(refusal.reason, message)
             })?;
             let record = Enclosed::Record(datum, around);
-            let event = self.fields.event(&record, name)?;
+            let event = self.owned_event(&record, name, around)?;
             let Enclosed::Record(datum, _) = record else { return Ok((event, None)) };
             return self.with_payload(event, Some(&datum));
         }
-        let event = self.fields.event(&Enclosed::Record(json::Record::parse(value)?, around), name)?;
-        self.with_payload(event, None)
+        let record = Enclosed::Record(json::Record::parse(value)?, around);
+        self.with_payload(self.owned_event(&record, name, around)?, None)
+    }
+
+    /// Reads an article or a delete from a record whose source owns the id.
+    fn owned_event<V: Value>(
+        &self,
+        record: &V,
+        name: impl Fn() -> Option<String>,
+        around: Around<'_>,
+    ) -> Result<Event, Refusal> {
+        let event = self.fields.event(record, name)?;
+        self.owner.check(event.id(), || self.fields.site(record), around)?;
+        Ok(event)
     }
 
     /// Whether an article without an id is named by its record's key. A path in the settings that is missing in a record
@@ -305,6 +320,64 @@ mod tests {
         }
         let sources = decoder.sources(&record(Some("site"), Some(r#"{"id":"a","body":"text"}"#)));
         assert_eq!(sources, BTreeMap::from([(Field::Body, "body".to_owned())]));
+    }
+
+    // Any producer could replace or delete any article, because an id was believed whoever sent it.
+    #[test]
+    fn an_article_an_update_or_a_delete_of_another_source_is_a_dead_letter() {
+        let decoder = |owner: &str, keyed_by_id| {
+            let settings: Settings = toml::from_str(&format!("[input]\nowner = \"{owner}\"")).unwrap();
+            Decoder::new(&Config::try_from(settings).unwrap(), keyed_by_id, None)
+        };
+        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let refused = |decoder: &Decoder, record: &Record| match decoder.decode(record, &position).0 {
+            Incoming::DeadLetter(letter) => {
+                assert_eq!(letter.reason, Reason::NotOwner, "{}", letter.message);
+                true
+            }
+            Incoming::Article(_) | Incoming::Bodiless { .. } | Incoming::Delete(_) => false,
+            other => panic!("{other:?}"),
+        };
+        // Routed reads with keys that are ids, direct without.
+        for keyed_by_id in [true, false] {
+            let by_host = decoder("host", keyed_by_id);
+            for (value, owned) in [
+                (r#"{"id":"a.example/1","host":"A.Example","body":"text"}"#, true),
+                (r#"{"id":"a.example/1","url":"https://a.example/1","body":"text"}"#, true),
+                (r#"{"id":"a.example/1","host":"b.example","body":"text"}"#, false),
+                (r#"{"id":"a.example/1","host":"www.a.example","body":"text"}"#, false),
+                (r#"{"id":"a.example/1","body":"text"}"#, false),
+                (r#"{"id":"a.example/1","host":"b.example","title":"no body"}"#, false),
+                (r#"{"id":"a.example/1","host":"a.example","title":"no body"}"#, true),
+                (r#"{"id":"a.example/1","url":"https://a.example/1","deleted":true}"#, true),
+                (r#"{"id":"a.example/1","url":"https://b.example/1","deleted":true}"#, false),
+                (r#"{"id":"a.example/1","deleted":true}"#, false),
+            ] {
+                assert_eq!(refused(&by_host, &record(Some("k"), Some(value))), !owned, "{value}");
+            }
+            let by_header = decoder("header:source", keyed_by_id);
+            let with = |source: Option<&[u8]>, key: &str, value: Option<&str>| {
+                let headers = source.map(|source| ("source".to_owned(), Some(source.to_vec())));
+                Record { headers: headers.into_iter().collect(), ..record(Some(key), value) }
+            };
+            let article = Some(r#"{"id":"wire:7","host":"b.example","body":"text"}"#);
+            assert!(!refused(&by_header, &with(Some(b"WIRE"), "wire:7", article)));
+            for source in [None, Some(&b"other"[..]), Some(b"wire\xff"), Some(b"")] {
+                assert!(refused(&by_header, &with(source, "wire:7", article)), "{source:?}");
+                assert!(
+                    refused(&by_header, &with(source, "k", Some(r#"{"id":"wire:7","deleted":true}"#))),
+                    "{source:?}"
+                );
+            }
+        }
+        // A null value is a delete only where keys are ids. It has headers and no host.
+        let null = record(Some("wire:7"), None);
+        let source = vec![("source".to_owned(), Some(b"wire".to_vec()))];
+        let owned = Record { headers: source, ..null.clone() };
+        assert!(!refused(&decoder("header:source", true), &owned));
+        assert!(refused(&decoder("header:source", true), &null));
+        assert!(refused(&decoder("host", true), &owned));
+        assert!(!refused(&decoder("none", true), &null));
     }
 
     #[test]

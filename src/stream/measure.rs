@@ -65,7 +65,7 @@ pub(super) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
                 tagged.flags.iter().for_each(|flag| metrics::flag(language, flag.as_str()));
             }
             Output::DeadLetter(letter) => metrics::dead_letters(letter.reason.as_str(), 1),
-            Output::Null { .. } | Output::Notice { .. } | Output::Cluster(_) | Output::NoCluster(_) => {}
+            Output::Null { .. } | Output::Notice { .. } | Output::Cluster(_) | Output::NoCluster { .. } => {}
         }
     }
     for ((language, verdict), count) in verdicts {

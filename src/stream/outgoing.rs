@@ -136,7 +136,12 @@ impl Writer {
                     };
                     out.push(self.cluster(cluster.id.to_string(), Some(value), &decided.position));
                 }
-                Output::NoCluster(id) => out.push(self.cluster(id.to_string(), None, &decided.position)),
+                Output::NoCluster { id, remaining } => {
+                    let mut tombstone = self.cluster(id.to_string(), None, &decided.position);
+                    let canonical = |id: &ArticleId| (format!("{OURS}canonical"), Some(id.as_str().into()));
+                    tombstone.headers.extend(remaining.as_ref().map(canonical));
+                    out.push(tombstone);
+                }
                 Output::DeadLetter(letter) => out.push(self.dead_letter(letter, original)),
             }
         }

@@ -154,8 +154,7 @@ impl Replay {
     }
 
     /// The state as it is now.
-    #[cfg(test)]
-    pub(super) fn store(&self) -> &Memory {
+    pub fn store(&self) -> &Memory {
         &self.store
     }
 

@@ -107,3 +107,36 @@ fn a_line_that_panics_a_parser_is_kept_and_the_next_is_judged() {
     assert_eq!((&letters[0]["line"], &letters[0]["reason"]), (&json!(2), &json!("parser-panicked")));
     assert_eq!(letters[0]["original"], poison.trim_end());
 }
+
+// Any producer could replace or delete any article, because an id was believed whoever sent it.
+#[test]
+fn an_id_of_another_source_is_a_dead_letter_and_changes_nothing() {
+    let folder = Folder::new("not-owner");
+    let (text, other) = (story(1, ""), story(2, ""));
+    let lines = [
+        json!({"id": "a.example/1", "host": "A.Example", "body": text}),
+        json!({"id": "https://a.example/2", "url": "https://a.example/2", "body": other}),
+        json!({"id": "a.example/1", "host": "b.example", "body": "Taken over."}),
+        json!({"id": "a.example/1", "url": "https://b.example/", "deleted": true}),
+        json!({"id": "a.example/1", "deleted": true}),
+        json!({"id": "a.example/3", "host": "www.a.example", "body": "A subdomain is another source."}),
+        json!({"id": "a.example/4", "host": " ", "body": "An empty source owns nothing."}),
+        json!({"id": "b.example/1", "host": "b.example", "body": text}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    folder.write("one.ndjson", lines.as_bytes());
+    let more = ["--output", "out.ndjson"];
+    file(&folder, &["one.ndjson"], &[&["--set", "input.owner=host"], &more[..]].concat());
+    let found = letters(&folder);
+    let told: Vec<Value> = found.iter().map(|letter| json!([letter["line"], letter["reason"]])).collect();
+    assert_eq!(told, (3..=7).map(|line| json!([line, "not-owner"])).collect::<Vec<_>>());
+    assert!(found[0]["message"].as_str().unwrap().contains("as in \"b.example/…\""), "{}", found[0]);
+    assert!(found[2]["message"].as_str().unwrap().contains("send a host or a url"), "{}", found[2]);
+    // The first article is still what it was.
+    let copy: Value = serde_json::from_str(folder.read("out.ndjson").lines().last().unwrap()).unwrap();
+    assert_eq!((&copy["id"], &copy["duplicate_of"]), (&json!("b.example/1"), &json!("a.example/1")));
+    // Files have no headers, so under a header nobody owns anything.
+    file(&folder, &["one.ndjson"], &["--set", "input.owner=header:source", "--output", "none.ndjson"]);
+    let reasons = letters(&folder).into_iter().map(|letter| letter["reason"].clone());
+    assert_eq!(reasons.collect::<Vec<_>>(), vec![json!("not-owner"); 8]);
+}

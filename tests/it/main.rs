@@ -6,8 +6,13 @@ mod architecture;
 // Avro and the schema registry, without a broker.
 #[cfg(feature = "registry")]
 mod avro;
+// Articles that are hardly articles: each has a defined outcome.
+mod bad_input;
 // Which earlier documents are looked at, counted.
 mod candidates;
+// `examples/consumer.py` against a model, over histories in which articles expire.
+#[cfg(feature = "kafka")]
+mod cards;
 // `samestory file` never writes over a file that the run needs.
 #[cfg(all(unix, feature = "rocksdb"))]
 mod clashes;

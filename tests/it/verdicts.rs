@@ -332,7 +332,8 @@ fn a_founder_who_changes_leaves_its_name_to_the_cluster() {
     let outputs = desk.article(&article("a", &story(2)));
     let changed = tagged(&outputs).unwrap();
     assert_eq!(changed.cluster.to_string(), "en:0:2", "a name is not given twice");
-    assert!(matches!(&outputs[1], Output::NoCluster(gone) if gone.to_string() == "en:0:0"), "{outputs:?}");
+    let Output::NoCluster { id: gone, remaining } = &outputs[1] else { panic!("{outputs:?}") };
+    assert_eq!((gone.to_string().as_str(), remaining), ("en:0:0", &Some(id("b"))));
     let outputs = desk.article(&article("c", &story(1)));
     assert_eq!(tagged(&outputs).unwrap().cluster.to_string(), "en:0:0");
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
@@ -492,6 +493,34 @@ fn an_expired_canonical_stands_for_nobody() {
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
     assert_eq!(cluster.canonical_changed_from, Some(id("a")));
+}
+
+/// A null without a name is final, but a cluster of sixty got one while its founder was live: only its newest fifty
+/// members were looked at, and all of them were overdue.
+#[test]
+fn a_large_cluster_with_a_live_member_is_not_gone() {
+    let mut desk = with_retention(1_000);
+    for n in 0..60 {
+        desk.tag(&timed(article(&format!("copy{n}"), &story(1)), 1));
+    }
+    desk.tag(&timed(article("copy0", &story(1)), 900));
+    desk.set_stream_time(1_002);
+    let mut last = None;
+    for n in 0..20 {
+        let outputs = desk.article(&timed(article(&format!("other{n}"), &story(100 + n)), 1_002));
+        for output in outputs {
+            match output {
+                Output::Cluster(cluster) => assert_eq!(cluster.canonical, id("copy0")),
+                Output::NoCluster { remaining, .. } => last = Some(remaining),
+                _ => {}
+            }
+            assert_ne!(last, Some(None), "after {n} articles");
+        }
+    }
+    assert_eq!(last, Some(Some(id("copy0"))));
+    let joins = desk.article(&timed(article("late", &story(1)), 1_003));
+    let [cluster] = clusters(&joins)[..] else { panic!("{joins:?}") };
+    assert_eq!((cluster.id.to_string().as_str(), cluster.size), ("en:0:0", 2));
 }
 
 #[test]

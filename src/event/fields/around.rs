@@ -17,7 +17,7 @@ impl Around<'_> {
     }
 
     /// The last of that name: whoever adds a header later knows more.
-    fn header(&self, name: &str) -> Option<String> {
+    pub(in crate::event) fn header(&self, name: &str) -> Option<String> {
         let (_, value) = self.headers.iter().rfind(|(key, _)| key == name)?;
         value.as_deref().and_then(|value| str::from_utf8(value).ok()).map(str::to_owned)
     }

@@ -16,7 +16,7 @@ use std::fmt;
 
 use crate::model::{ArticleId, EventTime};
 
-use super::{Article, Event, Reason};
+use super::{Article, Event, Reason, owner};
 use value::{Path, Read, body, identifier, moment, truth, words};
 
 pub use around::{Around, Enclosed};
@@ -159,6 +159,12 @@ impl Fields {
             None => Event::Article(article),
             Some(refusal) => Event::Bodiless(article, refusal),
         })
+    }
+
+    /// The site that a record names, in a field of its own or in its URL. An event that deletes may have one, too.
+    pub fn site<V: Value>(&self, record: &V) -> Option<String> {
+        let text = |field| self.look(record, field, words).0.map(|(text, _)| text);
+        owner::site(text(Field::Host).as_deref(), text(Field::Url).as_deref()).map(str::to_owned)
     }
 
     fn id<V: Value>(&self, record: &V, name: impl Fn() -> Option<String>) -> Result<ArticleId, Refusal> {

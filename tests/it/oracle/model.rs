@@ -196,6 +196,10 @@ impl Model {
         self.documents.values().filter(of).collect()
     }
 
+    fn live_members(&self, cluster: Key) -> Vec<&Document> {
+        self.members(cluster).into_iter().filter(|member| self.live(member)).collect()
+    }
+
     /// Who stands for a cluster: the first by policy of those who are live, else the oldest.
     fn stands(&self, cluster: Key) -> Option<&Document> {
         let members = self.members(cluster);
@@ -268,7 +272,7 @@ impl Model {
                 self.groups.remove(&key);
                 if *size > 1 && published {
                     self.note("cluster gone");
-                    outputs.push(Output::NoCluster(group.id.clone()));
+                    outputs.push(Output::NoCluster { id: group.id.clone(), remaining: None });
                 }
                 continue;
             };
@@ -281,7 +285,10 @@ impl Model {
             if published {
                 outputs.extend(match self.record(key) {
                     Some(record) => Some(Output::Cluster(Box::new(record))),
-                    None => (*size > 1).then(|| Output::NoCluster(group.id.clone())),
+                    None => (*size > 1).then(|| Output::NoCluster {
+                        id: group.id.clone(),
+                        remaining: self.live_members(key).first().map(|member| member.id.clone()),
+                    }),
                 });
             }
         }
@@ -290,7 +297,7 @@ impl Model {
 
     fn record(&self, key: Key) -> Option<ClusterRecord> {
         let cluster = self.cluster(key.0, DocumentNumber(key.1));
-        let live: Vec<&Document> = self.members(key).into_iter().filter(|member| self.live(member)).collect();
+        let live = self.live_members(key);
         let text = |text: Option<&str>| text.map(str::to_owned);
         (live.len() >= 2).then(|| ClusterRecord {
             canonical: self.documents[&(key.0, cluster.canonical.0)].id.clone(),

@@ -1,0 +1,147 @@
+//! Articles that are hardly articles: each has a defined outcome. Texts that are a title or a stub, and titles that say
+//! nothing, are in `evidence`; single odd characters and sizes are in `hostile`.
+
+use std::path::Path;
+
+use samestory::detect::{Incoming, Preparer, Settings};
+use samestory::event::{Article, Flag, Tagged};
+use samestory::model::{MatchType, Verdict};
+use samestory::text::Options;
+
+use super::desk::{Desk, article, headline, id, line, news, tagged};
+
+/// Judges an article as the program does by default: the language is that of its text.
+fn tag(desk: &mut Desk, article: &Article) -> Tagged {
+    let prepared = Preparer::new(Options::default()).prepare(article, &line(1)).unwrap();
+    tagged(&desk.give(None, Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+}
+
+fn desk() -> Desk {
+    Desk::new(Settings::default())
+}
+
+/// An article that says neither its language nor its content type.
+fn plain(name: &str, title: &str, body: &str) -> Article {
+    Article { title: Some(title.to_owned()), language: None, content_type: None, ..article(name, body) }
+}
+
+fn declared(language: &str, article: Article) -> Article {
+    Article { language: Some(language.to_owned()), ..article }
+}
+
+/// The paragraphs of our own that a language is recognised by.
+fn paragraphs(code: &str) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/language");
+    std::fs::read_to_string(directory.join(code).with_extension("txt")).unwrap()
+}
+
+/// A page with nothing but links: their labels are its text.
+fn links(from: u64, count: u64) -> String {
+    let link = |n: u64| format!("<li><a href=\"https://news.example/{n}\">{}</a></li>", headline(n));
+    format!("<html><body><ul>{}</ul></body></html>", (from..from + count).map(link).collect::<String>())
+}
+
+#[test]
+fn a_page_that_is_all_links_is_a_copy_of_the_same_links_and_of_no_article_that_it_links_to() {
+    let mut desk = desk();
+    for n in 0..20 {
+        let body = format!("{}. {}", headline(n), news(n, 120));
+        assert_eq!(tag(&mut desk, &plain(&format!("a{n}"), &headline(n), &body)).verdict, Verdict::Unique);
+    }
+    let page = tag(&mut desk, &plain("page", "All the news", &links(0, 60)));
+    assert_eq!((page.verdict, page.duplicate_of), (Verdict::Unique, None));
+    let copy = tag(&mut desk, &plain("copy", "All the news", &links(0, 60)));
+    assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("page"))));
+    // The page an hour later: a tenth of the links is new.
+    let later = tag(&mut desk, &plain("later", "All the news", &links(6, 60)));
+    assert_eq!((later.verdict, later.duplicate_of), (Verdict::NearDuplicate, Some(id("page"))));
+    let other = tag(&mut desk, &plain("other", "All the news", &links(1_000, 60)));
+    assert_eq!((other.verdict, other.duplicate_of), (Verdict::Unique, None));
+}
+
+#[test]
+fn a_body_that_is_the_title_of_another_article_and_a_link_is_unique() {
+    let title = "Council votes to close the old harbour bridge for repairs until spring";
+    let english = paragraphs("en");
+    for (name, body) in [
+        ("text", format!("{title} https://news.example/2026/bridge")),
+        ("html", format!("<p>{title}</p><a href=\"https://news.example/2026/bridge\">Read more</a>")),
+        ("markdown", format!("{title}\n\n[Read more](https://news.example/2026/bridge)")),
+    ] {
+        let mut desk = desk();
+        for (name, body) in [("a", english.clone()), ("b", format!("{title}\n\n{english}"))] {
+            tag(&mut desk, &plain(name, title, &body));
+        }
+        let teaser = tag(&mut desk, &plain(name, title, &body));
+        assert_eq!((teaser.verdict, teaser.duplicate_of), (Verdict::Unique, None), "{name}");
+        assert!(teaser.flags.contains(&Flag::ShortText), "{name}: {:?}", teaser.flags);
+        let again = tag(&mut desk, &plain(&format!("{name} again"), title, &body));
+        assert_eq!((again.verdict, again.duplicate_of), (Verdict::ExactDuplicate, Some(id(name))));
+    }
+}
+
+#[test]
+fn a_declared_language_of_another_script_is_flagged_and_decides_nothing() {
+    let mut desk = desk();
+    let english = paragraphs("en");
+    let first = tag(&mut desk, &plain("first", "Bridge", &english));
+    for language in ["hi", "ja", "ar", "ru", "zh-Hant", "el"] {
+        let copy = tag(&mut desk, &declared(language, plain(language, "Bridge", &english)));
+        assert_eq!((copy.verdict, copy.duplicate_of.as_ref()), (Verdict::ExactDuplicate, Some(&id("first"))));
+        assert_eq!((copy.language.code(), &copy.cluster), ("en", &first.cluster), "{language}");
+        assert!(copy.flags.contains(&Flag::LanguageMismatch), "{language}: {:?}", copy.flags);
+    }
+    let hindi = tag(&mut desk, &declared("en", plain("hindi", "पुल", &paragraphs("hi"))));
+    assert_eq!((hindi.verdict, hindi.language.code()), (Verdict::Unique, "hi"));
+    assert!(hindi.flags.contains(&Flag::LanguageMismatch), "{:?}", hindi.flags);
+}
+
+#[test]
+fn a_copy_with_another_script_inside_its_words_is_a_copy() {
+    let mut desk = desk();
+    let english = paragraphs("en");
+    tag(&mut desk, &plain("a", "Bridge", &english));
+    // Every vowel that has a Cyrillic double; then every other one, so that words disagree with themselves.
+    let all = english.replace('a', "а").replace('e', "е").replace('o', "о");
+    let mut odd = false;
+    let some: String = english
+        .chars()
+        .map(|c| {
+            odd ^= "aeo".contains(c);
+            if odd {
+                c
+            } else {
+                c.to_string().replace('a', "а").replace('e', "е").chars().next().unwrap_or(c)
+            }
+        })
+        .collect();
+    for (name, body) in [("all", all), ("some", some)] {
+        assert_ne!(body, english);
+        let copy = tag(&mut desk, &plain(name, "Bridge", &body));
+        assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("a"))), "{name}");
+        assert_eq!(copy.language.code(), "en");
+    }
+}
+
+#[test]
+fn a_text_half_in_one_language_and_half_in_another_lives_in_one_of_them_and_meets_its_copies() {
+    for (one, other) in [("en", "de"), ("de", "en"), ("en", "hi"), ("ja", "en"), ("ru", "uk"), ("ar", "fr")] {
+        let mut desk = desk();
+        let (first, second) = (paragraphs(one), paragraphs(other));
+        let both = format!("{}\n\n{}", first.trim(), second.trim());
+        for (name, body) in [(one, &first), (other, &second)] {
+            assert_eq!(tag(&mut desk, &plain(name, name, body)).verdict, Verdict::Unique);
+        }
+        let mixed = tag(&mut desk, &plain("mixed", "Both", &both));
+        let language = mixed.language.code();
+        assert!([one, other].contains(&language), "{one} and {other}: {language}");
+        // It is compared with the half in its own language alone, and adds as much as it repeats.
+        let duplicate = mixed.verdict != Verdict::Unique;
+        assert!(!duplicate || mixed.match_type == Some(MatchType::Partial), "{one} and {other}: {mixed:?}");
+        for claim in [one, other, "und"] {
+            let copy = tag(&mut desk, &declared(claim, plain(&format!("copy {claim}"), "Both", &both)));
+            assert_eq!(copy.verdict, Verdict::ExactDuplicate, "{one} and {other}, declared {claim}");
+            assert_eq!(copy.duplicate_of, Some(id("mixed")), "{one} and {other}, declared {claim}");
+        }
+    }
+}
