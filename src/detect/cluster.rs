@@ -354,7 +354,7 @@ impl Engine {
         state: &impl View,
         visit: &mut dyn FnMut(ClusterRecord) -> bool,
     ) -> Result<(), StoreError> {
-        let mut planner = Planner::new(self, state, None)?;
+        let mut planner = Planner::new(self, state, None, false)?;
         for language in state.languages() {
             for founder in state.founders(language)? {
                 planner.touched.clear();

@@ -59,7 +59,10 @@ impl<V: View> Planner<'_, V> {
                 let outlet = if self.remove_known(&held)? { held.outlet } else { Outlet::None };
                 left = Some((language, held.last_seen, outlet));
             }
-            if let (None, false, Some(row)) = (&left, stays, self.residence(id)?) {
+            if left.is_none()
+                && !stays
+                && let Some(row) = self.residence(id)?
+            {
                 if is_before(position, &row.position) {
                     self.stats.stale_forgets += 1;
                     continue;
@@ -155,7 +158,9 @@ impl<V: View> Planner<'_, V> {
             now = now.or(self.stream_time(language));
             left = Some((language, held.last_seen));
         }
-        if let (None, Some(row)) = (&left, self.residence(id)?) {
+        if left.is_none()
+            && let Some(row) = self.residence(id)?
+        {
             // Where it moved, or was deleted before, others have published it.
             known = matches!(row.stay, Stay::Published(outlet) if outlet != Outlet::None);
             now = now.or(self.stream_time(row.language));

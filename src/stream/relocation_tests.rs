@@ -11,7 +11,7 @@ use super::replay::{Read, Replay, events, is_notice};
 use super::routing::{Routing, Send};
 use crate::config::{Config, Settings, home};
 use crate::detect::EmptyUpdate;
-use crate::model::{ArticleId, EventTime, TopicId};
+use crate::model::{ArticleId, EventTime, Position, TopicId};
 use crate::store::{Document, Outlet, Residence, Stay, View};
 use crate::text::language::find;
 
@@ -200,13 +200,22 @@ impl Bus {
         true
     }
 
-    /// A tombstone comes behind a record of its own version or a later one only if its writer has not read yet that the
-    /// article had left: nobody who knows of a move retracts what the new home has published.
+    /// Where the newest version of an article is published, another partition retracts it only if it has not read yet that
+    /// the article had left: nobody who knows of a move retracts what the new home has published.
     fn check_tombstone(&self, said: &Said) {
-        let held = self.said.iter().rev().find(|other| other.topic == said.topic && other.id == said.id);
-        if let Some(held) = held.filter(|held| held.live && !said.live && held.offset >= said.offset) {
+        let offset = |document: &Document| match document.position {
+            Position::Topic { offset, .. } => offset,
+            Position::File { .. } => panic!("a file"),
+        };
+        let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &said.id)?, at)));
+        let Some((newest, home)) = documents.max_by_key(|(document, _)| offset(document)) else { return };
+        if !said.live && newest.outlet.and(said.topic) == newest.outlet {
             let heard = self.heard[said.writer as usize];
-            assert!(heard < held.offset, "{said:?} removes {held:?}, and its writer has heard of {heard}");
+            assert!(
+                home != said.writer && heard < offset(&newest),
+                "{said:?} retracts what lives in {home}: {:?}",
+                self.histories(&said.id)
+            );
         }
     }
 

@@ -61,8 +61,8 @@ impl Held {
     }
 }
 
-/// A tombstone never removes the record of its own version or a later one, unless its writer lagged behind: the article had moved on, or was
-/// deleted, between the two. And what is there in the end is what the current home says.
+/// What is there in the end is what the current home says. A live article is missing only where the tombstone of a partition
+/// that lagged behind came after its record: the article had moved on, or was deleted, between the two versions.
 pub(super) fn a_tombstone_deletes_no_live_article(
     scene: &Scene,
     raw: &Raw,
@@ -91,19 +91,13 @@ pub(super) fn a_tombstone_deletes_no_live_article(
         });
         for (_, outlet) in outlets {
             let Some(held) = held.get(&(outlet, id.clone())) else { continue };
-            if let Some((tombstone, record)) = held.wrong {
-                match is_lag(&versions, tombstone, record) {
-                    true => lagged += 1,
-                    false => lost.push(format!(
-                        "{id}: the tombstone of {tombstone} behind the record of {record} on {outlet:?}"
-                    )),
-                }
-                continue;
-            }
             let Some(document) = &document else { continue };
             let belongs = document.outlet.and(outlet) == document.outlet;
             match (belongs, held.live) {
-                (true, None) => lost.push(format!("{id} is not on {outlet:?}, and lives there")),
+                (true, None) => match held.wrong {
+                    Some((tombstone, record)) if is_lag(&versions, tombstone, record) => lagged += 1,
+                    wrong => lost.push(format!("{id} lives on {outlet:?} and is not there: {wrong:?}")),
+                },
                 (false, Some(offset)) if !was_forgotten(scene, &versions, offset) => {
                     left.push(format!(
                         "{id} of {offset} is still on {outlet:?}, but is on {:?}",
