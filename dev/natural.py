@@ -106,9 +106,7 @@ def left_out(program, data, pairs, evidence):
             subprocess.run([program, 'eval', *sorted(glob.glob(f'{work}/*.ndjson')), '--evidence', evidence], check=True,
                            stdout=subprocess.DEVNULL)
         table = fit.Table(evidence, f'{data}/natural.pairs.tsv')
-    stories = table.without_story()
-    by = table.stretch(stories)
-    return [odds_of(pairs, table, by * held) for held in (table.without_source(), stories)]
+    return [odds_of(pairs, table, fit.STRETCH * held) for held in (table.without_source(), table.without_story())]
 
 
 def odds_of(pairs, table, held):
