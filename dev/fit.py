@@ -402,13 +402,11 @@ def fit(evidence, target, pairs=None):
     prior -= CAUTION
     stories = table.without_story()
     report(table, table.x @ steps + prior, stories, table.without_source())
-    given = [measure in FIXED for measure in table.measures for _ in range(STEPS)]
-    steps = [step if fixed else step * STRETCH for step, fixed in zip(steps, given)]
-    prior *= STRETCH
+    steps, prior = steps * STRETCH, prior * STRETCH
     curves = {measure: steps[m * STEPS:(m + 1) * STEPS] for m, measure in enumerate(table.measures)}
     for measure, curve in curves.items():
         print(f'{measure:18} neutral {table.neutral[measure]:.2f}  ' + ' '.join(f'{step:6.3f}' for step in curve)
-              + f'   sum {sum(curve):.2f}')
+              + f'   sum {curve.sum():.2f}')
     print(f'prior {prior:.3f}')
     with open(target, encoding='utf-8') as file:
         text = file.read()
