@@ -4,6 +4,7 @@ use super::evidence::Weights;
 
 impl Weights {
     /// The weights that come with the program.
+    #[allow(clippy::approx_constant, reason = "a fitted step may happen to look like a constant")]
     pub const FITTED: Weights = Weights {
         prior: -1.934,
         steps: [
