@@ -78,9 +78,9 @@ bench-kafka: tools-test ## the stage on a real broker, beside a bare exactly-onc
 	cargo build --release --bin samestory
 	cargo run --release -p samestory-bench --bin kafka -- $(CARGO_TARGET_DIR)/release/samestory
 
-quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data), planted and natural, and write docs/quality.md
+quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data), planted and natural, and write docs/quality.md; QUALITY="--seeds 7 --limit 300" is faster
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
-	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
+	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED) $(QUALITY)
 	"$$(dev/venv peers dev/peers.txt)" dev/natural.py $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
 
 quality-natural: tools-demo ## only the part on natural news, beside three peers (a few minutes)

@@ -188,6 +188,10 @@ CAUTION = 0.2
 # Draws steps towards their floors, and the steps of one curve towards each other. Strong: most judged pairs come from one source, and
 # weights that follow its peculiarities are worth less on others.
 PENALTY, SMOOTH = 20.0, 500.0
+# By how much log-odds are stretched at the end. The penalty draws them together, and the caution makes copies right more often than
+# they say. On stories that were left out, the calibration error of copies is 0.05 at 1.2, 0.03 from 1.5 to 1.8, and 0.04 at 2.1.
+# No decision at even odds changes.
+STRETCH = 1.7
 # No pair speaks for more pairs of the pool than this: single heavy ones would decide.
 HEAVIEST = 10
 # The say of each family, as a share of all natural pairs together. Families that are not named have none.
@@ -301,16 +305,6 @@ class Table:
             first[story(row['old'])] = story(row['new'])
         return self.left_out(np.array([zlib.crc32(story(row['old']).encode()) % PARTS for row in self.rows]))
 
-    def stretch(self, held):
-        """By how much log-odds must be stretched to be as sure as they are right on stories that were left out. A strong penalty draws
-        them together; stretching changes no decision at even odds."""
-        import numpy as np
-        from scipy import optimize
-        use = self.families == 'natural'
-        z, y, weight = held[use], self.y[use], self.weight[use]
-        loss = lambda by: (weight * (np.logaddexp(0, by * z) - y * by * z)).sum()
-        return optimize.minimize_scalar(loss, bounds=(1, 3), method='bounded').x
-
 
 def climbs(share):
     """How far a share has come on each segment of a curve."""
@@ -408,15 +402,11 @@ def fit(evidence, target, pairs=None):
     prior -= CAUTION
     stories = table.without_story()
     report(table, table.x @ steps + prior, stories, table.without_source())
-    by = table.stretch(stories)
-    print(f'stretched by {by:.2f}')
-    given = [measure in FIXED for measure in table.measures for _ in range(STEPS)]
-    steps = [step if fixed else step * by for step, fixed in zip(steps, given)]
-    prior *= by
+    steps, prior = steps * STRETCH, prior * STRETCH
     curves = {measure: steps[m * STEPS:(m + 1) * STEPS] for m, measure in enumerate(table.measures)}
     for measure, curve in curves.items():
         print(f'{measure:18} neutral {table.neutral[measure]:.2f}  ' + ' '.join(f'{step:6.3f}' for step in curve)
-              + f'   sum {sum(curve):.2f}')
+              + f'   sum {curve.sum():.2f}')
     print(f'prior {prior:.3f}')
     with open(target, encoding='utf-8') as file:
         text = file.read()

@@ -46,7 +46,11 @@ fn is_part_of(part: &Fingerprint, whole: &Fingerprint, contained: f64, settings:
 }
 
 /// Whether a text holds several earlier articles, each of them whole and of another cluster.
-pub(super) fn holds_several(candidates: &[Candidate], new: &Fingerprint, settings: &LanguageSettings) -> bool {
+pub(super) fn holds_several(
+    candidates: &[Candidate],
+    new: &Fingerprint,
+    settings: &LanguageSettings,
+) -> bool {
     let inside = candidates.iter().filter(|candidate| {
         let old = &candidate.document.fingerprint;
         old.tokens >= settings.rules.min_tokens

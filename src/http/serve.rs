@@ -304,7 +304,7 @@ mod tests {
             std::thread::sleep(WRITE);
         }
         let taken = silent.into_iter().map(|stream| answer(stream).len());
-        assert!(taken.max() < Some(LARGE));
+        assert!(taken.min() < Some(LARGE), "nobody was given up");
     }
 
     #[test]

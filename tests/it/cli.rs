@@ -378,9 +378,9 @@ fn settings_change_what_counts_as_the_same() {
             .to_owned()
     };
     assert_eq!(verdict(""), "unique");
-    assert_eq!(verdict("[match]\nmin_confidence = 0.001"), "near-duplicate");
-    assert_eq!(verdict("[languages.en]\nmin_confidence = 0.001"), "near-duplicate");
-    assert_eq!(verdict("[languages.hi]\nmin_confidence = 0.001"), "unique");
+    assert_eq!(verdict("[match]\nmin_confidence = 0.0001"), "near-duplicate");
+    assert_eq!(verdict("[languages.en]\nmin_confidence = 0.0001"), "near-duplicate");
+    assert_eq!(verdict("[languages.hi]\nmin_confidence = 0.0001"), "unique");
     assert_eq!(verdict("[match]\nalgorithm = \"minhash\"\nthreshold = 0.2"), "near-duplicate");
     assert_eq!(verdict("[match]\nalgorithm = \"minhash\"\nthreshold = 0.9\ncoverage = 0.9"), "unique");
     let file = folder.file("short.toml", "[text]\nmax_bytes = 100");
