@@ -92,13 +92,16 @@ struct Bus {
 
 impl Bus {
     fn new(settings: &str) -> Bus {
-        let settings = format!(
-            "[language]\ntrust = \"declared\"\n[stage]\nlanguages = [\"en\", \"fr\", \"de\"]\n[match]\nretention = \"1h\"\n{settings}"
-        );
-        let settings: Settings = toml::from_str(&settings).unwrap();
-        let config = Config::try_from(settings).unwrap();
+        const LANGUAGES: &str = "[language]\ntrust = \"declared\"\n[stage]\nlanguages = [\"en\", \"fr\", \"de\"]\n[match]\nretention = \"1h\"\n";
+        let config = |settings: &str| -> Config {
+            let settings: Settings = toml::from_str(settings).unwrap();
+            Config::try_from(settings).unwrap()
+        };
+        // Limits of the output topics are match's own: route takes whatever its own topic takes.
+        let routes = config(LANGUAGES);
+        let config = config(&format!("{LANGUAGES}{settings}"));
         let routing = Routing {
-            decoder: Decoder::new(&config, true, None),
+            decoder: Decoder::new(&routes, true, None),
             languages: config.bus.languages.clone(),
             topic: config.bus.topics.raw.clone(),
             topic_id: TopicId::from_halves(7, 7),
@@ -151,7 +154,7 @@ impl Bus {
         }
         self.routing.route(0, records, EventTime::from_millis(self.now), &mut outbox);
         for send in outbox.finish() {
-            let Send::To { partition, key, value, headers, time } = send else { panic!("a dead letter") };
+            let Send::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
             let time = time.map(EventTime::millis);
             self.append(partition, Read { offset: 0, time, key: Some(key), value: Some(value), headers });
         }
@@ -209,7 +212,8 @@ impl Bus {
         };
         let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &said.id)?, at)));
         let Some((newest, home)) = documents.max_by_key(|(document, _)| offset(document)) else { return };
-        if !said.live && newest.outlet.and(said.topic) == newest.outlet {
+        // A tombstone for a later version than any that is stored: that version is deleted, or a dead letter.
+        if !said.live && said.offset <= offset(&newest) && newest.outlet.and(said.topic) == newest.outlet {
             let heard = self.heard[said.writer as usize];
             assert!(
                 home != said.writer && heard < offset(&newest),

@@ -60,7 +60,7 @@ fn a_page_that_is_all_links_is_a_copy_of_the_same_links_and_of_no_article_that_i
 }
 
 #[test]
-fn a_body_that_is_the_title_of_another_article_and_a_link_is_unique() {
+fn a_body_that_is_the_title_of_another_article_and_a_link_is_at_most_a_part_of_that_article() {
     let title = "Council votes to close the old harbour bridge for repairs until spring";
     let english = paragraphs("en");
     for (name, body) in [
@@ -73,7 +73,11 @@ fn a_body_that_is_the_title_of_another_article_and_a_link_is_unique() {
             tag(&mut desk, &plain(name, title, &body));
         }
         let teaser = tag(&mut desk, &plain(name, title, &body));
-        assert_eq!((teaser.verdict, teaser.duplicate_of), (Verdict::Unique, None), "{name}");
+        // Only `b` holds its words. Whether a teaser is enough to be called a part of it is for the evidence to say.
+        match teaser.duplicate_of {
+            None => assert_eq!(teaser.verdict, Verdict::Unique, "{name}"),
+            Some(of) => assert_eq!((of, teaser.match_type), (id("b"), Some(MatchType::Partial)), "{name}"),
+        }
         assert!(teaser.flags.contains(&Flag::ShortText), "{name}: {:?}", teaser.flags);
         let again = tag(&mut desk, &plain(&format!("{name} again"), title, &body));
         assert_eq!((again.verdict, again.duplicate_of), (Verdict::ExactDuplicate, Some(id(name))));

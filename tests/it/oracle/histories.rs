@@ -173,8 +173,8 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         _ => raw(dice.below(2), at),
     };
     let outlet = dice.one_of(&[Outlet::Unique, Outlet::NearDuplicate, Outlet::Both]);
-    let incoming = match dice.below(26) {
-        21 | 22 | 23 => {
+    let incoming = match dice.below(30) {
+        21..=23 | 26.. => {
             position = raw(dice.below(2), at - dice.below(at.min(20)));
             let detours = dice.one_of(&[0, 0, 8]);
             Incoming::Notice(Notice { id: id(&name), outlet, raw: TopicId::UNKNOWN, detours })
