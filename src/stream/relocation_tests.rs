@@ -32,11 +32,14 @@ impl Random {
     }
 }
 
-/// Seventy words that follow from the number of a story: the same number again is the same text.
-fn text(story: u64) -> String {
-    const WORDS: [&str; 8] = ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
+/// Seventy words that follow from the number of a story: the same number again is the same text. A language that is not
+/// written in the script of the text is not believed.
+fn text(language: &str, story: u64) -> String {
+    const LATIN: [&str; 8] = ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
+    const HINDI: [&str; 8] = ["नगर", "पुल", "नदी", "बारिश", "सड़क", "सरकार", "मौसम", "खबर"];
+    let words = if language == "hi" { HINDI } else { LATIN };
     let mut order = Random(story + 1);
-    let mut word = || format!("{}{}", WORDS[order.below(8) as usize], WORDS[order.below(8) as usize]);
+    let mut word = || format!("{}{}", words[order.below(8) as usize], words[order.below(8) as usize]);
     (0..70).map(|_| word()).collect::<Vec<_>>().join(" ")
 }
 
@@ -133,7 +136,7 @@ impl Bus {
         let mut records = Vec::new();
         for version in versions {
             let value = version.article.map(|(language, story)| {
-                let (id, body, fetched_at) = (&version.id, text(story), version.fetched_at.unwrap_or(self.now));
+                let (id, body, fetched_at) = (&version.id, text(language, story), version.fetched_at.unwrap_or(self.now));
                 let ballast = "x".repeat(version.ballast);
                 format!(
                     r#"{{"id":"{id}","language":"{language}","fetched_at":{fetched_at},"body":"{body}","ballast":"{ballast}"}}"#
@@ -209,7 +212,9 @@ impl Bus {
         };
         let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &said.id)?, at)));
         let Some((newest, home)) = documents.max_by_key(|(document, _)| offset(document)) else { return };
-        if !said.live && newest.outlet.and(said.topic) == newest.outlet {
+        // A later version or a delete may retract it, whoever has not heard of that yet.
+        let retracted = !said.live && said.offset <= offset(&newest);
+        if retracted && newest.outlet.and(said.topic) == newest.outlet {
             let heard = self.heard[said.writer as usize];
             assert!(
                 home != said.writer && heard < offset(&newest),
