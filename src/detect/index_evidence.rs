@@ -59,6 +59,17 @@ pub(super) fn holds_several(
     ascending(inside.map(|candidate| candidate.document.cluster)).len() >= DIGEST_CLUSTERS
 }
 
+/// The clusters of texts that are mostly the new one and have its numbers, ascending. They are the same story in several clusters,
+/// after a copy was missed, and must not make its phrases common: else every miss would lead to the next.
+fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<DocumentNumber> {
+    let alike = candidates.iter().filter(|candidate| {
+        let pair = &candidate.comparison;
+        pair.new_in_old.max(pair.old_in_new) >= settings.rules.coverage
+            && pair.evidence.get(Measure::NumbersReplaced).is_none_or(|replaced| replaced == 0.0)
+    });
+    ascending(alike.map(|candidate| candidate.document.cluster))
+}
+
 /// Whether both texts have headlines that have hardly a word in common.
 fn is_unrelated(pair: &Comparison) -> bool {
     pair.evidence.get(Measure::Titles).is_some_and(|share| share < UNRELATED)
@@ -90,10 +101,11 @@ impl<V: View> Search<'_, V> {
         let most = settings.weights.most(Measure::Rare);
         let digest = found.digest;
         let candidates = &mut found.all;
+        let alike = clusters_alike(candidates, settings);
         for candidate in candidates.iter_mut() {
             if candidate.comparison.log_odds + most >= HOPELESS {
                 let contained = candidate.comparison.new_in_old;
-                let rare = self.rare(&candidate.document, new, contained, phrases)?;
+                let rare = self.rare(&candidate.document, new, contained, phrases, &alike)?;
                 candidate.comparison.evidence.set(Measure::Rare, rare);
             }
             let old = &candidate.document.fingerprint;
@@ -156,6 +168,7 @@ impl<V: View> Search<'_, V> {
         new: &Fingerprint,
         contained: f64,
         phrases: &[Phrase<'_>],
+        alike: &[DocumentNumber],
     ) -> Result<Option<f64>, StoreError> {
         let old = &document.fingerprint;
         let sample = old.sample.values();
@@ -175,7 +188,7 @@ impl<V: View> Search<'_, V> {
             let mut others: Vec<DocumentNumber> = asked
                 .iter()
                 .filter_map(|&number| self.live(number).map(|other| other.cluster))
-                .filter(|&cluster| cluster != document.cluster)
+                .filter(|&cluster| cluster != document.cluster && alike.binary_search(&cluster).is_err())
                 .collect();
             others.sort_unstable();
             others.dedup();

@@ -1015,12 +1015,23 @@ impl Model {
                 .map(|(old, _)| old.cluster)
                 .collect();
             digest = held.len() >= 2;
+            let unchanged =
+                |pair: &Comparison| pair.evidence.get(Measure::NumbersReplaced).unwrap_or(0.0) == 0.0;
+            let mostly = |pair: &Comparison| {
+                pair.new_in_old >= own.rules.coverage || pair.old_in_new >= own.rules.coverage
+            };
+            let alike: BTreeSet<DocumentNumber> = pairs
+                .iter()
+                .filter(|(_, pair)| mostly(pair) && unchanged(pair))
+                .map(|(old, _)| old.cluster)
+                .collect();
             for (document, pair) in &mut pairs {
                 let old = &document.fingerprint;
                 let part = digest && inside(old, new, pair.old_in_new)
                     || inside(new, old, pair.new_in_old) && self.is_digest(document, new, pair);
                 pair.evidence.set(Measure::Digest, part.then_some(1.0));
-                let rare = self.rare(document, &article.fingerprint, pair.new_in_old, &stored, &posted);
+                let rare =
+                    self.rare(document, &article.fingerprint, pair.new_in_old, &alike, &stored, &posted);
                 let hopeless = pair.log_odds + own.weights.most(Measure::Rare) < -5.0;
                 pair.evidence.set(Measure::Rare, rare.filter(|_| !hopeless));
             }
@@ -1068,6 +1079,7 @@ impl Model {
         document: &Document,
         new: &Fingerprint,
         contained: f64,
+        alike: &BTreeSet<DocumentNumber>,
         stored: &[Document],
         posted: &[Vec<BandKey>],
     ) -> Option<f64> {
@@ -1089,6 +1101,7 @@ impl Model {
                 .map(|(holder, _)| holder)
                 .filter(|holder| self.live(holder) && holder.cluster != document.cluster)
                 .map(|holder| holder.cluster)
+                .filter(|cluster| !alike.contains(cluster))
                 .collect();
             sum += 1.0 / (1.0 + others.len() as f64);
             shared += 1;
