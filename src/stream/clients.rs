@@ -207,7 +207,10 @@ pub(super) fn restorer(bus: &Bus, worker: &Worker) -> ClientConfig {
     config
         .set("queued.min.messages", "20000")
         .set("queued.max.messages.kbytes", "32768")
-        .set("fetch.max.bytes", "16777216");
+        .set("fetch.max.bytes", "16777216")
+        // The marker behind the last record shows only in an empty answer. The broker holds that back for so long: half a
+        // second for each partition by librdkafka's default.
+        .set("fetch.wait.max.ms", "20");
     lay_over(&mut config, bus, &format!("{}-restore", worker.id(bus)));
     without(&mut config, PRODUCING);
     without(&mut config, MEMBERSHIP);

@@ -5,8 +5,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
@@ -19,8 +19,43 @@ pub(crate) struct Broker {
 /// The broker that most tests use together: they keep apart by the names of their topics.
 pub(crate) fn shared() -> &'static Broker {
     static SHARED: OnceLock<Broker> = OnceLock::new();
-    SHARED.get_or_init(|| Broker::start(&[]))
+    SHARED.get_or_init(|| Broker::start(&SHORT_SESSIONS))
 }
+
+/// The broker that tests hurt, one after the other; each leaves it running. After a test that failed there is a new one.
+pub(crate) fn hurt() -> MutexGuard<'static, Broker> {
+    static HURT: OnceLock<Mutex<Broker>> = OnceLock::new();
+    let start = || Broker::start(&["--set", "message.max.bytes=2000000"]);
+    let hurt = HURT.get_or_init(|| Mutex::new(start()));
+    hurt.lock().unwrap_or_else(|failed| {
+        hurt.clear_poison();
+        let mut broker = failed.into_inner();
+        *broker = start();
+        broker
+    })
+}
+
+/// The password of the user `stage` of [`secure`].
+pub(crate) const PASSWORD: &str = "open sesame please";
+
+/// The broker with TLS, passwords and ACLs, and the users `stage` and `guest`.
+pub(crate) fn secure() -> &'static Broker {
+    static SECURE: OnceLock<Broker> = OnceLock::new();
+    let user = format!("stage:{PASSWORD}");
+    SECURE.get_or_init(|| Broker::start(&["--secure", "--user", &user, "--user", "guest:guest"]))
+}
+
+/// Where the broker assigns partitions (KIP-848), it also says how long a member may be silent: not 45 seconds.
+pub(crate) const SHORT_SESSIONS: [&str; 8] = [
+    "--set",
+    "group.consumer.min.session.timeout.ms=6000",
+    "--set",
+    "group.consumer.session.timeout.ms=6000",
+    "--set",
+    "group.consumer.min.heartbeat.interval.ms=500",
+    "--set",
+    "group.consumer.heartbeat.interval.ms=500",
+];
 
 /// Runs `dev/kafka`, and gives back what it printed.
 ///

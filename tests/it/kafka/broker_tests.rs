@@ -9,14 +9,14 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 
-use super::broker::{Broker, dev_kafka, try_dev_kafka};
+use super::broker::{Broker, dev_kafka, hurt, secure, try_dev_kafka};
 use super::bus::{Deliveries, Isolation, PATIENCE, Record, Writer, send};
 
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_broker_keeps_its_records_through_a_crash_and_a_pause() {
-    let broker = Broker::start(&["--set", "message.max.bytes=2000000"]);
+    let broker = hurt();
     let topic = broker.create_topic("kept", 2, &[]);
     let large = "x".repeat(1_500_000);
     let config = |size: &str| broker.client().set("message.max.bytes", size).clone();
@@ -63,7 +63,7 @@ fn runs(pid: &str) -> bool {
 
 #[test]
 fn the_secure_listener_lets_in_who_has_the_password_and_the_right() {
-    let broker = Broker::start(&["--secure", "--user", "stage:open sesame", "--user", "guest:guest"]);
+    let broker = secure();
     let topic = broker.create_topic("secured", 1, &[]);
     let grant = ["--add", "--allow-principal", "User:stage", "--operation", "Write", "--topic", &topic];
     broker.tool("org.apache.kafka.tools.AclCommand", &grant);
@@ -81,7 +81,7 @@ fn the_secure_listener_lets_in_who_has_the_password_and_the_right() {
     let no_right = config.clone().set("sasl.username", "guest").set("sasl.password", "guest").clone();
     assert_eq!(write(&no_right), Err(RDKafkaErrorCode::TopicAuthorizationFailed));
     // Who is not let in tries until the record is too old.
-    config.set("message.timeout.ms", "4000");
+    config.set("message.timeout.ms", "2000");
     let no_password = config.clone().set("sasl.password", "guess").clone();
     assert_eq!(write(&no_password), Err(RDKafkaErrorCode::MessageTimedOut));
     let mut no_trust = config.clone();

@@ -6,7 +6,7 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 use serde_json::json;
 
-use super::broker::{Broker, shared};
+use super::broker::{hurt, shared};
 use super::bus::{Isolation, Record, Row};
 use super::stage::{Bench, Running};
 
@@ -108,7 +108,7 @@ fn topics_that_are_missing_or_do_not_fit_are_named_with_the_command_that_makes_t
 
 #[test]
 fn a_broker_that_is_away_is_waited_for() {
-    let broker = Broker::start(&[]);
+    let broker = hurt();
     let bench = Bench::new(&broker, "away", "", "");
     bench.produce(&in_order(articles(0, 30)));
     broker.kill();

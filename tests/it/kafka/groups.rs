@@ -1,6 +1,6 @@
 //! Who has which partition: assigned by the broker, or kept through a short absence.
 
-use super::broker::{Broker, shared};
+use super::broker::shared;
 use super::days::{articles, both, each_once, outputs};
 use super::stage::{Bench, Running};
 
@@ -18,8 +18,8 @@ fn two_at_work(bench: &Bench<'_>) -> (Running, Running) {
 }
 
 /// Two processes share the work; one dies, and the other does all of it.
-fn shared_and_inherited(broker: &Broker, name: &str, stage: &str) {
-    let bench = Bench::new(broker, name, stage, "");
+fn shared_and_inherited(name: &str, stage: &str) {
+    let bench = Bench::new(shared(), name, stage, "");
     let (one, two) = two_at_work(&bench);
     one.kill();
     bench.produce(&both(articles(180, 270)));
@@ -29,21 +29,12 @@ fn shared_and_inherited(broker: &Broker, name: &str, stage: &str) {
 
 #[test]
 fn partitions_that_members_agree_about_are_shared_and_inherited() {
-    shared_and_inherited(shared(), "classic", "");
+    shared_and_inherited("classic", "");
 }
 
 #[test]
 fn partitions_that_the_broker_assigns_are_shared_and_inherited() {
-    let mut options = Vec::new();
-    for property in [
-        "group.consumer.min.session.timeout.ms=6000",
-        "group.consumer.session.timeout.ms=6000",
-        "group.consumer.min.heartbeat.interval.ms=500",
-        "group.consumer.heartbeat.interval.ms=500",
-    ] {
-        options.extend(["--set", property]);
-    }
-    shared_and_inherited(&Broker::start(&options), "broker-assigns", "group_protocol = \"consumer\"\n");
+    shared_and_inherited("broker-assigns", "group_protocol = \"consumer\"\n");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use samestory::metrics::{Kind, METRICS};
 use samestory::text::language::LANGUAGES;
 use serde_json::{Value, json};
 
-use super::broker::{Broker, shared};
+use super::broker::{hurt, shared};
 use super::bus::Record;
 use super::stage::{Bench, PATIENCE, Running};
 use crate::web::{ask, get};
@@ -68,7 +68,7 @@ fn article(id: &str, language: &str, words: usize) -> Record {
 
 #[test]
 fn a_stage_without_its_broker_lives_and_says_what_it_waits_for() {
-    let broker = Broker::start(&[]);
+    let broker = hurt();
     let bench = Bench::new(&broker, "probes", "", "");
     bench.produce(&[article("a", "en", 60)]);
     broker.kill();
@@ -123,6 +123,7 @@ fn a_restore_is_told_with_how_far_it_has_come() {
 
 #[test]
 fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
+    const INVENTED: usize = 2000;
     let bench = Bench::new(shared(), "counted", "", "[topics]\npartitions = 1\n");
     let mut running = bench.run(&[]);
     let address = running.address();
@@ -136,7 +137,7 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
     };
     let before = series(&scrape(&address));
     let invented: Vec<Record> =
-        (0..10_000).map(|n| article(&format!("i{n}"), &format!("x-{n}\"}} 1\nevil{n}"), 4)).collect();
+        (0..INVENTED).map(|n| article(&format!("i{n}"), &format!("x-{n}\"}} 1\nevil{n}"), 4)).collect();
     bench.produce(&invented);
     bench.wait_for(&["unique", "near", "dead"], 3 + invented.len(), &running);
     let deadline = Instant::now() + PATIENCE;
@@ -144,7 +145,7 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
         let samples = scrape(&address);
         let lags: Vec<f64> =
             samples.iter().filter(|(name, _, _)| name == "samestory_lag_records").map(|s| s.2).collect();
-        if sum(&samples, "samestory_articles_total", "") == 10_002.0 && lags == [0.0, 0.0] {
+        if sum(&samples, "samestory_articles_total", "") == (INVENTED + 2) as f64 && lags == [0.0, 0.0] {
             break samples;
         }
         assert!(Instant::now() < deadline, "{samples:#?}");
@@ -152,7 +153,7 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
     };
     // Short texts carry a flag; that is one series for each language that is known.
     let new: BTreeSet<_> = series(&samples).difference(&before).cloned().collect();
-    assert!(new.len() <= 3, "10,000 invented languages added {new:?}");
+    assert!(new.len() <= 3, "{INVENTED} invented languages added {new:?}");
     let known: BTreeSet<&str> =
         LANGUAGES.iter().map(|row| row.lang.code()).chain(["und", "shared"]).collect();
     for (_, labels, _) in samples.iter().filter(|(_, labels, _)| labels.contains("language=\"")) {
@@ -160,8 +161,8 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
         assert!(known.contains(language), "{labels}");
     }
     assert_eq!(sum(&samples, "samestory_dead_letters_total", "reason=\"undecodable\""), 1.0);
-    assert_eq!(sum(&samples, "samestory_records_total", "role=\"route\""), 10_003.0);
-    assert_eq!(sum(&samples, "samestory_flags_total", "unknown-language"), 10_001.0);
+    assert_eq!(sum(&samples, "samestory_records_total", "role=\"route\""), (INVENTED + 3) as f64);
+    assert_eq!(sum(&samples, "samestory_flags_total", "unknown-language"), (INVENTED + 1) as f64);
     assert!(sum(&samples, "samestory_transactions_total", "outcome=\"committed\"") > 2.0);
     assert_eq!(sum(&samples, "samestory_ready", ""), 1.0);
     // Whatever the table promises is there, but for what only times of trouble have.

@@ -11,7 +11,7 @@ use super::broker::Broker;
 use super::bus::{Isolation, PATIENCE, Record, Writer, client, send, transactional};
 use super::proxy::{Mode, Proxy, Way};
 
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_millis(1500);
 
 /// One broker with a proxied listener per test.
 struct Rig {
@@ -58,7 +58,7 @@ fn a_commit_without_an_answer_is_committed_though_the_client_cannot_know() {
     let topic = broker.create_topic("ambiguous", 1, &[]);
     let writer = transactional(&client(&proxy.bootstrap()), &topic);
     open(&writer, &topic, "answered");
-    writer.commit_transaction(SOON).unwrap();
+    writer.commit_transaction(PATIENCE).unwrap();
     assert_eq!(proxy.lost(), 0);
 
     proxy.set(Mode::LoseAnswerToEndTxn);

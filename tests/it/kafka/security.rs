@@ -3,13 +3,11 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::broker::Broker;
+use super::broker::{PASSWORD, secure};
 use super::bus::Isolation;
 use super::days::{articles, each_once, in_order, outputs};
 use super::ops::{scrape, sum};
 use super::stage::{Bench, PATIENCE, Running};
-
-const PASSWORD: &str = "open sesame please";
 
 /// A row of the table: resource, names, operations.
 fn rights() -> Vec<(String, Vec<String>, Vec<String>)> {
@@ -64,9 +62,8 @@ fn grant(bench: &Bench<'_>) {
 
 #[test]
 fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown() {
-    let user = format!("stage:{PASSWORD}");
-    let broker = Broker::start(&["--secure", "--user", &user]);
-    let bench = Bench::new(&broker, "secure", "", "");
+    let broker = secure();
+    let bench = Bench::new(broker, "secure", "", "");
     let config = fs::read_to_string(bench.config()).unwrap();
     let mut secure = config.replace(broker.bootstrap(), &broker.file("bootstrap.secure"));
     for line in broker.file("client.properties").lines() {

@@ -165,7 +165,7 @@ impl<'b> Bench<'b> {
             }
             let late = Instant::now() > deadline;
             assert!(!late, "{} of {count} records on {names:?}; {}", rows.len(), running.said());
-            thread::sleep(Duration::from_millis(200));
+            thread::sleep(Duration::from_millis(100));
         }
     }
 }
