@@ -198,9 +198,11 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
 ];
 
-/// The one name of a property. librdkafka also takes properties of topics with `topic.` in front.
+/// The one name of a property. librdkafka also takes properties of topics with `topic.` in front; a few properties of
+/// clients begin like that themselves (`topic.metadata.refresh.interval.ms`, `topic.blacklist`).
 fn property_name(written: &str) -> &str {
-    let name = written.strip_prefix("topic.").unwrap_or(written);
+    let of_topics = |rest: &&str| !rest.starts_with("metadata.") && *rest != "blacklist";
+    let name = written.strip_prefix("topic.").filter(of_topics).unwrap_or(written);
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
@@ -435,6 +437,9 @@ mod tests {
     fn a_property_has_one_name_and_one_value() {
         let passed = config("[kafka]\n\"metadata.broker.list\" = \"k:9092\"").unwrap().bus.properties;
         assert_eq!(passed["bootstrap.servers"].reveal(), "k:9092");
+        // `topic.` was cut off here as well, and librdkafka refused what was left.
+        let own = config("[kafka]\n\"topic.metadata.refresh.interval.ms\" = 5000").unwrap().bus.properties;
+        assert_eq!(own["topic.metadata.refresh.interval.ms"].reveal(), "5000");
         let twice = refusal("[kafka]\n\"linger.ms\" = 5\n\"queue.buffering.max.ms\" = 7");
         assert!(twice.contains("linger.ms") && twice.contains("queue.buffering.max.ms"), "{twice}");
     }
