@@ -214,7 +214,7 @@ impl Created {
 /// # Errors
 /// The broker refuses, or does not answer.
 pub fn create(bus: &Bus) -> Result<Created, TopicError> {
-    let Cluster { brokers, topics: existing } = survey(bus)?;
+    let Cluster { brokers, topics: existing, .. } = survey(bus)?;
     let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
     let mut made = Vec::new();
     for wanted in wanted(bus, brokers) {
@@ -236,14 +236,19 @@ pub fn create(bus: &Bus) -> Result<Created, TopicError> {
             Err(code) => return Err(TopicError::Refused { topic: wanted.name, code }),
         }
     }
-    // A new topic is not known to every broker at once, and the caller is about to use it.
+    // A new topic is not known to every broker at once, and whoever uses it next may ask any of them.
     let deadline = Instant::now() + PATIENCE * 2;
-    while Instant::now() < deadline {
-        let existing = survey(bus)?.topics;
-        if made.iter().all(|name| existing.contains_key(name)) {
-            break;
+    let mut known = made.is_empty();
+    while !known && Instant::now() < deadline {
+        let addresses = survey(bus)?.addresses;
+        known = addresses.iter().all(|address| {
+            // One that does not answer is asked again until the deadline; the others have the topics.
+            let asked = survey_of(bus, Some(address));
+            asked.is_ok_and(|cluster| made.iter().all(|name| cluster.topics.contains_key(name)))
+        });
+        if !known {
+            std::thread::sleep(Duration::from_millis(50));
         }
-        std::thread::sleep(Duration::from_millis(50));
     }
     Ok(Created { topics: made, replication: wanted::replication(bus.topics.replication, brokers), brokers })
 }
@@ -269,7 +274,7 @@ fn create_one(
 /// # Errors
 /// The broker does not answer.
 pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
-    let Cluster { brokers, topics: existing } = survey(bus)?;
+    let Cluster { brokers, topics: existing, .. } = survey(bus)?;
     let mut problems = Vec::new();
     let wanted = wanted(bus, brokers);
     for topic in wanted.iter().filter(|topic| !existing.contains_key(&topic.name)) {
@@ -459,6 +464,8 @@ pub(super) fn is_transient(error: &KafkaError) -> bool {
 /// The cluster as its metadata shows it.
 struct Cluster {
     brokers: usize,
+    /// Where each broker is reached.
+    addresses: Vec<String>,
     topics: BTreeMap<String, Existing>,
 }
 
@@ -469,15 +476,25 @@ struct Existing {
 }
 
 fn survey(bus: &Bus) -> Result<Cluster, KafkaError> {
-    let consumer: BaseConsumer<Quiet> =
-        clients::surveyor(bus, "samestory-topics").create_with_context(Quiet)?;
+    survey_of(bus, None)
+}
+
+/// As the metadata of one broker shows it, or of any.
+fn survey_of(bus: &Bus, address: Option<&str>) -> Result<Cluster, KafkaError> {
+    let mut config = clients::surveyor(bus, "samestory-topics");
+    if let Some(address) = address {
+        config.set("bootstrap.servers", address);
+    }
+    let consumer: BaseConsumer<Quiet> = config.create_with_context(Quiet)?;
     let metadata = consumer.fetch_metadata(None, PATIENCE)?;
     let topics = metadata.topics().iter().filter(|topic| topic.error().is_none()).map(|topic| {
         let replicas = topic.partitions().iter().map(|partition| partition.replicas().len()).min();
         let replicas = u16::try_from(replicas.unwrap_or(0)).unwrap_or(u16::MAX);
         (topic.name().to_owned(), Existing { partitions: topic.partitions().len() as i32, replicas })
     });
-    Ok(Cluster { brokers: metadata.brokers().len(), topics: topics.collect() })
+    let addresses =
+        metadata.brokers().iter().map(|broker| format!("{}:{}", broker.host(), broker.port())).collect();
+    Ok(Cluster { brokers: metadata.brokers().len(), addresses, topics: topics.collect() })
 }
 
 /// Waits for an answer of the administrative client.
