@@ -25,7 +25,9 @@ pub(crate) fn shared() -> &'static Broker {
 /// The broker that tests hurt, one after the other; each leaves it running. After a test that failed there is a new one.
 pub(crate) fn hurt() -> MutexGuard<'static, Broker> {
     static HURT: OnceLock<Mutex<Broker>> = OnceLock::new();
-    let start = || Broker::start(&["--set", "message.max.bytes=2000000"]);
+    // After a crash the controller keeps the dead broker's place for as long as its session.
+    let options = ["--set", "message.max.bytes=2000000", "--set", "broker.session.timeout.ms=4000"];
+    let start = move || Broker::start(&options);
     let hurt = HURT.get_or_init(|| Mutex::new(start()));
     hurt.lock().unwrap_or_else(|failed| {
         hurt.clear_poison();

@@ -42,22 +42,27 @@ fn named(bench: &Bench<'_>, name: &str) -> String {
 }
 
 fn grant(bench: &Bench<'_>) {
-    for (resource, names, operations) in rights() {
-        let names: Vec<String> = names.iter().map(|name| named(bench, name)).collect();
-        let option = match resource.as_str() {
-            "topic" => "--topic",
-            "group" => "--group",
-            "transactional id" => "--transactional-id",
-            other => panic!("what is a {other}?"),
-        };
-        let mut arguments = vec!["--add", "--allow-principal", "User:stage"];
-        operations.iter().for_each(|operation| arguments.extend(["--operation", operation]));
-        names.iter().for_each(|name| arguments.extend([option, name]));
-        if resource == "transactional id" {
-            arguments.extend(["--resource-pattern-type", "prefixed"]);
+    // Kafka's tool starts a Java for each row, and most of that is waiting for one core.
+    std::thread::scope(|scope| {
+        for (resource, names, operations) in rights() {
+            let names: Vec<String> = names.iter().map(|name| named(bench, name)).collect();
+            let option = match resource.as_str() {
+                "topic" => "--topic",
+                "group" => "--group",
+                "transactional id" => "--transactional-id",
+                other => panic!("what is a {other}?"),
+            };
+            scope.spawn(move || {
+                let mut arguments = vec!["--add", "--allow-principal", "User:stage"];
+                operations.iter().for_each(|operation| arguments.extend(["--operation", operation]));
+                names.iter().for_each(|name| arguments.extend([option, name]));
+                if resource == "transactional id" {
+                    arguments.extend(["--resource-pattern-type", "prefixed"]);
+                }
+                bench.broker.tool("org.apache.kafka.tools.AclCommand", &arguments);
+            });
         }
-        bench.broker.tool("org.apache.kafka.tools.AclCommand", &arguments);
-    }
+    });
 }
 
 #[test]
