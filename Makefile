@@ -44,14 +44,16 @@ test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chanc
 	  cargo test --release --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
 
 test-bombs: tools-test ## compression bombs of gigabytes against the stage's memory (two gigabytes, about a minute)
-	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery::a_gzip_bomb
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
-	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without kafka::generations
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
+	  kafka::generations::an_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics
 
-test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, sizes of batches (about 3 minutes)
-	cargo test --release --features tlsh,faults --test it -- --ignored --test-threads 1 kafka::generations::offsets_that_have_expired \
-	  kafka::generations::articles_that_nobody_judges kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch
+test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, a cold pod, sizes of batches (about 8 minutes)
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
+	  kafka::generations::articles_that_nobody_judges kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
+	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod
 
 test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \

@@ -10,9 +10,9 @@ mod owner;
 pub mod time;
 
 pub use generation::GenerationEnd;
-#[cfg(feature = "faults")]
-pub use isolate::PANIC_MARKER;
 pub use isolate::isolate;
+#[cfg(feature = "faults")]
+pub use isolate::{PANIC_MARKER, leave_unguarded};
 pub use owner::Owner;
 
 use fields::Refusal;

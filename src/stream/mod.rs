@@ -208,6 +208,10 @@ pub fn run(
         (Mode::Direct, None) => &[Role::Direct],
         (Mode::Routed, Some(Role::Direct)) | (Mode::Direct, Some(_)) => return Err(RunError::NoSuchRole),
     };
+    #[cfg(feature = "faults")]
+    if faults::mutant("panic-guard-off") {
+        crate::event::leave_unguarded();
+    }
     let counts = topics::await_checked(bus, stop)?;
     let Some(counts) = counts else { return Ok(()) };
     if roles.contains(&Role::Route) {

@@ -181,7 +181,8 @@ impl Judge {
                 let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
                 let start = source.first_offset(partition, from, (low, high))?;
                 tracing::info!(partition, start, "beginning");
-                (running(Some(start)), Some(start))
+                let unsaid = (!faults::mutant("first-position-off")).then_some(start);
+                (running(unsaid), Some(start))
             }
             Takeover::Accepted { from, lost } => {
                 tracing::warn!(partition, from, lost, "going on as the operator has said");

@@ -217,6 +217,52 @@ fn limits_that_are_lowered_while_the_stage_runs_cost_the_records_that_no_longer_
     assert!(running.stop().success());
 }
 
+/// A dead letter whose headers fill a record, and what the stage makes of it in a few seconds.
+fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
+    let bench = Bench::new(shared(), name, "", "[topics]\npartitions = 1\n");
+    alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
+    let mut records = in_order(articles(0, 6));
+    let mut heavy = Record { partition: Some(0), ..Record::new("key", "not json") };
+    heavy.headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
+    records.insert(3, heavy);
+    produce_with(&bench, &records, &[]);
+    let running = bench.run_with(&[], environment);
+    let deadline = Instant::now() + Duration::from_secs(15);
+    let count = || ["unique", "near", "dead"].iter().map(|topic| bench.read(topic).len()).sum::<usize>();
+    while count() < 7 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let outcome = (count(), running.said());
+    running.kill();
+    outcome
+}
+
+/// Without measuring, the broker or librdkafka refuses the record, and the batch is aborted. Halving finds it all the same.
+#[test]
+#[ignore = "make test-mutants"]
+fn records_that_are_not_measured_are_refused_and_that_is_noticed() {
+    let (count, said) = heavy_dead_letter("measured", &[]);
+    assert!(count == 7 && !said.contains("refused"), "with the guard: {count}, {said}");
+    let (_, said) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
+    assert!(said.contains("refused") || said.contains("aborted"), "nobody noticed: {said}");
+}
+
+/// A parser that panics takes its thread with it, and the process ends: the record is read again after every restart.
+#[test]
+#[ignore = "make test-mutants"]
+fn a_parser_that_panics_without_its_guard_is_noticed() {
+    let bench = Bench::new(shared(), "panic-guard", "", "");
+    let poison = json!({"id": "poison", "body": format!("text {PANIC_MARKER} text")}).to_string();
+    let mut records = in_order(articles(0, 6));
+    records.insert(3, Record { partition: Some(0), ..Record::new("poison", &poison) });
+    bench.produce(&records);
+    let mut running = bench.run_with(&[], &[("SAMESTORY_MUTANT", "panic-guard-off")]);
+    assert_eq!(running.wait().code(), Some(1), "nobody noticed");
+    let running = bench.run(&[]);
+    let rows = bench.wait_for(&["unique", "near", "dead"], 7, &running);
+    assert!(rows.len() == 7 && running.stop().success(), "with the guard");
+}
+
 /// 135 MB of spaces in a zstd batch of a few kilobytes: librdkafka reports BadCompression for ever. The partition stood still
 /// through restarts while /readyz said ready and no lag was exported.
 #[test]
