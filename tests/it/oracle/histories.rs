@@ -173,13 +173,13 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         _ => raw(dice.below(2), at),
     };
     let outlet = dice.one_of(&[Outlet::Unique, Outlet::NearDuplicate, Outlet::Both]);
-    let incoming = match dice.below(26) {
-        21 | 22 | 23 => {
+    let incoming = match dice.below(32) {
+        21..=29 => {
             position = raw(dice.below(2), at - dice.below(at.min(20)));
             let detours = dice.one_of(&[0, 0, 8]);
             Incoming::Notice(Notice { id: id(&name), outlet, raw: TopicId::UNKNOWN, detours })
         }
-        24 => Incoming::Undelivered {
+        30 => Incoming::Undelivered {
             id: id(&name),
             language: language(dice.one_of(&LANGUAGES)),
             letter: DeadLetter {
@@ -193,7 +193,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
             at: EventTime::from_millis(*now - dice.one_of(&[0, 200, 3 * RETENTION as i64])),
         },
         0 => Incoming::Delete(id(&name)),
-        1 | 25 => {
+        1 | 31 => {
             position = raw(dice.below(2), at - dice.below(at.min(6)));
             Incoming::Forget {
                 ids: (0..dice.below(4)).map(|_| id(&format!("a{}", dice.below(18)))).collect(),
