@@ -198,8 +198,8 @@ pub struct Gaoya {
 
 impl Gaoya {
     pub fn new() -> Outcome<Gaoya> {
-        let (bands, rows) = samestory::lsh::for_threshold(THRESHOLD, 128).ok_or("no banding")?;
-        Ok(Gaoya { index: MinHashIndex::new(bands, rows, THRESHOLD) })
+        let cut = samestory::compat::txtfp::LshIndexBuilder::for_threshold(THRESHOLD as f32, 128)?;
+        Ok(Gaoya { index: MinHashIndex::new(cut.bands, cut.rows, THRESHOLD) })
     }
 }
 
