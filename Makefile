@@ -23,17 +23,17 @@ demo: tools-demo ## build without C++ and show what samestory makes of demo/
 test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults -- --skip kafka::
 	@echo "on a real broker, one after the other: they need both cores"
-	cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::
+	cargo test --release -p samestory --features tlsh,faults --test it -- --test-threads 1 kafka::
 	@echo "core without C++:"
 	cargo check $(CORE)
 	@$(MAKE) --no-print-directory test-deploy
 
 test-deploy: tools-deploy ## the Helm chart, the image and what is watched, checked without a cluster
-	cargo test --release --features tlsh,faults --test it --no-run
+	cargo test --release -p samestory --features tlsh,faults --test it --no-run
 	@echo "what is installed around the program:"
 	@dev/test-deploy $(CARGO_TARGET_DIR)/release/samestory
 	@echo "from the program to a person:"
-	cargo test --release --features tlsh,faults --test it -- --ignored watching::
+	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored watching::
 
 test-image: tools-test ## the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && dev/image "$$work" \
@@ -41,23 +41,23 @@ test-image: tools-test ## the steps of the Dockerfile and the commands of docker
 
 test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chance from SEED
 	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \
-	  cargo test --release --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
+	  cargo test --release -p samestory --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
 
 test-bombs: tools-test ## compression bombs of gigabytes against the stage's memory (two gigabytes, about a minute)
-	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery::a_gzip_bomb
+	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery::a_gzip_bomb
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
-	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
+	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
 	  kafka::generations::an_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics
 
 test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, a cold pod, sizes of batches (about 8 minutes)
-	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
+	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
 	  kafka::generations::articles_that_nobody_judges kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
 	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod
 
 test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \
-	  cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
+	  cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
 
 check: tools-test ## format, lints, licences and sources
 	cargo fmt --all --check

@@ -175,6 +175,7 @@ pub(super) enum IdRow {
     Residence(ArticleId),
 }
 
+#[cfg(feature = "rocksdb")]
 impl IdRow {
     pub(super) fn id(&self) -> &ArticleId {
         match self {
