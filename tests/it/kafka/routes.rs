@@ -260,7 +260,7 @@ fn a_language_change_never_retracts_the_live_article() {
     // Both move while match is down: the new home, partition 1, is judged before the old one, partition 2.
     bench.produce(&[article("x", false, 4, 3), article("y", false, 2, 4)]);
     let route = bench.run(&["--role", "route"]);
-    await_committed(&bench, &route, &BTreeMap::from([(0, 5), (1, 0)]));
+    await_committed(&bench, &route, &BTreeMap::from([(0, 5), (1, 0), (2, 0)]));
     assert!(route.stop().success());
     // It dies when the moves are committed, and nobody has read the relocation notices.
     let mut dying = bench.run_with(&[], &[("SAMESTORY_CRASH_AT", "apply:1")]);
