@@ -273,6 +273,7 @@ impl Scene {
             .client()
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
+            .set("topic.metadata.refresh.interval.ms", "1000")
             .set("message.max.bytes", "8000000")
             .create_with_context(Deliveries::default())
             .unwrap();
