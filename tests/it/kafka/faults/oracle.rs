@@ -450,16 +450,16 @@ fn murmur2(bytes: &[u8]) -> u32 {
     let mut words = bytes.chunks_exact(4);
     for word in &mut words {
         let mut k = u32::from_le_bytes(word.try_into().unwrap()).wrapping_mul(M);
-        k = (k ^ k >> 24).wrapping_mul(M);
+        k = (k ^ (k >> 24)).wrapping_mul(M);
         hash = hash.wrapping_mul(M) ^ k;
     }
     let rest = words.remainder();
     if !rest.is_empty() {
-        let last = rest.iter().rev().fold(0_u32, |last, byte| last << 8 | u32::from(*byte));
+        let last = rest.iter().rev().fold(0_u32, |last, byte| (last << 8) | u32::from(*byte));
         hash = (hash ^ last).wrapping_mul(M);
     }
-    hash = (hash ^ hash >> 13).wrapping_mul(M);
-    hash ^ hash >> 15
+    hash = (hash ^ (hash >> 13)).wrapping_mul(M);
+    hash ^ (hash >> 15)
 }
 
 fn start_of(bytes: &Option<Vec<u8>>) -> String {

@@ -95,7 +95,7 @@ impl Settings {
 
     /// What a long run is set up with, drawn by its seed.
     pub(crate) fn drawn(seed: u64, direct: bool) -> Settings {
-        let mut random = Random::new(seed ^ 0x5E77 ^ u64::from(direct) << 40);
+        let mut random = Random::new(seed ^ 0x5E77 ^ (u64::from(direct) << 40));
         let mut one_in = |chances: usize| random.below(chances) == 0;
         let settings = Settings {
             direct,
@@ -433,13 +433,12 @@ impl Scene {
         let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap();
         let last: Vec<&str> = log.lines().rev().take(8).collect();
         let says = |text: &str| last.iter().any(|line| line.to_lowercase().contains(text));
-        match () {
-            // Fixed in librdkafka 2.15 (5541).
-            () if self.settings.broker_assigns && says("invalid request") => Some("fatal INVALID_REQUEST"),
-            // Until the session of the process that was killed has ended.
-            () if self.settings.static_membership && says("unreleased") => Some("UNRELEASED_INSTANCE_ID"),
-            () => None,
+        // Fixed in librdkafka 2.15 (5541).
+        if self.settings.broker_assigns && says("invalid request") {
+            return Some("fatal INVALID_REQUEST");
         }
+        // Until the session of the process that was killed has ended.
+        (self.settings.static_membership && says("unreleased")).then_some("UNRELEASED_INSTANCE_ID")
     }
 
     // ---- the end
