@@ -156,7 +156,10 @@ impl Bus {
         for send in outbox.finish() {
             let Send::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
             let time = time.map(EventTime::millis);
-            self.append(partition, Read { time, key: Some(key), value: Some(value), headers, ..Read::default() });
+            self.append(
+                partition,
+                Read { time, key: Some(key), value: Some(value), headers, ..Read::default() },
+            );
         }
     }
 

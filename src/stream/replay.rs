@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::config::{Config, Mode, home};
 use crate::detect::{Engine, Incoming};
 use crate::model::{ArticleId, EventTime, Lang, Position};
+use crate::registry::Registry;
 use crate::store::{Ahead, BusPosition, Committed, Memory, Row, Store, TopicName, View};
 
 use super::decode::{Decoded, Decoder};
@@ -99,12 +100,7 @@ impl Replay {
         Replay::reading(config, partition, partitions, None)
     }
 
-    fn reading(
-        config: &Config,
-        partition: i32,
-        partitions: i32,
-        registry: Option<&Arc<Registry>>,
-    ) -> Replay {
+    fn reading(config: &Config, partition: i32, partitions: i32, registry: Option<&Arc<Registry>>) -> Replay {
         let intake = match config.bus.mode {
             Mode::Direct => Intake::raw(config, partitions, registry),
             Mode::Routed => Intake::routed(config, partitions),

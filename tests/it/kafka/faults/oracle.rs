@@ -19,7 +19,7 @@ use crate::kafka::bus::{Isolation, Row};
 
 use super::articles::Fate;
 use super::cards;
-use super::scene::{INSTANCES, Scene};
+use super::scene::{Fed, INSTANCES, Scene};
 use super::voices;
 
 /// What was found wrong: nothing, one hopes.
@@ -48,6 +48,7 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         outputs.extend(read(topic).into_iter().map(|row| (topic.clone(), row)));
     }
     let dead = read(&names.dead_letter);
+    what_was_fed_again_counts(scene, &raw_rows);
     what_was_fed_is_there(scene, &raw_rows, &mut findings);
     let last_routed = &generations.last().unwrap().1;
     each_input_has_its_output(scene, last_routed, &outputs, &dead, &mut findings);
@@ -177,6 +178,28 @@ pub(super) fn source(row: &Row, prefix: &str) -> Option<Place> {
         str::from_utf8(value.as_deref()?).ok()
     };
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
+}
+
+/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
+/// again. Those are records like any other; each has a number of its own in a header.
+fn what_was_fed_again_counts(scene: &Scene, raw: &[Row]) {
+    let number = |headers: &[(String, Option<Vec<u8>>)]| {
+        headers.iter().find(|(key, _)| key == "traceparent").and_then(|(_, value)| value.clone())
+    };
+    let mut fed = scene.fed.lock().unwrap();
+    let places: BTreeSet<Place> = fed.iter().map(|fed| (fed.partition, fed.offset)).collect();
+    let again = raw.iter().filter(|row| !places.contains(&(row.partition, row.offset)));
+    let again: Vec<Fed> = again
+        .filter_map(|row| {
+            let first = fed.iter().find(|fed| number(&fed.record.headers) == number(&row.headers))?;
+            let (partition, offset, record) = (row.partition, row.offset, first.record.clone());
+            Some(Fed { partition, offset, record, fate: first.fate })
+        })
+        .collect();
+    if !again.is_empty() {
+        scene.say(&format!("{} records were fed again", again.len()));
+    }
+    fed.extend(again);
 }
 
 /// The test's own ground: the crawlers' records are on the raw topic, each where it was said to be, and nothing else.
