@@ -223,7 +223,7 @@ impl History {
             time: Some(self.now),
             key: Some(key.into()),
             value,
-            ..Read::default()..Read::default()
+            ..Read::default()
         };
         self.offset += 1;
         let sent = self.replay.take(read).unwrap();
