@@ -156,7 +156,10 @@ impl Bus {
         for send in outbox.finish() {
             let Send::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
             let time = time.map(EventTime::millis);
-            self.append(partition, Read { offset: 0, time, key: Some(key), value: Some(value), headers });
+            self.append(
+                partition,
+                Read { time, key: Some(key), value: Some(value), headers, ..Read::default() },
+            );
         }
     }
 
@@ -182,7 +185,7 @@ impl Bus {
                     assert!(is_notice(sent.value.as_deref().unwrap()).unwrap());
                     self.notices.push((at, to));
                     let (key, value, headers) = (sent.key, sent.value, sent.headers);
-                    self.append(to, Read { offset: 0, time, key, value, headers });
+                    self.append(to, Read { time, key, value, headers, ..Read::default() });
                     continue;
                 }
                 topic if topic == names.unique => Outlet::Unique,

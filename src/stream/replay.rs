@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::config::{Config, Mode, home};
 use crate::detect::{Engine, Incoming};
 use crate::model::{ArticleId, EventTime, Lang, Position};
+use crate::registry::Registry;
 use crate::store::{Ahead, BusPosition, Committed, Memory, Row, Store, TopicName, View};
 
 use super::decode::{Decoded, Decoder};
@@ -17,8 +18,9 @@ use super::intake::{Intake, Taken};
 use super::limits::Limits;
 use super::outgoing::{Original, Wire, Writer};
 use super::payload::Form;
-use super::record::Record;
+use super::record::{Copied, Fate, Record};
 use super::routed::{self, Forgets, RawTopic, Routed, Source};
+use super::values;
 
 /// A record of the input, as a bystander read it.
 #[derive(Clone, Debug, Default)]
@@ -33,12 +35,16 @@ pub struct Read {
     pub value: Option<Vec<u8>>,
     /// Its headers.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// A topic refused what went out for it, so it became a dead letter.
+    pub refused: bool,
 }
 
 impl From<Read> for Record {
     fn from(read: Read) -> Record {
-        let Read { offset, time, key, value, headers } = read;
-        Record { offset, time: time.map(EventTime::from_millis), key, value, headers, ..Record::default() }
+        let Read { offset, time, key, value, headers, refused } = read;
+        let fate = refused.then(|| Fate::Undeliverable { why: String::new(), copy: Copied::Whole });
+        let time = time.map(EventTime::from_millis);
+        Record { offset, time, key, value, headers, fate, ..Record::default() }
     }
 }
 
@@ -55,6 +61,8 @@ pub struct Sent {
     pub value: Option<Vec<u8>>,
     /// Its headers.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// Its time; nothing where it is the time of sending.
+    pub time: Option<i64>,
 }
 
 /// What should have gone out, the changelog apart, and what the state should be.
@@ -67,7 +75,8 @@ pub fn replay(
     partitions: i32,
     records: Vec<Read>,
 ) -> Result<(Vec<Sent>, Vec<Row>), String> {
-    let mut replay = Replay::new(config, partition, partitions);
+    let registry = values::registry(config).map_err(|error| error.to_string())?;
+    let mut replay = Replay::reading(config, partition, partitions, registry.as_ref());
     let mut sent = Vec::new();
     for read in records {
         sent.extend(replay.take(read)?);
@@ -88,8 +97,12 @@ pub struct Replay {
 impl Replay {
     /// Nothing was read yet.
     pub fn new(config: &Config, partition: i32, partitions: i32) -> Replay {
+        Replay::reading(config, partition, partitions, None)
+    }
+
+    fn reading(config: &Config, partition: i32, partitions: i32, registry: Option<&Arc<Registry>>) -> Replay {
         let intake = match config.bus.mode {
-            Mode::Direct => Intake::raw(config, partitions, None),
+            Mode::Direct => Intake::raw(config, partitions, registry),
             Mode::Routed => Intake::routed(config, partitions),
         };
         let writer = Writer {
@@ -121,7 +134,9 @@ impl Replay {
         let mut records = [record];
         let silent = self.intake.is_silent(&records[0]);
         let progress = self.store.progress().map_err(|error| error.to_string())?;
+        self.intake.gather(records.iter())?;
         let taken = self.intake.batch(partition, &mut records, &progress);
+        self.intake.settle();
         let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
         self.writer.fit_all(&mut batch, &places, &mut records);
         // Ids and epochs are the broker's, so a replay does not know them.
@@ -146,6 +161,7 @@ impl Replay {
             key: out.key,
             value: out.value,
             headers: out.headers,
+            time: out.time.map(EventTime::millis),
         });
         let sent = sent.collect();
         let proof = Committed::attest(BTreeMap::from([(partition, 0)]));
@@ -249,19 +265,25 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Reads raw records, each with its partition. Those at `dead` became dead letters, whatever can be read of them.
+    /// Reads raw records, each with its partition. Those at `dead` became dead letters, whatever can be read of them. Where
+    /// the registry does not answer, values that came as Avro are dead letters, too.
     pub fn new(
         config: &Config,
         partitions: i32,
         records: impl IntoIterator<Item = (i32, Read)>,
         dead: &BTreeSet<(i32, i64)>,
     ) -> Raw {
-        let decoder = Decoder::new(config, true, None);
+        let registry = values::registry(config).ok().flatten();
+        let mut decoder = Decoder::new(config, true, registry.as_ref());
         let topic = config.bus.topics.raw.clone();
         let records =
             records.into_iter().filter(|(partition, read)| !dead.contains(&(*partition, read.offset)));
-        let records = records.filter_map(|(partition, read)| {
-            let record = Record::from(read);
+        let records: Vec<(i32, Record)> =
+            records.map(|(partition, read)| (partition, Record::from(read))).collect();
+        if let Err(error) = decoder.gather(records.iter().map(|(_, record)| record)) {
+            tracing::error!(error, "the registry does not answer");
+        }
+        let records = records.into_iter().filter_map(|(partition, record)| {
             let decoded = decoder.decode(&record, &record.position(&topic, partition));
             let judged = !matches!(decoded.0, Incoming::DeadLetter(_));
             judged.then_some(((partition, record.offset), (record, decoded)))
@@ -389,6 +411,7 @@ impl Raw {
                 key: Some(id.as_str().into()),
                 value: Some(value),
                 headers: record.headers.clone(),
+                refused: false,
             })
         });
         made.collect()

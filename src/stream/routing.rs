@@ -359,7 +359,7 @@ mod tests {
                 let Send::To { partition, key, value, headers, time } = send else { continue };
                 let log = routed.entry(partition).or_default();
                 let (offset, time) = (log.len() as i64, time.map(EventTime::millis));
-                log.push(Read { offset, time, key: Some(key), value: Some(value), headers });
+                log.push(Read { offset, time, key: Some(key), value: Some(value), headers, refused: false });
             }
         }
         routed
@@ -377,7 +377,7 @@ mod tests {
 
     fn as_read(record: &Record) -> Read {
         let Record { offset, time, key, value, headers, .. } = record.clone();
-        Read { offset, time: time.map(EventTime::millis), key, value, headers }
+        Read { offset, time: time.map(EventTime::millis), key, value, headers, refused: false }
     }
 
     fn oracle(config: &Config, raw: &BTreeMap<i32, Vec<Record>>) -> Raw {

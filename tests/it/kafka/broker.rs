@@ -10,10 +10,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// One running broker with its directory.
+/// One running broker with its directory, or a cluster of several.
 pub(crate) struct Broker {
     dir: PathBuf,
     bootstrap: String,
+    nodes: usize,
 }
 
 /// The broker that most tests use together: they keep apart by the names of their topics.
@@ -87,7 +88,7 @@ impl Broker {
     /// A broker that is to go when the process `pid` does.
     pub(crate) fn start_with_pid(pid: u32, options: &[&str]) -> Broker {
         let name = format!("samestory-{}-kafka-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
-        let mut broker = Broker { dir: env::temp_dir().join(name), bootstrap: String::new() };
+        let mut broker = Broker { dir: env::temp_dir().join(name), bootstrap: String::new(), nodes: 1 };
         let pid = pid.to_string();
         let watched = ["start", broker.dir.to_str().unwrap(), "--with-pid", &pid, "--discard"];
         // Tests are over before Java's optimiser pays.
@@ -96,6 +97,7 @@ impl Broker {
         let keeping = ["--set", "log.retention.ms=-1"];
         dev_kafka(&[&watched[..], &quick, &keeping, options].concat());
         broker.bootstrap = broker.file("bootstrap");
+        broker.nodes = broker.bootstrap.split(',').count();
         broker
     }
 
@@ -112,6 +114,25 @@ impl Broker {
     /// Where the listener of `--listener NAME=PORT` really is: what a proxy connects to.
     pub(crate) fn listener(&self, name: &str) -> String {
         self.file(&format!("listener.{name}"))
+    }
+
+    /// Brokers of the cluster.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Runs `dev/kafka` for one node of a cluster, counted from 1: kill, start, stop, pause or resume.
+    pub(crate) fn node(&self, node: usize, verb: &str) {
+        dev_kafka(&[verb, self.dir.join(format!("node{node}")).to_str().unwrap()]);
+    }
+
+    /// How often the brokers have logged this text.
+    pub(crate) fn logged(&self, text: &str) -> usize {
+        let logs: Vec<PathBuf> = match self.nodes {
+            1 => vec![self.dir.join("kafka.log")],
+            nodes => (1..=nodes).map(|node| self.dir.join(format!("node{node}/kafka.log"))).collect(),
+        };
+        logs.iter().map(|log| fs::read_to_string(log).unwrap_or_default().matches(text).count()).sum()
     }
 
     /// One of the files `dev/kafka` leaves in the directory.

@@ -11,7 +11,8 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{
-    AdminClient, AdminOptions, AlterConfig, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication,
+    AdminClient, AdminOptions, AlterConfig, ConfigSource, NewPartitions, NewTopic, ResourceSpecifier,
+    TopicReplication,
 };
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -106,8 +107,10 @@ pub(crate) fn send(writer: &Writer, topic: &str, records: &[Record]) -> Vec<Deli
         next.partition = record.partition;
         next.timestamp = record.timestamp;
         while let Err((error, again)) = writer.send::<[u8], [u8]>(next) {
-            assert_eq!(error.rdkafka_error_code(), Some(RDKafkaErrorCode::QueueFull), "{error}");
-            assert!(Instant::now() < deadline, "the queue stays full");
+            // A partition that was added is not known before the next look at the metadata.
+            let waits = [RDKafkaErrorCode::QueueFull, RDKafkaErrorCode::UnknownPartition];
+            assert!(error.rdkafka_error_code().is_some_and(|code| waits.contains(&code)), "{error}");
+            assert!(Instant::now() < deadline, "not taken: {error}");
             writer.poll(Duration::from_millis(1));
             next = again;
         }
@@ -130,7 +133,8 @@ impl Broker {
     pub(crate) fn create_topic(&self, prefix: &str, partitions: i32, settings: &[(&str, &str)]) -> String {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("{prefix}-{}", MADE.fetch_add(1, Ordering::Relaxed));
-        let mut topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
+        let replicas = TopicReplication::Fixed(i32::try_from(self.nodes().min(3)).unwrap());
+        let mut topic = NewTopic::new(&name, partitions, replicas);
         for (key, value) in settings {
             topic = topic.set(key, value);
         }
@@ -181,6 +185,32 @@ impl Broker {
         let alter = alter.set(key, value);
         let altered = block_on(admin.alter_configs([&alter], &AdminOptions::new())).unwrap();
         assert!(altered.iter().all(Result::is_ok), "{altered:?}");
+    }
+
+    /// The node that leads a partition, counted from 1; nothing while there is none.
+    pub(crate) fn leader(&self, topic: &str, partition: i32) -> Option<usize> {
+        let client: BaseConsumer = self.client().create().unwrap();
+        let metadata = client.fetch_metadata(Some(topic), PATIENCE).unwrap();
+        let found = metadata.topics()[0].partitions().iter().find(|found| found.id() == partition)?;
+        usize::try_from(found.leader()).ok().filter(|node| *node > 0)
+    }
+
+    /// The node that coordinates a group: the leader of its partition of the offsets topic.
+    pub(crate) fn group_coordinator(&self, group: &str) -> Option<usize> {
+        self.leader("__consumer_offsets", coordinated_by(group))
+    }
+
+    /// The node that coordinates the transactions of an id.
+    pub(crate) fn transaction_coordinator(&self, id: &str) -> Option<usize> {
+        self.leader("__transaction_state", coordinated_by(id))
+    }
+
+    /// Adds partitions to a topic.
+    pub(crate) fn add_partitions(&self, topic: &str, partitions: usize) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
+        let more = NewPartitions::new(topic, partitions);
+        let made = block_on(admin.create_partitions([&more], &AdminOptions::new())).unwrap();
+        assert!(made.iter().all(Result::is_ok), "{made:?}");
     }
 
     /// How many partitions of the topic have a leader.
@@ -334,6 +364,12 @@ impl Broker {
     }
 }
 
+/// The partition of an internal topic that a name belongs to, of the four that `dev/kafka` sets: Java's hash of the name.
+fn coordinated_by(name: &str) -> i32 {
+    let hash = name.bytes().fold(0_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
+    i32::try_from(hash.unsigned_abs() % 4).unwrap()
+}
+
 /// Settings of any client of the listener at `bootstrap`.
 pub(crate) fn client(bootstrap: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
@@ -355,7 +391,7 @@ pub(crate) fn transactional(config: &ClientConfig, id: &str) -> Writer {
     writer
 }
 
-fn row(message: &impl Message<Headers: Headers>) -> Row {
+pub(crate) fn row(message: &impl Message<Headers: Headers>) -> Row {
     let headers = message.headers().into_iter().flat_map(Headers::iter);
     Row {
         partition: message.partition(),

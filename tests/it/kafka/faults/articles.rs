@@ -1,6 +1,11 @@
 //! What crawlers write, on a bad day: families of near-duplicates in several languages, updates, changes of language,
 //! deletes, boilerplate, and poison. All of it follows from a seed, and each record says what must become of it.
 
+use apache_avro::Schema;
+use apache_avro::types::Value;
+use samestory::event::PANIC_MARKER;
+
+use crate::avro::encode;
 use crate::kafka::bus::Record;
 
 use super::random::Random;
@@ -16,6 +21,8 @@ pub(crate) enum Fate {
     TaggedOrDead,
     /// No article; a null where it was known.
     Delete,
+    /// One tagged article, or a dead letter of match: larger than an output topic takes for a while.
+    Large,
 }
 
 /// The languages, in the order that spreads them over partitions, each with the pieces its words are made of.
@@ -72,6 +79,10 @@ pub(crate) struct Articles {
     known: Vec<Known>,
     /// Each language has its partition, and deletes are events: nobody routes.
     by_language: bool,
+    /// Some crawlers have clocks that are ahead, and some records panic a parser.
+    wild: bool,
+    /// Every fourth article comes as Avro, with this schema of the registry.
+    avro: Option<u32>,
 }
 
 /// The partitions that languages are spread over where nobody routes.
@@ -81,16 +92,59 @@ pub(crate) const PARTITIONS: usize = 3;
 const KNOWN: usize = 900;
 
 impl Articles {
-    pub(crate) fn new(seed: u64, began: i64, by_language: bool) -> Articles {
-        Articles { random: Random::new(seed), made: 0, began, known: Vec::new(), by_language }
+    pub(crate) fn new(seed: u64, began: i64, by_language: bool, wild: bool, avro: Option<u32>) -> Articles {
+        Articles { random: Random::new(seed), made: 0, began, known: Vec::new(), by_language, wild, avro }
+    }
+
+    /// Boilerplate with a few words of its own: one bucket for all of them.
+    pub(crate) fn flood(&mut self) -> (Record, Fate) {
+        self.made += 1;
+        let mut words = words_of(&mut Random::new(7), 0, 70);
+        words.extend(self.words(0, 2));
+        let (record, fate) = self.fresh(0, words);
+        (self.dressed(record), fate)
+    }
+
+    /// An ordinary text beside 400 kB that nobody reads and no codec makes much smaller.
+    pub(crate) fn large(&mut self) -> (Record, Fate) {
+        self.made += 1;
+        let words = self.words(0, 70).join(" ");
+        let id = format!("large-{}", self.made);
+        let noise: String =
+            (0..400_000).map(|_| char::from(b'!' + (self.random.next() % 90) as u8)).collect();
+        let mut value: serde_json::Value =
+            serde_json::from_str(&article(&id, LANGUAGES[0].0, &words, self.time())).unwrap();
+        value["noise"] = noise.into();
+        let record = Record { partition: self.home(0), ..Record::new(&id, &value.to_string()) };
+        (self.dressed(record), Fate::Large)
+    }
+
+    fn dressed(&self, mut record: Record) -> Record {
+        record.timestamp.get_or_insert(self.time());
+        record.headers.push(("traceparent".into(), Some(format!("00-{:032x}", self.made).into_bytes())));
+        record
     }
 
     pub(crate) fn next(&mut self) -> (Record, Fate) {
         self.made += 1;
-        let (mut record, fate) = self.record();
-        record.timestamp = Some(self.time());
-        record.headers.push(("traceparent".into(), Some(format!("00-{:032x}", self.made).into_bytes())));
-        (record, fate)
+        let (record, fate) =
+            if self.wild && self.random.below(60) == 0 { self.wild() } else { self.record() };
+        (self.dressed(record), fate)
+    }
+
+    /// A record that panics a parser, or an article of a crawler whose clock is two days ahead.
+    fn wild(&mut self) -> (Record, Fate) {
+        if self.random.below(3) == 0 {
+            let key = format!("panic-{}", self.made);
+            let record = Record::new(&key, &article(&key, "en", PANIC_MARKER, self.time()));
+            return (Record { partition: self.home(0), ..record }, Fate::Dead);
+        }
+        let language = self.random.below(LANGUAGES.len());
+        let id = format!("{}-ahead-{}", LANGUAGES[language].0, self.made);
+        let time = self.time() + 2 * 24 * 3600 * 1000;
+        let words = self.words(language, 80).join(" ");
+        let record = Record::new(&id, &article(&id, LANGUAGES[language].0, &words, time));
+        (Record { partition: self.home(language), timestamp: Some(time), ..record }, Fate::Tagged)
     }
 
     /// A second of event time for each record.
@@ -192,7 +246,10 @@ impl Articles {
     fn written(&self, at: usize) -> (Record, Fate) {
         let Known { id, language, words } = &self.known[at];
         let (code, space) = (LANGUAGES[*language].0, if LANGUAGES[*language].0 == "ja" { "" } else { " " });
-        let record = Record::new(id, &article(id, code, &words.join(space), self.time()));
+        let mut record = Record::new(id, &article(id, code, &words.join(space), self.time()));
+        if let Some(schema) = self.avro.filter(|_| self.made.is_multiple_of(4)) {
+            record.value = Some(avro_article(schema, id, code, &words.join(space), self.time()));
+        }
         (Record { partition: self.home(*language), ..record }, Fate::Tagged)
     }
 
@@ -222,6 +279,26 @@ fn words_of(random: &mut Random, language: usize, count: usize) -> Vec<String> {
     let pieces = LANGUAGES[language].1;
     let mut word = || (0..2 + random.below(2)).map(|_| *random.pick(pieces)).collect::<String>();
     (0..count).map(|_| word()).collect()
+}
+
+/// The schema of articles that come as Avro.
+pub(crate) const SCHEMA: &str = r#"{"type":"record","name":"Article","fields":[{"name":"id","type":"string"},
+    {"name":"title","type":"string"},{"name":"url","type":"string"},{"name":"language","type":"string"},
+    {"name":"fetched_at","type":{"type":"long","logicalType":"timestamp-millis"}},{"name":"body","type":"string"}]}"#;
+
+/// The same as [`article`], framed with the id of its schema.
+fn avro_article(schema: u32, id: &str, language: &str, body: &str, time: i64) -> Vec<u8> {
+    let text = |name: &str, value: String| (name.to_owned(), Value::String(value));
+    let fields = vec![
+        text("id", id.into()),
+        text("title", format!("About {id}")),
+        text("url", format!("https://{language}.example/{id}")),
+        text("language", language.into()),
+        ("fetched_at".to_owned(), Value::TimestampMillis(time)),
+        text("body", body.into()),
+    ];
+    let datum = encode(&Schema::parse_str(SCHEMA).unwrap(), Value::Record(fields));
+    [&[0][..], &schema.to_be_bytes(), &datum].concat()
 }
 
 fn article(id: &str, language: &str, body: &str, time: i64) -> String {

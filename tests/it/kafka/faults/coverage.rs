@@ -16,6 +16,54 @@ const SIGNS: [(&str, &str); 8] = [
     ("partitions waiting", "stopped for now"),
 ];
 
+/// What was done to a run: how often each fault was drawn, and how often it left the trace that it must leave. A fault
+/// without a trace has tested nothing.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    faults: BTreeMap<&'static str, (usize, usize)>,
+    excused: BTreeMap<&'static str, usize>,
+}
+
+impl Ledger {
+    pub(crate) fn drawn(&mut self, fault: &'static str) {
+        self.faults.entry(fault).or_default().0 += 1;
+    }
+
+    pub(crate) fn was_drawn(&self, fault: &str) -> bool {
+        self.faults.contains_key(fault)
+    }
+
+    pub(crate) fn traced(&mut self, fault: &'static str) {
+        self.faults.entry(fault).or_default().1 += 1;
+    }
+
+    /// A fault whose trace is that it was done.
+    pub(crate) fn done(&mut self, fault: &'static str) {
+        self.drawn(fault);
+        self.traced(fault);
+    }
+
+    /// A process that ended for a reason that is not ours.
+    pub(crate) fn excused(&mut self, why: &'static str) {
+        *self.excused.entry(why).or_default() += 1;
+    }
+
+    /// One line for each fault.
+    pub(crate) fn table(&self) -> String {
+        let line = |(fault, (drawn, traced)): (&&str, &(usize, usize))| {
+            format!("{fault}: {drawn} drawn, {traced} traced")
+        };
+        let mut lines: Vec<String> = self.faults.iter().map(line).collect();
+        lines.extend(self.excused.iter().map(|(why, times)| format!("process restarted, {why}: {times}")));
+        lines.join("\n            ")
+    }
+
+    /// Faults that were drawn and never left their trace.
+    pub(crate) fn untraced(&self) -> Vec<&'static str> {
+        self.faults.iter().filter(|(_, (_, traced))| *traced == 0).map(|(fault, _)| *fault).collect()
+    }
+}
+
 /// Counts by what was counted.
 pub(crate) type Counts = BTreeMap<&'static str, usize>;
 

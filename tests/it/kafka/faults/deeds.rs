@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::kafka::proxy::{Mode, Way};
 
+use super::coverage;
 use super::process::Orders;
 use super::random::Random;
 use super::scene::{INSTANCES, Scene};
@@ -37,7 +38,10 @@ impl Scene {
     /// Waits for deaths that were ordered, and starts the dead again.
     pub(crate) fn await_deaths(&mut self, at: &[CrashAt]) {
         for &(instance, point, count) in at {
-            if !self.await_death(instance, REACHED) {
+            self.ledger.drawn("death at a named place");
+            if self.await_death(instance, REACHED) {
+                self.ledger.traced("death at a named place");
+            } else {
                 self.wrong.push(format!("void: instance {instance} never came to {point}:{count}"));
             }
             self.start(instance);
@@ -50,6 +54,7 @@ impl Scene {
     }
 
     pub(crate) fn kill_and_start_with(&mut self, at: usize, orders: &Orders) {
+        self.ledger.done("SIGKILL");
         self.say(&format!("kill {at}"));
         self.kill(at);
         self.start_with(at, orders);
@@ -64,13 +69,30 @@ impl Scene {
             self.wrong.push(format!("void: instance {at} never came to {point} to freeze there"));
             return;
         }
+        self.ledger.drawn("zombie");
+        let before = self.disowned(at);
         self.wait(time);
         self.process(at).signal("CONT");
+        // It hears what happened to it when it next says something.
+        let deadline = Instant::now() + secs(15);
+        while self.disowned(at) == before && Instant::now() < deadline {
+            self.wait(Duration::from_millis(200));
+        }
+        if self.disowned(at) > before {
+            self.ledger.traced("zombie");
+        }
+    }
+
+    /// How often an instance had to give up what it was doing.
+    fn disowned(&self, at: usize) -> usize {
+        let signs = ["a transaction was aborted", "beginning anew", "assignment lost", "\"revoked\""];
+        signs.iter().map(|sign| self.logged(at, sign)).sum()
     }
 
     /// Frozen from outside.
     pub(crate) fn freeze(&mut self, at: usize, time: Duration) {
         self.say(&format!("freeze {at} for {time:?}"));
+        self.ledger.done("process frozen");
         self.process(at).signal("STOP");
         self.wait(time);
         self.process(at).signal("CONT");
@@ -78,6 +100,7 @@ impl Scene {
 
     pub(crate) fn kill_broker(&mut self) {
         self.say("kill the broker and start it again");
+        self.ledger.done("broker killed");
         self.broker.kill();
         self.wait(secs(1));
         self.broker.restart();
@@ -85,6 +108,7 @@ impl Scene {
 
     pub(crate) fn pause_broker(&mut self, time: Duration) {
         self.say(&format!("freeze the broker for {time:?}"));
+        self.ledger.done("broker frozen");
         self.broker.pause();
         self.wait(time);
         self.broker.resume();
@@ -93,35 +117,41 @@ impl Scene {
     /// The request to commit arrives, the answer never does.
     pub(crate) fn lose_answers(&mut self, at: usize, time: Duration) {
         self.say(&format!("answers to commits of {at} are lost"));
-        let before = self.proxies[at].lost();
-        self.proxies[at].set(Mode::LoseAnswerToEndTxn);
+        let before = self.networks[at].lost();
+        self.networks[at].set(Mode::LoseAnswerToEndTxn);
         let deadline = Instant::now() + REACHED;
-        while self.proxies[at].lost() == before && Instant::now() < deadline {
+        while self.networks[at].lost() == before && Instant::now() < deadline {
             self.wait(Duration::from_millis(20));
         }
-        if self.proxies[at].lost() == before {
+        self.ledger.drawn("answer to a commit lost");
+        if self.networks[at].lost() > before {
+            self.ledger.traced("answer to a commit lost");
+        } else {
             self.wrong.push(format!("void: instance {at} lost no answer"));
         }
         self.wait(time);
-        self.proxies[at].set(Mode::Pass);
+        self.networks[at].set(Mode::Pass);
     }
 
     /// Its network stands still, for one way or both.
     pub(crate) fn stall(&mut self, at: usize, way: Option<Way>, time: Duration) {
         self.say(&format!("the network of {at} stalls ({way:?}) for {time:?}"));
-        self.proxies[at].set(Mode::Stall(way));
+        self.ledger.done("network stalls");
+        self.networks[at].set(Mode::Stall(way));
         self.wait(time);
-        self.proxies[at].set(Mode::Pass);
+        self.networks[at].set(Mode::Pass);
     }
 
     pub(crate) fn reset_network(&mut self, at: usize) {
         self.say(&format!("connections of {at} are reset"));
-        self.proxies[at].reset();
+        self.ledger.done("connections reset");
+        self.networks[at].reset();
     }
 
     /// Its disk is lost.
     pub(crate) fn lose_disk(&mut self, at: usize) {
         self.say(&format!("the disk of {at} is lost"));
+        self.ledger.done("disk lost");
         self.kill(at);
         drop(fs::remove_dir_all(self.state(at)));
     }
@@ -141,6 +171,7 @@ impl Scene {
                 bytes[middle] ^= 0x10;
             }
             fs::write(file, bytes).unwrap();
+            self.ledger.done("table damaged");
             self.say(&format!("damage {} (cut short: {truncate})", file.display()));
         }
         self.start(at);
@@ -149,6 +180,8 @@ impl Scene {
     /// State from before many deletes is put back, when the log holds their tombstones no longer.
     pub(crate) fn put_back_old_state(&mut self, at: usize, age: Duration) {
         self.say(&format!("state of {at} is put back to what it was"));
+        self.ledger.drawn("old state");
+        let before = coverage::count(&self.logs()).0["wipes"];
         // Theirs would be as old, and nobody would tell them.
         for other in (0..INSTANCES).filter(|&other| other != at) {
             self.stop(other);
@@ -167,6 +200,9 @@ impl Scene {
         self.start(at);
         self.wait(secs(8));
         self.keep_tombstones("86400000");
+        if coverage::count(&self.logs()).0["wipes"] > before {
+            self.ledger.traced("old state");
+        }
     }
 }
 

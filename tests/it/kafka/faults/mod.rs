@@ -3,14 +3,22 @@
 
 // What crawlers write, and what must become of it.
 mod articles;
+// Threads beside a run: they keep, measure and ask.
+mod bystanders;
 // The consumer that people copy.
 mod cards;
+// What is done to a cluster of brokers.
+mod cluster;
 // What the processes went through, counted from their logs.
 mod coverage;
 // What is done to processes, disks, network and broker.
 mod deeds;
+// Floods, idle time, new partitions, a new generation.
+mod events;
 // Guards taken away, to see that it is noticed.
 mod mutants;
+// The network of one instance.
+mod network;
 // What must be true at the end.
 mod oracle;
 // The real program as a process.

@@ -5,17 +5,21 @@
 //! routed topic only tells in which order raw partitions were mixed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use samestory::config::Config;
 use samestory::model::ArticleId;
 use samestory::store::Row as StateRow;
-use samestory::store::{Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store, View};
+use samestory::store::{
+    Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store, StoreError, View,
+};
 use samestory::stream::replay::{Event, Raw, Read, Sent, What, events, replay};
 
 use crate::kafka::bus::{Isolation, Row};
 
 use super::articles::Fate;
 use super::cards;
-use super::scene::Scene;
+use super::scene::{Fed, INSTANCES, Scene};
 use super::voices;
 
 /// What was found wrong: nothing, one hopes.
@@ -26,77 +30,135 @@ pub(crate) type Place = (i32, i64);
 
 /// Checks everything. All records are done with, and all processes but those of instance 0 were stopped before.
 pub(crate) fn check(scene: &mut Scene) -> Findings {
+    let mut findings = Findings::new();
     let names = scene.config.bus.topics.clone();
     let read = |topic: &str| scene.broker.read(topic, Isolation::Committed);
-    let raw = read(&names.raw);
-    let routed = if scene.settings.direct { raw.clone() } else { read(&names.routed) };
+    let raw_rows = read(&names.raw);
+    let mut routed =
+        |rows: Result<Vec<Row>, String>| rows.map_err(|why| findings.push(why)).unwrap_or_default();
+    // In order, each with what its routed topic held. Where nobody routes, a generation reads the raw topic from its
+    // beginning and says the same as the one before, so the last one alone is asked.
+    let mut generations = vec![(scene.config.clone(), routed(scene.routed()))];
+    if let Some((config, rows)) = scene.generation_before().filter(|_| !scene.settings.direct) {
+        generations.insert(0, (config.clone(), routed(rows)));
+    }
     let changelog = read(&names.changelog);
     let mut outputs: Vec<(String, Row)> = Vec::new();
     for topic in [&names.unique, &names.near_duplicate, &names.clusters] {
         outputs.extend(read(topic).into_iter().map(|row| (topic.clone(), row)));
     }
     let dead = read(&names.dead_letter);
-    let mut findings = Findings::new();
-    what_was_fed_is_there(scene, &raw, &mut findings);
-    each_input_has_its_output(scene, &routed, &outputs, &dead, &mut findings);
-    let dead_places = dead.iter().filter_map(|row| source(row, "__samestory.errors.")).collect();
-    let raw = raw.iter().map(|row| (row.partition, as_read(row)));
-    let raw = (!scene.settings.direct).then(|| Raw::new(&scene.config, 3, raw, &dead_places));
-    if let Some(raw) = &raw {
-        routed_is_what_raw_says(scene, raw, &routed, &mut findings);
-    }
+    what_was_fed_again_counts(scene, &raw_rows);
+    what_was_fed_is_there(scene, &raw_rows, &mut findings);
+    let last_routed = &generations.last().unwrap().1;
+    each_input_has_its_output(scene, last_routed, &outputs, &dead, &mut findings);
+    let mut dead_places: BTreeSet<Place> =
+        dead.iter().filter_map(|row| source(row, "__samestory.errors.")).collect();
+    // Route has routed these; it was match that could not deliver them.
+    let refused: BTreeSet<Place> = {
+        let fed = scene.fed.lock().unwrap();
+        let large = fed.iter().filter(|fed| fed.fate == Fate::Large).map(|fed| (fed.partition, fed.offset));
+        large.filter(|place| dead_places.remove(place)).collect()
+    };
+    let raw = |config: &Config| {
+        let rows = raw_rows.iter().map(|row| (row.partition, as_read(row)));
+        Raw::new(config, 3, rows, &dead_places)
+    };
     let mut expected = Vec::new();
-    let (mut states, mut notices) = (Vec::new(), Vec::new());
-    for partition in 0..3 {
-        let rows = routed.iter().filter(|row| row.partition == partition).map(as_read);
-        let rows: Result<Vec<Read>, String> = match &raw {
-            Some(raw) => rows
-                .map(|row| raw.rerouted(partition, &row))
-                .collect::<Result<Vec<_>, _>>()
-                .map(|made| made.into_iter().flatten().collect()),
-            None => Ok(rows.collect()),
-        };
-        match rows.and_then(|rows| replay(&scene.config, partition, 3, rows)) {
-            Ok((mut sent, state)) => {
-                // They have checks of their own.
-                notices.extend(sent.extract_if(.., |sent| sent.topic == names.routed));
-                sent.retain(|sent| sent.topic != names.dead_letter);
-                expected.push(sent);
-                states.push(state);
+    let mut states = Vec::new();
+    for (number, (config, routed)) in generations.iter().enumerate() {
+        let raw = (!scene.settings.direct).then(|| raw(config));
+        let is_last = number + 1 == generations.len();
+        if let Some(raw) = &raw {
+            routed_is_what_raw_says(scene, raw, routed, is_last, &mut findings);
+        }
+        states.clear();
+        let mut notices = Vec::new();
+        for partition in 0..3 {
+            let rows = routed.iter().filter(|row| row.partition == partition).map(as_read);
+            let rows: Result<Vec<Read>, String> = match &raw {
+                Some(raw) => {
+                    rows.map(|row| raw.rerouted(partition, &row)).collect::<Result<Vec<_>, _>>().map(|made| {
+                        made.into_iter().flatten().map(|row| refused_article(row, &refused)).collect()
+                    })
+                }
+                None => Ok(rows
+                    .map(|row| Read { refused: refused.contains(&(partition, row.offset)), ..row })
+                    .collect()),
+            };
+            match rows.and_then(|rows| replay(config, partition, 3, rows)) {
+                Ok((mut sent, state)) => {
+                    // They have checks of their own.
+                    notices.extend(sent.extract_if(.., |sent| sent.topic == config.bus.topics.routed));
+                    sent.retain(|sent| sent.topic != names.dead_letter);
+                    expected.push(sent);
+                    states.push(state);
+                }
+                Err(error) => {
+                    findings.push(format!("routed partition {partition} cannot be replayed: {error}"))
+                }
             }
-            Err(error) => findings.push(format!("routed partition {partition} cannot be replayed: {error}")),
+        }
+        if raw.is_some() {
+            voices::notices_are_those_of_the_replay(scene, &notices, routed, &mut findings);
         }
     }
-    verdicts_are_those_of_the_replay(&expected, &outputs, &mut findings);
-    if !scene.settings.direct {
-        voices::notices_are_those_of_the_replay(scene, &notices, &routed, &mut findings);
-    }
+    let partitions = i32::from(names.output_partitions);
+    verdicts_are_those_of_the_replay(&expected, &outputs, &names.clusters, &mut findings);
+    each_key_has_its_partition(&outputs, partitions, &mut findings);
     cards::check(scene, &expected, &mut findings);
+    let last = (!scene.settings.direct).then(|| raw(&scene.config));
     scene.stop(0);
     let stores: Vec<Memory> = (0..3).map(|partition| restored(scene, partition, &changelog)).collect();
-    if let Some(raw) = &raw {
+    if let Some(raw) = &last {
         each_id_lives_in_one_partition(raw, &stores, &mut findings);
         voices::a_tombstone_deletes_no_live_article(scene, raw, &stores, &outputs, &mut findings);
     }
     for (partition, state) in (0..3).zip(&states) {
         let from_log = stores[partition as usize].dump().unwrap();
         compare(&format!("partition {partition}: changelog against replay"), &from_log, state, &mut findings);
-        match live(scene, partition) {
-            Ok(live) => compare(
-                &format!("partition {partition}: RocksDB against replay"),
-                &live,
-                state,
-                &mut findings,
-            ),
-            Err(error) => findings.push(format!("partition {partition}: {error}")),
-        }
+        every_store_is_that_of_the_replay(scene, partition, &changelog, state, &mut findings);
     }
     findings
 }
 
+/// A routed record, marked where it carries an article that a topic refused.
+fn refused_article(row: Read, refused: &BTreeSet<Place>) -> Read {
+    let said = events(row.value.as_deref().unwrap_or_default()).unwrap_or_default();
+    let article = said.iter().find(|event| event.what == What::Article);
+    let is_refused = article.is_some_and(|event| refused.contains(&(event.partition, event.offset)));
+    Read { refused: is_refused, ..row }
+}
+
+/// I3 for whatever any instance has on its disk: with the rest of the changelog it is the state of the replay.
+fn every_store_is_that_of_the_replay(
+    scene: &Scene,
+    partition: i32,
+    changelog: &[Row],
+    state: &[StateRow],
+    findings: &mut Findings,
+) {
+    for at in 0..INSTANCES {
+        let directory = scene.partition_state(at, partition);
+        // Instance 0 had every partition in the end.
+        if at > 0 && !directory.exists() {
+            continue;
+        }
+        let what = format!("partition {partition}, RocksDB of instance {at} against replay");
+        match caught_up(scene, &directory, partition, changelog) {
+            Ok(found) => compare(&what, &found, state, findings),
+            // Nobody has opened it since it was damaged, or since its restore was cut short.
+            Err(StoreError::Corrupt { .. } | StoreError::OtherBands { .. }) if at > 0 => {
+                scene.say(&format!("{what}: not opened since it was hurt"));
+            }
+            Err(error) => findings.push(format!("{what}: {error}")),
+        }
+    }
+}
+
 fn as_read(row: &Row) -> Read {
     let Row { offset, timestamp, key, value, headers, .. } = row.clone();
-    Read { offset, time: timestamp, key, value, headers }
+    Read { offset, time: timestamp, key, value, headers, refused: false }
 }
 
 /// The first few of many.
@@ -116,6 +178,28 @@ pub(super) fn source(row: &Row, prefix: &str) -> Option<Place> {
         str::from_utf8(value.as_deref()?).ok()
     };
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
+}
+
+/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
+/// again. Those are records like any other; each has a number of its own in a header.
+fn what_was_fed_again_counts(scene: &Scene, raw: &[Row]) {
+    let number = |headers: &[(String, Option<Vec<u8>>)]| {
+        headers.iter().find(|(key, _)| key == "traceparent").and_then(|(_, value)| value.clone())
+    };
+    let mut fed = scene.fed.lock().unwrap();
+    let places: BTreeSet<Place> = fed.iter().map(|fed| (fed.partition, fed.offset)).collect();
+    let again = raw.iter().filter(|row| !places.contains(&(row.partition, row.offset)));
+    let again: Vec<Fed> = again
+        .filter_map(|row| {
+            let first = fed.iter().find(|fed| number(&fed.record.headers) == number(&row.headers))?;
+            let (partition, offset, record) = (row.partition, row.offset, first.record.clone());
+            Some(Fed { partition, offset, record, fate: first.fate })
+        })
+        .collect();
+    if !again.is_empty() {
+        scene.say(&format!("{} records were fed again", again.len()));
+    }
+    fed.extend(again);
 }
 
 /// The test's own ground: the crawlers' records are on the raw topic, each where it was said to be, and nothing else.
@@ -193,7 +277,7 @@ fn each_input_has_its_output(
             Fate::Dead if scene.lost_offsets => count == 0 && !own.is_empty(),
             Fate::TaggedOrDead if scene.lost_offsets => count + own.len().min(1) == 1,
             Fate::Dead => (count, own.len()) == (0, 1),
-            Fate::TaggedOrDead => count + own.len() == 1,
+            Fate::TaggedOrDead | Fate::Large => count + own.len() == 1,
             Fate::Delete => (count, own.len()) == (0, 0),
         };
         if !right {
@@ -214,7 +298,7 @@ fn each_input_has_its_output(
         let routed = articles.get(&place).copied().unwrap_or(0);
         let right = match fed.fate {
             _ if scene.settings.direct => true,
-            Fate::Tagged => (routed, told) == (1, 0),
+            Fate::Tagged | Fate::Large => (routed, told) == (1, 0),
             Fate::Dead => (routed, told) == (0, 0),
             Fate::TaggedOrDead => (routed, told) == (count, 0),
             Fate::Delete => (routed, told) == (0, 3),
@@ -277,11 +361,15 @@ fn arrivals(
 }
 
 /// For one raw partition, the routed sequence is a function of the raw one: no batch boundary and no fault shows in it.
-fn routed_is_what_raw_says(scene: &Scene, raw: &Raw, routed: &[Row], findings: &mut Findings) {
+/// A generation that has ended was told of the first records only.
+fn routed_is_what_raw_says(scene: &Scene, raw: &Raw, routed: &[Row], is_last: bool, findings: &mut Findings) {
     let (mut told, _) = told(routed);
     let mut wrong = Vec::new();
-    for (key, expected) in raw.expected() {
+    for (key, mut expected) in raw.expected() {
         let told = told.remove(&key).unwrap_or_default();
+        if !is_last {
+            expected.truncate(told.len());
+        }
         if told != expected {
             let at = told.iter().zip(&expected).position(|(told, expected)| told != expected);
             let at = at.unwrap_or(told.len().min(expected.len()));
@@ -322,13 +410,16 @@ fn each_id_lives_in_one_partition(raw: &Raw, stores: &[Memory], findings: &mut F
 fn verdicts_are_those_of_the_replay(
     expected: &[Vec<Sent>],
     outputs: &[(String, Row)],
+    clusters: &str,
     findings: &mut Findings,
 ) {
     // Where each record is, by what it is.
     let mut found: BTreeMap<Sent, Vec<(String, i32, i64)>> = BTreeMap::new();
     for (topic, row) in outputs {
-        let Row { partition, offset, key, value, headers, .. } = row.clone();
-        let sent = Sent { topic: topic.clone(), partition: None, key, value, headers };
+        let Row { partition, offset, key, value, headers, timestamp } = row.clone();
+        // Cluster records have the time of their sending; the others keep that of their article.
+        let time = timestamp.filter(|_| topic != clusters);
+        let sent = Sent { topic: topic.clone(), partition: None, key, value, headers, time };
         found.entry(sent).or_default().push((topic.clone(), partition, offset));
     }
     let mut makers: BTreeMap<&Sent, BTreeSet<usize>> = BTreeMap::new();
@@ -363,6 +454,37 @@ fn verdicts_are_those_of_the_replay(
     complain(findings, "out of order", &disorder);
 }
 
+/// A reader that joins our topics with its own finds a key where the Java client would have put it.
+fn each_key_has_its_partition(outputs: &[(String, Row)], partitions: i32, findings: &mut Findings) {
+    let elsewhere = |(_, row): &&(String, Row)| {
+        let key = row.key.as_deref().unwrap_or_default();
+        i32::try_from(murmur2(key) & 0x7fff_ffff).unwrap() % partitions != row.partition
+    };
+    let wrong = outputs.iter().filter(elsewhere);
+    let wrong: Vec<String> =
+        wrong.map(|(topic, row)| format!("{topic} {}/{}", row.partition, row.offset)).collect();
+    complain(findings, "in a partition that is not its key's", &wrong);
+}
+
+/// The hash by which Kafka's Java client chooses partitions.
+fn murmur2(bytes: &[u8]) -> u32 {
+    const M: u32 = 0x5bd1_e995;
+    let mut hash = 0x9747_b28c ^ u32::try_from(bytes.len()).unwrap();
+    let mut words = bytes.chunks_exact(4);
+    for word in &mut words {
+        let mut k = u32::from_le_bytes(word.try_into().unwrap()).wrapping_mul(M);
+        k = (k ^ (k >> 24)).wrapping_mul(M);
+        hash = hash.wrapping_mul(M) ^ k;
+    }
+    let rest = words.remainder();
+    if !rest.is_empty() {
+        let last = rest.iter().rev().fold(0_u32, |last, byte| (last << 8) | u32::from(*byte));
+        hash = (hash ^ last).wrapping_mul(M);
+    }
+    hash = (hash ^ (hash >> 13)).wrapping_mul(M);
+    hash ^ (hash >> 15)
+}
+
 fn start_of(bytes: &Option<Vec<u8>>) -> String {
     let text = bytes.as_deref().map_or("null".into(), String::from_utf8_lossy);
     text.chars().take(160).collect()
@@ -385,12 +507,26 @@ fn restored(scene: &Scene, partition: i32, changelog: &[Row]) -> Memory {
     store
 }
 
-fn live(scene: &Scene, partition: i32) -> Result<Vec<StateRow>, String> {
+/// A store as a restore would make it whole: from where it is in the changelog to the end.
+fn caught_up(
+    scene: &Scene,
+    directory: &Path,
+    partition: i32,
+    changelog: &[Row],
+) -> Result<Vec<StateRow>, StoreError> {
     let ahead = Ahead::Changelog { partition };
     let options = RocksOptions::new(scene.config.postings.clone(), ahead, Budget::default());
-    let store =
-        Rocks::open(&scene.partition_state(0, partition), &options).map_err(|error| error.to_string())?;
-    store.dump().map_err(|error| error.to_string())
+    let mut store = Rocks::open(directory, &options)?;
+    let next = i64::try_from(store.changelog_next()?.unwrap_or(0)).unwrap();
+    let rest: Vec<Change> = changelog
+        .iter()
+        .filter(|row| row.partition == partition && row.offset >= next)
+        .map(|row| Change::decode(row.key.as_deref().unwrap_or_default(), row.value.as_deref()).unwrap())
+        .collect();
+    for some in rest.chunks(500) {
+        store.apply(some, &Committed::rehearsal())?;
+    }
+    store.dump()
 }
 
 /// A row's value; of the position, without the ids and epochs that only the broker knows.

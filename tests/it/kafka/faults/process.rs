@@ -14,7 +14,7 @@ pub(crate) struct Process {
 }
 
 /// What a program is told through its environment, and which role it has.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Orders {
     pub(crate) role: Option<&'static str>,
     pub(crate) variables: Vec<(&'static str, String)>,

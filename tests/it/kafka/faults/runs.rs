@@ -4,14 +4,14 @@ use std::env;
 use std::time::{Duration, Instant};
 
 use crate::kafka::bus::Isolation;
-use crate::kafka::proxy::Way;
+use crate::kafka::proxy::{Mode, Way};
 
 use super::coverage;
 use super::deeds::secs;
 use super::oracle;
 use super::process::Orders;
 use super::random::Random;
-use super::scene::{HEALED, INSTANCES, Scene, Settings};
+use super::scene::{ALIVE, INSTANCES, Scene, Settings};
 
 /// Every place to die at.
 const POINTS: [&str; 11] = [
@@ -40,8 +40,9 @@ pub(crate) fn judge(scene: &mut Scene) -> Vec<String> {
     }
     let began = Instant::now();
     let mut wrong = std::mem::take(&mut scene.wrong);
-    if let Err(why) = scene.quiesce(HEALED) {
-        wrong.push(format!("not done {HEALED:?} after the last fault: {why}"));
+    let healed = scene.settings.healed();
+    if let Err(why) = scene.quiesce(healed) {
+        wrong.push(format!("not done {healed:?} after the last fault: {why}"));
     }
     scene.say(&format!("{} records are done with {:?} later", scene.fed(), began.elapsed()));
     wrong.extend(oracle::check(scene));
@@ -63,6 +64,13 @@ pub(crate) fn conclude(mut scene: Scene, points: &[&str], met: &[&[&str]]) {
     for point in points.iter().filter(|point| !deaths.contains_key(**point)) {
         wrong.push(format!("void: nobody died at {point}"));
     }
+    if scene.ledger.was_drawn("partitions added") && scene.logs_say("a raw partition not seen before") {
+        scene.ledger.traced("partitions added");
+    }
+    scene.say(&format!("faults: {}", scene.ledger.table()));
+    wrong.extend(
+        scene.ledger.untraced().iter().map(|fault| format!("void: {fault}: drawn, and left no trace")),
+    );
     for any in met.iter().filter(|any| any.iter().all(|name| counts[*name] == 0)) {
         wrong.push(format!("void: no {}", any.join(" or ")));
     }
@@ -121,77 +129,187 @@ fn a_long_run_by_chance_where_articles_come_by_language() {
 fn by_chance(direct: bool) {
     let seed = number("SAMESTORY_FAULTS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let minutes = number("SAMESTORY_FAULTS_MINUTES").unwrap_or(5);
-    eprintln!("seed {seed}, {minutes} minutes");
-    let mut scene = Scene::new(Settings { direct, ..Settings::new(seed) });
+    let settings = Settings::drawn(seed, direct);
+    eprintln!("seed {seed}, {minutes} minutes, {settings:?}");
+    let mut scene = Scene::new(settings);
     let mut random = Random::new(seed ^ 0xFA17);
     scene.feed();
     scene.start(0);
     scene.wait(secs(8));
     let until = Instant::now() + Duration::from_secs(60 * minutes);
+    let mut deck = Vec::new();
     while Instant::now() < until {
-        once(&mut scene, &mut random);
-        let pause = random.span(200, 5000);
+        if deck.is_empty() {
+            deck = shuffled(&scene, &mut random);
+        }
+        let fault = deck.pop().unwrap();
+        once(&mut scene, &mut random, fault);
+        let pause = random.span(200, 4000);
         scene.wait(pause);
+    }
+    if let Some(((group, partition), stall)) = scene.pulse.as_ref().and_then(|pulse| pulse.longest()) {
+        scene.say(&format!("{group}/{partition} stood still the longest: {stall:?}"));
+        if stall > ALIVE {
+            scene.wrong.push(format!("{group}/{partition} stood still for {stall:?} while faults went on"));
+        }
+    }
+    scene.pulse = None;
+    if let Some(readers) = scene.readers.take() {
+        scene.say(&format!("{} answers over HTTP", readers.answers()));
+        scene.wrong.extend(readers.wrong().into_iter().take(3));
+        if readers.answers() == 0 {
+            scene.wrong.push("void: nobody got an answer over HTTP".into());
+        }
     }
     conclude(scene, &[], &[&["aborts", "losses"], &["restores"], &["assignments"], &["revocations"]]);
 }
 
-/// One fault, by chance.
-fn once(scene: &mut Scene, random: &mut Random) {
-    let running = scene.running();
-    let at = *random.pick(&running);
-    match random.below(17) {
-        0..3 => scene.kill_and_start(at),
-        3..6 => {
-            let point = *random.pick(&[
-                "poll",
-                "begin",
-                "produce",
-                "flush",
-                "offsets",
-                "commit",
-                "apply",
-                "store-flush",
-            ]);
+/// What may happen in a run by chance. Each is drawn once before any is drawn again, so that a run of some minutes meets
+/// most of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    Kill,
+    Crash,
+    Zombie,
+    ShortFreeze,
+    LongFreeze,
+    KillBroker,
+    PauseBroker,
+    LoseAnswers,
+    Stall,
+    Reset,
+    Scale,
+    LoseDisk,
+    Damage,
+    OldState,
+    FailOver,
+    LoseReplicas,
+    RollingRestart,
+    Two,
+    Flood,
+    LowerLimits,
+    Panic,
+    Idle,
+    FreezeRegistry,
+    AddPartition,
+    Switch,
+}
+
+/// All faults that fit the scene, in an order of their own, some more often than others.
+fn shuffled(scene: &Scene, random: &mut Random) -> Vec<Fault> {
+    use Fault::*;
+    let mut deck = vec![Kill, Kill, Crash, Crash, Zombie, ShortFreeze, LongFreeze, KillBroker, PauseBroker];
+    deck.extend([LoseAnswers, Stall, Reset, Scale, Scale, LoseDisk, Damage, OldState, Two, Two]);
+    deck.extend([Flood, LowerLimits, Panic, Idle]);
+    if scene.broker.nodes() > 1 {
+        deck.extend([FailOver, FailOver, FailOver, LoseReplicas, RollingRestart]);
+    }
+    deck.extend(scene.registry.as_ref().map(|_| FreezeRegistry));
+    // Once in a run.
+    if !scene.has_switched() {
+        deck.push(Switch);
+        deck.extend((!scene.settings.direct).then_some(AddPartition));
+    }
+    for last in (1..deck.len()).rev() {
+        deck.swap(last, random.below(last + 1));
+    }
+    deck
+}
+
+fn once(scene: &mut Scene, random: &mut Random, fault: Fault) {
+    let at = *random.pick(&scene.running());
+    match fault {
+        Fault::Kill => scene.kill_and_start(at),
+        Fault::Crash => {
+            let points = ["poll", "begin", "produce", "flush", "offsets", "commit", "apply", "store-flush"];
+            let point = *random.pick(&points);
             let count = 1 + random.below(if point == "produce" { 100 } else { 6 });
             scene.crash(&[(at, point, u32::try_from(count).unwrap())]);
         }
-        6..8 => {
+        Fault::Zombie => {
             let point = *random.pick(&["begin", "flush", "offsets", "commit"]);
-            let time = random.span(7000, 14_000);
-            scene.zombie(at, point, time);
+            scene.zombie(at, point, random.span(7000, 14_000));
         }
-        8 => scene.freeze(at, random.span(1000, 5000)),
-        9 => scene.freeze(at, random.span(9000, 14_000)),
-        10 => scene.kill_broker(),
-        11 => scene.pause_broker(random.span(3000, 15_000)),
-        12 => scene.lose_answers(at, random.span(100, 9000)),
-        13 => {
+        Fault::ShortFreeze => scene.freeze(at, random.span(1000, 5000)),
+        Fault::LongFreeze => scene.freeze(at, random.span(9000, 14_000)),
+        Fault::KillBroker => scene.kill_broker(),
+        Fault::PauseBroker if scene.broker.nodes() > 1 => scene.pause_node(random),
+        Fault::PauseBroker => scene.pause_broker(random.span(3000, 15_000)),
+        Fault::LoseAnswers => scene.lose_answers(at, random.span(100, 9000)),
+        Fault::Stall => {
             let way = *random.pick(&[None, Some(Way::Answers), Some(Way::Requests)]);
             scene.stall(at, way, random.span(1000, 12_000));
         }
-        14 => scene.reset_network(at),
-        15 => match (0..INSTANCES).find(|&at| !scene.runs(at)) {
-            Some(at) => {
-                scene.say(&format!("{at} comes"));
-                scene.start(at);
+        Fault::Reset => scene.reset_network(at),
+        Fault::Scale => scale(scene),
+        Fault::LoseDisk => {
+            scene.lose_disk(at);
+            scene.start(at);
+        }
+        Fault::Damage => scene.damage(at, random.below(2) == 0, random),
+        Fault::OldState => scene.put_back_old_state(at, secs(12)),
+        Fault::FailOver => scene.fail_over(random),
+        Fault::LoseReplicas => scene.lose_replicas(random),
+        Fault::RollingRestart => scene.rolling_restart(),
+        Fault::Two => two_at_once(scene, random),
+        Fault::Flood => scene.flood(random),
+        Fault::LowerLimits => scene.lower_limits(),
+        Fault::Panic => scene.panic_at(at, *random.pick(&["plan", "poll"]), 1 + random.below(8)),
+        Fault::Idle => scene.idle(),
+        Fault::FreezeRegistry => scene.freeze_registry(at, random),
+        Fault::AddPartition => scene.add_partition(),
+        Fault::Switch => scene.switch_generation(random),
+    }
+}
+
+/// An instance comes, or all but one go.
+fn scale(scene: &mut Scene) {
+    match (0..INSTANCES).find(|&at| !scene.runs(at)) {
+        Some(at) => {
+            scene.say(&format!("{at} comes"));
+            scene.start(at);
+            scene.ledger.done("instance comes");
+        }
+        None => {
+            for at in [1, 2] {
+                scene.say(&format!("{at} goes"));
+                scene.stop(at);
             }
-            None => {
-                for at in [1, 2] {
-                    scene.say(&format!("{at} goes"));
-                    scene.stop(at);
-                }
-            }
-        },
-        _ => match random.below(4) {
-            0 => {
-                scene.lose_disk(at);
-                scene.start(at);
-            }
-            1 => scene.damage(at, true, random),
-            2 => scene.damage(at, false, random),
-            _ => scene.put_back_old_state(at, secs(12)),
-        },
+            scene.ledger.done("instances go");
+        }
+    }
+}
+
+/// A fault while another goes on: a broker is away, or an instance is frozen or has a slow or stalled network.
+fn two_at_once(scene: &mut Scene, random: &mut Random) {
+    if scene.running().len() < 2 {
+        scale(scene);
+        scene.wait(secs(5));
+    }
+    scene.ledger.done("two at once");
+    let running = scene.running();
+    let (first, at) = (running[0], *random.pick(&running[1..]));
+    let node = 1 + random.below(scene.broker.nodes());
+    let beside = random.below(if scene.broker.nodes() > 1 { 4 } else { 3 });
+    match beside {
+        0 => scene.networks[first].set(Mode::Delay(random.span(20, 200))),
+        1 => scene.networks[first].set(Mode::Stall(*random.pick(&[None, Some(Way::Answers)]))),
+        2 => scene.process(first).signal("STOP"),
+        _ => scene.broker.node(node, "kill"),
+    }
+    scene.say(&format!(
+        "beside it: {}",
+        ["slow network", "stalled network", "freeze", "a broker killed"][beside]
+    ));
+    match random.below(3) {
+        0 => scene.kill_and_start(at),
+        1 => scene.zombie(at, "flush", random.span(7000, 10_000)),
+        _ => scene.freeze(at, random.span(3000, 9000)),
+    }
+    match beside {
+        0 | 1 => scene.networks[first].set(Mode::Pass),
+        2 => scene.process(first).signal("CONT"),
+        _ => scene.broker.node(node, "start"),
     }
 }
 

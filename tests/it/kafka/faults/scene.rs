@@ -1,9 +1,10 @@
-//! Where it happens: a broker of the run's own, three instances of the program, each behind a network of its own, and
-//! crawlers that go on writing whatever happens to them.
+//! Where it happens: a broker of the run's own or a cluster of three, three instances of the program, each behind a network
+//! of its own, and crawlers that go on writing whatever happens to them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,13 +14,16 @@ use rdkafka::client::DefaultClientContext;
 use samestory::config::Config;
 use samestory::stream::topics;
 
-use crate::kafka::broker::Broker;
+use crate::kafka::broker::{Broker, SHORT_SESSIONS};
 use crate::kafka::bus::{self, Deliveries, Isolation, Offsets, Record, Row, Writer, block_on};
-use crate::kafka::proxy::Proxy;
+use crate::kafka::registry::Registry;
 
-use super::articles::{Articles, Fate, LANGUAGES, PARTITIONS};
-use super::coverage;
+use super::articles::{Articles, Fate, LANGUAGES, PARTITIONS, SCHEMA};
+use super::bystanders::{Keeper, Pulse, Readers};
+use super::coverage::{self, Ledger};
+use super::network::Network;
 use super::process::{Orders, Process};
+use super::random::Random;
 
 /// How many instances there can be.
 pub(crate) const INSTANCES: usize = 3;
@@ -29,8 +33,15 @@ const ROUTE: &str = "faults.route";
 const MATCH: &str = "faults.match";
 const DIRECT: &str = "faults.direct";
 
+/// A partition that has something to read goes on within this time, whatever happens to the others: the longest faults are
+/// fifteen seconds, two of them may meet, and then sessions and transactions have to time out.
+pub(crate) const ALIVE: Duration = Duration::from_secs(90);
+/// Where members are known to the broker by name (static membership) or are assigned by it (KIP-848), a process that was
+/// killed may be refused until its session has ended.
+const SESSION: Duration = Duration::from_secs(6);
+
 /// What differs between scenes.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Articles come by language, and there is one stage.
@@ -38,6 +49,22 @@ pub(crate) struct Settings {
     /// Records a minute.
     pub(crate) pace: u64,
     pub(crate) transaction_timeout: &'static str,
+    /// Brokers of the cluster.
+    pub(crate) nodes: usize,
+    /// The broker assigns partitions (KIP-848).
+    pub(crate) broker_assigns: bool,
+    pub(crate) static_membership: bool,
+    /// Batches of 2,000, as by default, and not of 40.
+    pub(crate) default_batches: bool,
+    pub(crate) workers: u16,
+    /// Routed records are deleted once match has committed them.
+    pub(crate) purge: bool,
+    /// Clients ask questions over HTTP.
+    pub(crate) readers: bool,
+    /// Clocks that are ahead, records that panic a parser.
+    pub(crate) wild: bool,
+    /// Some articles come as Avro, and there is a schema registry.
+    pub(crate) avro: bool,
     /// What every process is ordered.
     pub(crate) orders: Orders,
 }
@@ -48,8 +75,60 @@ impl Settings {
             .with("SAMESTORY_FLUSH_MS", 1500)
             .with("SAMESTORY_WRITE_BUFFER", 64 << 10)
             .with("SAMESTORY_MANY", 300);
-        Settings { seed, direct: false, pace: 2400, transaction_timeout: "8s", orders }
+        Settings {
+            seed,
+            direct: false,
+            pace: 2400,
+            transaction_timeout: "8s",
+            nodes: 1,
+            broker_assigns: false,
+            static_membership: false,
+            default_batches: false,
+            workers: 1,
+            purge: false,
+            readers: false,
+            wild: false,
+            avro: false,
+            orders,
+        }
     }
+
+    /// What a long run is set up with, drawn by its seed.
+    pub(crate) fn drawn(seed: u64, direct: bool) -> Settings {
+        let mut random = Random::new(seed ^ 0x5E77 ^ (u64::from(direct) << 40));
+        let mut one_in = |chances: usize| random.below(chances) == 0;
+        let settings = Settings {
+            direct,
+            nodes: if one_in(4) { 1 } else { 3 },
+            broker_assigns: one_in(2),
+            static_membership: one_in(3),
+            default_batches: one_in(2),
+            workers: if one_in(2) { 2 } else { 1 },
+            purge: !direct && one_in(2),
+            readers: one_in(2),
+            avro: one_in(2),
+            wild: true,
+            ..Settings::new(seed)
+        };
+        // Several times while a run goes on.
+        let orders = settings.orders.clone().with("SAMESTORY_PURGE_MS", 5000);
+        Settings { orders, ..settings }
+    }
+
+    /// The time in which everything must be done after the last fault.
+    pub(crate) fn healed(&self) -> Duration {
+        if self.broker_assigns || self.static_membership { HEALED + SESSION } else { HEALED }
+    }
+}
+
+/// What crawlers are asked to write beside the rest.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    pub(crate) paused: AtomicBool,
+    pub(crate) flood: AtomicUsize,
+    pub(crate) large: AtomicUsize,
+    /// Partitions of the raw topic.
+    pub(crate) partitions: AtomicI32,
 }
 
 /// A record as it was fed, and what must become of it.
@@ -63,7 +142,8 @@ pub(crate) struct Fed {
 pub(crate) struct Scene {
     pub(crate) settings: Settings,
     pub(crate) broker: Broker,
-    pub(crate) proxies: Vec<Proxy>,
+    pub(crate) registry: Option<Registry>,
+    pub(crate) networks: Vec<Network>,
     pub(crate) config: Config,
     pub(crate) fed: Arc<Mutex<Vec<Fed>>>,
     processes: Vec<Option<Process>>,
@@ -71,6 +151,14 @@ pub(crate) struct Scene {
     roles: [Option<&'static str>; INSTANCES],
     dir: PathBuf,
     feeder: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+    pub(crate) wishes: Arc<Wishes>,
+    /// The routed topic, kept while it is purged.
+    keeper: Option<Keeper>,
+    /// The generation before, if another has taken over.
+    before: Option<(Config, Option<Keeper>)>,
+    pub(crate) pulse: Option<Pulse>,
+    pub(crate) readers: Option<Readers>,
+    pub(crate) ledger: Ledger,
     /// What should not have happened.
     pub(crate) wrong: Vec<String>,
     /// Route's committed offsets were deleted: it may route again, and write dead letters again.
@@ -85,27 +173,33 @@ impl Scene {
             format!("samestory-{}-faults-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(dir.join("logs")).unwrap();
-        let proxies: Vec<Proxy> = (0..INSTANCES).map(|_| Proxy::new()).collect();
-        let listeners: Vec<String> =
-            proxies.iter().enumerate().map(|(at, proxy)| format!("I{at}={}", proxy.port())).collect();
+        let networks: Vec<Network> = (0..INSTANCES).map(|at| Network::new(at, settings.nodes)).collect();
+        let listeners: Vec<String> = networks.iter().map(Network::listener).collect();
         let mut options: Vec<&str> = listeners.iter().flat_map(|listener| ["--listener", listener]).collect();
+        options.extend(SHORT_SESSIONS);
+        let nodes = settings.nodes.to_string();
+        options.extend(["--nodes", &nodes]);
         // Compaction that keeps up with a test, so that state is restored from logs with holes.
         for property in ["log.cleaner.backoff.ms=1000", "message.max.bytes=8000000"] {
             options.extend(["--set", property]);
         }
         let broker = Broker::start(&options);
-        for (at, proxy) in proxies.iter().enumerate() {
-            proxy.connect(&broker.listener(&format!("I{at}")));
-        }
+        networks.iter().for_each(|network| network.connect(&broker));
         let partitions = if settings.direct { PARTITIONS } else { 4 };
+        let durable = ("min.insync.replicas", in_sync(settings.nodes));
         let raw = broker.create_topic(
             "raw",
             i32::try_from(partitions).unwrap(),
-            &[("max.message.bytes", "8000000")],
+            &[("max.message.bytes", "8000000"), durable],
         );
-        let changelog = broker.create_topic("changelog", 3, &changelog_settings("86400000"));
-        for (at, proxy) in proxies.iter().enumerate() {
-            let text = config_text(&settings, &dir, at, &proxy.bootstrap(), (&raw, &changelog));
+        let compacted = [&changelog_settings("86400000")[..], &[durable]].concat();
+        let changelog = broker.create_topic("changelog", 3, &compacted);
+        let registry = settings.avro.then(Registry::start);
+        for (at, network) in networks.iter().enumerate() {
+            let mut text = config_text(&settings, &dir, at, &network.bootstrap(), (&raw, &changelog));
+            if let Some(registry) = &registry {
+                text += &format!("[registry]\nurl = {:?}\ntimeout = \"2s\"\n", registry.url);
+            }
             fs::write(dir.join(format!("{at}.toml")), text).unwrap();
         }
         let config = Config::load(Some(&dir.join("0.toml"))).unwrap();
@@ -113,16 +207,26 @@ impl Scene {
         let processes = (0..INSTANCES).map(|_| None).collect();
         let (fed, wrong) = (Arc::default(), Vec::new());
         let began = Instant::now();
+        let wishes = Arc::new(Wishes::default());
+        wishes.partitions.store(i32::try_from(partitions).unwrap(), Ordering::Relaxed);
+        let keeper = settings.purge.then(|| Keeper::start(&broker.client(), &config.bus.topics.routed, 3));
         Scene {
             settings,
             broker,
-            proxies,
+            registry,
+            networks,
             config,
             fed,
             processes,
             roles: [None; INSTANCES],
             dir,
             feeder: None,
+            wishes,
+            keeper,
+            before: None,
+            pulse: None,
+            readers: None,
+            ledger: Ledger::default(),
             wrong,
             lost_offsets: false,
             began,
@@ -158,20 +262,42 @@ impl Scene {
     pub(crate) fn feed(&mut self) {
         let (stop, fed) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.fed));
         let stopped = Arc::clone(&stop);
-        let mut articles = Articles::new(self.settings.seed, three_days_ago(), self.settings.direct);
+        let Settings { seed, direct, wild, .. } = self.settings;
+        // Not under the subject of the topic: the paths of deletes are not in it.
+        let schema = self.registry.as_ref().map(|registry| registry.register("crawlers-value", SCHEMA));
+        let mut articles = Articles::new(seed, three_days_ago(), direct, wild, schema);
+        let wishes = Arc::clone(&self.wishes);
         let topic = self.config.bus.topics.raw.clone();
         let writer: Writer = self
             .broker
             .client()
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
+            .set("topic.metadata.refresh.interval.ms", "1000")
             .set("message.max.bytes", "8000000")
             .create_with_context(Deliveries::default())
             .unwrap();
         let pause = Duration::from_millis(60_000 * 10 / self.settings.pace);
         let feeder = thread::spawn(move || {
+            // All versions of an article come from one raw partition, also when partitions are added: else they would
+            // have no order.
+            let mut homes: BTreeMap<Vec<u8>, i32> = BTreeMap::new();
             while !stopped.load(Ordering::Relaxed) {
-                let made: Vec<(Record, Fate)> = (0..10).map(|_| articles.next()).collect();
+                if wishes.paused.load(Ordering::Relaxed) {
+                    thread::sleep(pause);
+                    continue;
+                }
+                let mut made: Vec<(Record, Fate)> = (0..10).map(|_| articles.next()).collect();
+                made.extend((0..take(&wishes.flood, 100)).map(|_| articles.flood()));
+                made.extend((0..take(&wishes.large, 1)).map(|_| articles.large()));
+                if wild && !direct {
+                    let partitions = wishes.partitions.load(Ordering::Relaxed);
+                    for (record, _) in &mut made {
+                        let next = i32::try_from(homes.len()).unwrap() % partitions;
+                        record.partition =
+                            record.key.as_ref().map(|key| *homes.entry(key.clone()).or_insert(next));
+                    }
+                }
                 let records: Vec<Record> = made.iter().map(|(record, _)| record.clone()).collect();
                 let places = bus::send(&writer, &topic, &records);
                 let mut fed = fed.lock().unwrap();
@@ -184,6 +310,32 @@ impl Scene {
             }
         });
         self.feeder = Some((stop, feeder));
+        if self.settings.wild {
+            self.pulse = Some(Pulse::start(&self.broker.client(), self.groups()));
+        }
+        if self.settings.readers {
+            let fed = Arc::clone(&self.fed);
+            let id = move |number: u64| {
+                let fed = fed.lock().unwrap();
+                let recent = fed.len().min(400);
+                let at = fed.len().checked_sub(1 + number as usize % recent.max(1))?;
+                String::from_utf8(fed.get(at)?.record.key.clone()?).ok()
+            };
+            self.readers = Some(Readers::start(&self.logs(), id));
+        }
+    }
+
+    /// The groups at work, each with the topic that it reads.
+    pub(crate) fn groups(&self) -> Vec<(String, String)> {
+        let names = &self.config.bus.topics;
+        let group = |role: &str| match self.config.bus.generation {
+            1 => format!("faults.{role}"),
+            generation => format!("faults.g{generation}.{role}"),
+        };
+        match self.settings.direct {
+            true => vec![(group("direct"), names.raw.clone())],
+            false => vec![(group("route"), names.raw.clone()), (group("match"), names.routed.clone())],
+        }
     }
 
     /// Crawlers stop.
@@ -264,10 +416,29 @@ impl Scene {
     pub(crate) fn look_after(&mut self) {
         for at in 0..INSTANCES {
             let Some(status) = self.processes[at].as_mut().and_then(Process::ended) else { continue };
-            self.wrong.push(format!("instance {at} ended by itself: {status}"));
+            match self.excuse(at) {
+                Some(excuse) => {
+                    self.say(&format!("{at} ended: {excuse}"));
+                    self.ledger.excused(excuse);
+                }
+                None => self.wrong.push(format!("instance {at} ended by itself: {status}")),
+            }
             self.processes[at] = None;
             self.start_with(at, &Orders { role: self.roles[at], ..Orders::default() });
         }
+    }
+
+    /// What librdkafka does to a process that it should not: then the process is restarted and goes on.
+    fn excuse(&self, at: usize) -> Option<&'static str> {
+        let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap();
+        let last: Vec<&str> = log.lines().rev().take(8).collect();
+        let says = |text: &str| last.iter().any(|line| line.to_lowercase().contains(text));
+        // Fixed in librdkafka 2.15 (5541).
+        if self.settings.broker_assigns && says("invalid request") {
+            return Some("fatal INVALID_REQUEST");
+        }
+        // Until the session of the process that was killed has ended.
+        (self.settings.static_membership && says("unreleased")).then_some("UNRELEASED_INSTANCE_ID")
     }
 
     // ---- the end
@@ -277,19 +448,70 @@ impl Scene {
         let deadline = Instant::now() + patience;
         let (raw, routed) = (self.config.bus.topics.raw.clone(), self.config.bus.topics.routed.clone());
         let ends = self.broker.ends(&raw, Isolation::Uncommitted);
-        if self.settings.direct {
-            self.until(deadline, |scene| same("direct", &scene.broker.committed(DIRECT, &raw), &ends))?;
-            return self.until(deadline, Scene::is_settled);
-        }
-        self.until(deadline, |scene| same("route", &scene.broker.committed(ROUTE, &raw), &ends))?;
+        let groups = self.groups();
+        let reader = groups[0].0.clone();
+        self.until(deadline, |scene| same(&reader, &scene.broker.committed(&reader, &raw), &ends))?;
         self.until(deadline, Scene::is_settled)?;
+        if self.settings.direct {
+            return Ok(());
+        }
+        let group = groups[1].0.clone();
         // Match writes relocation notices to the topic that it reads: it is done when what it has judged by then is all.
         self.until(deadline, |scene| {
-            let last = next_of(&scene.broker.read(&routed, Isolation::Committed));
-            same("match", &scene.broker.committed(MATCH, &routed), &last)?;
-            same("notices", &next_of(&scene.broker.read(&routed, Isolation::Committed)), &last)
+            let last = next_of(&scene.routed()?);
+            same(&group, &scene.broker.committed(&group, &routed), &last)?;
+            same("notices", &next_of(&scene.routed()?), &last)
         })?;
         self.until(deadline, Scene::is_settled)
+    }
+
+    /// All that was ever on the routed topic.
+    pub(crate) fn routed(&self) -> Result<Vec<Row>, String> {
+        self.routed_of(&self.config, self.keeper.as_ref())
+    }
+
+    /// The settings of the generation before, and all that was on its routed topic.
+    pub(crate) fn generation_before(&self) -> Option<(&Config, Result<Vec<Row>, String>)> {
+        let (config, keeper) = self.before.as_ref()?;
+        Some((config, self.routed_of(config, keeper.as_ref())))
+    }
+
+    fn routed_of(&self, config: &Config, keeper: Option<&Keeper>) -> Result<Vec<Row>, String> {
+        let routed = &config.bus.topics.routed;
+        match keeper {
+            _ if self.settings.direct => Ok(self.broker.read(&config.bus.topics.raw, Isolation::Committed)),
+            Some(keeper) => keeper.rows(&self.broker.ends(routed, Isolation::Uncommitted)),
+            None => Ok(self.broker.read(routed, Isolation::Committed)),
+        }
+    }
+
+    pub(crate) fn has_switched(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Keeps what the next generation routes, from before it begins.
+    pub(crate) fn keep(&self, next: &Config) -> Option<Keeper> {
+        let routed = &next.bus.topics.routed;
+        self.settings.purge.then(|| Keeper::start(&self.broker.client(), routed, 3))
+    }
+
+    /// Another generation is at work from now on.
+    pub(crate) fn take_over(&mut self, next: Config, keeper: Option<Keeper>) {
+        let keeper = std::mem::replace(&mut self.keeper, keeper);
+        self.before = Some((std::mem::replace(&mut self.config, next), keeper));
+        if let Some(pulse) = &self.pulse {
+            pulse.watch(self.groups());
+        }
+    }
+
+    /// Whether any instance has logged this.
+    pub(crate) fn logs_say(&self, text: &str) -> bool {
+        (0..INSTANCES).any(|at| self.logged(at, text) > 0)
+    }
+
+    /// The settings of an instance.
+    pub(crate) fn settings_file(&self, at: usize) -> PathBuf {
+        self.dir.join(format!("{at}.toml"))
     }
 
     fn until(
@@ -371,6 +593,7 @@ impl Scene {
         for (key, value) in &settings {
             alter = alter.set(key, value);
         }
+        alter = alter.set("min.insync.replicas", in_sync(self.settings.nodes));
         let altered = block_on(admin.alter_configs([&alter], &AdminOptions::new())).unwrap();
         assert!(altered.iter().all(Result::is_ok), "{altered:?}");
     }
@@ -390,6 +613,13 @@ impl Drop for Scene {
     }
 }
 
+/// Takes so many of what is wished for, at most.
+fn take(wish: &AtomicUsize, most: usize) -> usize {
+    let some = wish.load(Ordering::Relaxed).min(most);
+    wish.fetch_sub(some, Ordering::Relaxed);
+    some
+}
+
 fn same(what: &str, found: &Offsets, wanted: &Offsets) -> Result<(), String> {
     let wanted: Offsets = wanted.iter().filter(|(_, end)| **end > 0).map(|(&at, &end)| (at, end)).collect();
     let found: Offsets = found.iter().filter(|(_, end)| **end > 0).map(|(&at, &end)| (at, end)).collect();
@@ -399,6 +629,11 @@ fn same(what: &str, found: &Offsets, wanted: &Offsets) -> Result<(), String> {
 /// By partition, the offset after the last record.
 fn next_of(rows: &[Row]) -> Offsets {
     rows.iter().map(|row| (row.partition, row.offset + 1)).collect()
+}
+
+/// Replicas that must have a record, of three or of one.
+fn in_sync(nodes: usize) -> &'static str {
+    if nodes > 1 { "2" } else { "1" }
 }
 
 fn changelog_settings(tombstones: &str) -> [(&'static str, &str); 7] {
@@ -429,6 +664,14 @@ fn config_text(
     let languages: Vec<&str> = LANGUAGES.iter().map(|(code, _)| *code).collect();
     let (state, timeout) = (dir.join(format!("state-{at}")), settings.transaction_timeout);
     let mode = if settings.direct { "direct" } else { "routed" };
+    let protocol = if settings.broker_assigns { "consumer" } else { "classic" };
+    let Settings { static_membership, workers, purge, .. } = settings;
+    let batch = if settings.default_batches { "" } else { "max_articles = 40\nlinger_ms = 30" };
+    // Where the broker assigns, it says how long a member may be silent.
+    let session = match settings.broker_assigns {
+        true => "",
+        false => "\"session.timeout.ms\" = \"6000\"\n\"heartbeat.interval.ms\" = \"500\"",
+    };
     format!(
         r#"
 [http]
@@ -443,24 +686,27 @@ trust = "declared"
 [stage]
 app = "faults"
 mode = "{mode}"
+generation = 1
 state = "{}"
 languages = {languages:?}
 transaction_timeout = "{timeout}"
-purge = false
+group_protocol = "{protocol}"
+static_membership = {static_membership}
+workers = {workers}
+purge = {purge}
 [topics]
 raw = "{raw}"
 changelog = "{changelog}"
 partitions = 3
 output_partitions = 2
 [batch]
-max_articles = 40
-linger_ms = 30
+{batch}
 [kafka]
 "bootstrap.servers" = "{bootstrap}"
 "broker.address.family" = "v4"
-"session.timeout.ms" = "6000"
-"heartbeat.interval.ms" = "500"
+"topic.metadata.refresh.interval.ms" = "5000"
 "max.poll.interval.ms" = "60000"
+{session}
 "#,
         state.display()
     )

@@ -1,0 +1,198 @@
+//! What happens to a run beside faults of processes, disks and brokers: floods, records that no topic takes, idle time, new
+//! partitions, a new generation.
+
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use samestory::config::Config;
+use samestory::stream::topics;
+
+use crate::kafka::bus::Isolation;
+
+use super::coverage;
+use super::deeds::secs;
+use super::process::Orders;
+use super::random::Random;
+use super::scene::{INSTANCES, Scene};
+
+impl Scene {
+    /// Crawlers write the same boilerplate again and again.
+    pub(crate) fn flood(&mut self, random: &mut Random) {
+        let copies = 200 + random.below(400);
+        self.say(&format!("a flood of {copies} copies of boilerplate"));
+        self.wishes.flood.fetch_add(copies, Ordering::Relaxed);
+        self.ledger.done("boilerplate flood");
+    }
+
+    /// The limits of the output topics are lowered while the stage runs, and records come that no longer fit.
+    pub(crate) fn lower_limits(&mut self) {
+        const FAULT: &str = "undeliverable records";
+        self.ledger.drawn(FAULT);
+        self.say("output topics take less for a while, and large records come");
+        let names = self.config.bus.topics.clone();
+        let letters = |scene: &Scene| {
+            let letters = scene.broker.ends(&names.dead_letter, Isolation::Committed);
+            letters.values().sum::<i64>()
+        };
+        let outputs = [&names.unique, &names.near_duplicate];
+        outputs.iter().for_each(|topic| self.broker.set_topic(topic, "max.message.bytes", "150000"));
+        let before = letters(self);
+        self.wishes.large.fetch_add(3, Ordering::Relaxed);
+        let deadline = Instant::now() + secs(25);
+        while Instant::now() < deadline && letters(self) < before + 2 {
+            self.wait(Duration::from_millis(500));
+        }
+        let limit = self.config.bus.topics.max_message_bytes.to_string();
+        outputs.iter().for_each(|topic| self.broker.set_topic(topic, "max.message.bytes", &limit));
+        if letters(self) >= before + 2 {
+            self.ledger.traced(FAULT);
+        }
+    }
+
+    /// A worker panics: its process ends, and is started again.
+    pub(crate) fn panic_at(&mut self, at: usize, point: &'static str, count: usize) {
+        const FAULT: &str = "worker panics";
+        self.ledger.drawn(FAULT);
+        self.say(&format!("{at} panics at {point}:{count}"));
+        self.kill(at);
+        self.start_with(at, &Orders::default().with("SAMESTORY_PANIC_AT", format!("{point}:{count}")));
+        if self.await_death(at, secs(60)) {
+            self.ledger.traced(FAULT);
+        }
+        self.start(at);
+    }
+
+    /// Nothing is written for longer than the changelog keeps tombstones, and everything is restarted: a sound state stays.
+    pub(crate) fn idle(&mut self) {
+        const FAULT: &str = "idle for longer than tombstones";
+        self.ledger.drawn(FAULT);
+        self.say(FAULT);
+        self.wishes.paused.store(true, Ordering::Relaxed);
+        self.wait(secs(1));
+        let running = self.running();
+        if let Err(why) = self.quiesce(secs(60)) {
+            self.wrong.push(format!("not done while nothing was written: {why}"));
+        }
+        // A state that has not seen all of the log would be too old, and rightly so.
+        for at in 0..INSTANCES {
+            self.stop(at);
+            if !running.contains(&at) {
+                drop(fs::remove_dir_all(self.state(at)));
+            }
+        }
+        for &at in &running[1..] {
+            drop(fs::remove_dir_all(self.state(at)));
+        }
+        self.keep_tombstones("1000");
+        self.wait(secs(3));
+        let before = coverage::count(&self.logs()).0["wipes"];
+        let resumed = |scene: &Scene| scene.logged(running[0], "\"going on\"");
+        let (went_on, deadline) = (resumed(self), Instant::now() + secs(30));
+        self.start(running[0]);
+        while resumed(self) == went_on && Instant::now() < deadline {
+            self.wait(Duration::from_millis(200));
+        }
+        self.wait(secs(2));
+        if coverage::count(&self.logs()).0["wipes"] > before {
+            self.wrong.push("an idle partition was taken for too old".into());
+        }
+        if resumed(self) > went_on {
+            self.ledger.traced(FAULT);
+        }
+        self.keep_tombstones("86400000");
+        running[1..].iter().for_each(|&at| self.start(at));
+        self.wishes.paused.store(false, Ordering::Relaxed);
+    }
+
+    /// The schema registry is frozen while an instance starts.
+    pub(crate) fn freeze_registry(&mut self, at: usize, random: &mut Random) {
+        const FAULT: &str = "registry frozen";
+        self.ledger.drawn(FAULT);
+        self.say(FAULT);
+        let Some(registry) = &self.registry else { return };
+        registry.pause();
+        let before = self.logged(at, "the schema registry");
+        self.kill_and_start(at);
+        self.wait(random.span(6000, 12_000));
+        if let Some(registry) = &self.registry {
+            registry.resume();
+        }
+        if self.logged(at, "the schema registry") > before {
+            self.ledger.traced(FAULT);
+        }
+    }
+
+    /// The raw topic gets one partition more.
+    pub(crate) fn add_partition(&mut self) {
+        let partitions = self.wishes.partitions.load(Ordering::Relaxed) + 1;
+        self.say(&format!("the raw topic has {partitions} partitions now"));
+        self.broker.add_partitions(&self.config.bus.topics.raw, usize::try_from(partitions).unwrap());
+        self.wait(secs(1));
+        self.wishes.partitions.store(partitions, Ordering::Relaxed);
+        self.ledger.drawn("partitions added");
+    }
+
+    /// How often an instance has logged this.
+    pub(crate) fn logged(&self, at: usize, text: &str) -> usize {
+        let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap_or_default();
+        log.matches(text).count()
+    }
+
+    /// A new generation builds its state beside the old one, whose processes are killed; `generation end` is killed once,
+    /// too. Then the new one publishes.
+    pub(crate) fn switch_generation(&mut self, random: &mut Random) {
+        const FAULT: &str = "generation switch";
+        self.ledger.drawn(FAULT);
+        self.say(FAULT);
+        let old = self.running();
+        for at in 0..INSTANCES {
+            let text = fs::read_to_string(self.settings_file(at)).unwrap();
+            let next = text.replace("generation = 1\n", "generation = 2\n");
+            fs::write(self.settings_file(at), next).unwrap();
+        }
+        let next = Config::load(Some(&self.settings_file(0))).unwrap();
+        topics::create(&next.bus).unwrap();
+        let keeper = self.keep(&next);
+        // The new generation follows while the old one publishes. What is routed must be judged before the end.
+        let new = (0..INSTANCES).find(|at| !old.contains(at)).unwrap_or(0);
+        self.stop(new);
+        self.start(new);
+        self.wait(random.span(3000, 8000));
+        self.wishes.paused.store(true, Ordering::Relaxed);
+        self.wait(secs(1));
+        if let Err(why) = self.quiesce(secs(90)) {
+            self.wrong.push(format!("the old generation is not done: {why}"));
+        }
+        old.iter().filter(|&&at| at != new).for_each(|&at| self.kill(at));
+        self.take_over(next, keeper);
+        self.keep_tombstones("86400000");
+        self.wishes.paused.store(false, Ordering::Relaxed);
+        let end = |scene: &Scene| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
+            command.arg("--config").arg(scene.settings_file(0)).args(["generation", "end"]);
+            command.spawn().unwrap()
+        };
+        let mut ending = end(self);
+        self.wait(random.span(200, 9000));
+        drop(ending.kill());
+        ending.wait().unwrap();
+        let (mut ending, deadline) = (end(self), Instant::now() + secs(120));
+        let ended = loop {
+            match ending.try_wait().unwrap() {
+                None if Instant::now() < deadline => self.wait(Duration::from_millis(200)),
+                ended => break ended,
+            }
+        };
+        match ended {
+            Some(status) if status.success() => self.ledger.traced(FAULT),
+            status => {
+                drop(ending.kill());
+                drop(ending.wait());
+                self.wrong.push(format!("generation end: {status:?}"));
+            }
+        }
+        old.iter().filter(|&&at| at != new).for_each(|&at| self.start(at));
+    }
+}
