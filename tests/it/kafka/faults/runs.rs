@@ -254,7 +254,10 @@ fn once(scene: &mut Scene, random: &mut Random, fault: Fault) {
         Fault::Two => two_at_once(scene, random),
         Fault::Flood => scene.flood(random),
         Fault::LowerLimits => scene.lower_limits(),
-        Fault::Panic => scene.panic_at(at, random.pick(&["plan", "poll"]), 1 + random.below(8)),
+        Fault::Panic => {
+            let place = *random.pick(&["plan", "poll"]);
+            scene.panic_at(at, place, 1 + random.below(8));
+        }
         Fault::Idle => scene.idle(),
         Fault::FreezeRegistry => scene.freeze_registry(at, random),
         Fault::AddPartition => scene.add_partition(),
