@@ -4,8 +4,8 @@
 //! |---|---|
 //! | 0..512 | 128 lanes, `u32` little-endian |
 //!
-//! FNV-1a mixes its last bytes poorly, so lanes depend on each other and the estimate spreads more than that of 128
-//! independent functions. `samestory compat variance` measures how much, beside samestory's own signature.
+//! FNV-1a mixes its last bytes poorly, so the lanes are not independent. How much more the estimate varies for it has not been
+//! measured yet.
 
 use std::sync::LazyLock;
 
