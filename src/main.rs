@@ -1,6 +1,6 @@
 //! The binary: runs the command line, prints the error chain, chooses the exit code.
 
-mod cli;
+mod commands;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match cli::run() {
+    match crate::commands::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use samestory::store::Ahead;
+use samestory_engine::index::Ahead;
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};

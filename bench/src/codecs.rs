@@ -5,13 +5,15 @@ use std::cell::Cell;
 use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
-use samestory::event::avro::{self, ArticlePart, Datum};
-use samestory::event::fields::Fields;
-use samestory::event::{Article, Event, Tagged, json};
-use samestory::model::{
+use samestory::formats::avro;
+use samestory::formats::avro::{ArticlePart, Datum};
+use samestory::formats::fields::Fields;
+use samestory::formats::schemas;
+use samestory::formats::{Event, json};
+use samestory_engine::model::{Article, Tagged};
+use samestory_engine::model::{
     ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, Position, Share, Verdict,
 };
-use samestory::schemas;
 
 use crate::harness::Row;
 use crate::texts::Set;
@@ -66,7 +68,7 @@ fn tagged(article: &Article) -> Tagged {
     }
 }
 
-fn length(event: Result<Event, samestory::event::fields::Refusal>) -> u64 {
+fn length(event: Result<Event, samestory::formats::fields::Refusal>) -> u64 {
     match event {
         Ok(Event::Article(article)) => article.body.len() as u64,
         _ => 0,

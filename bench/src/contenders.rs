@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
 use samestory::config::{Config, Settings};
-use samestory::detect::{Batch, Engine, Incoming, Item, Prepared, Preparer};
-use samestory::event::Article;
-use samestory::model::{ArticleId, Cut, EventTime, Position};
-use samestory::store::{Ahead, Committed, Memory, Store};
+use samestory_engine::engine::{Batch, Engine, Incoming, Item, Prepared, Preparer};
+use samestory_engine::index::{Ahead, Committed, Memory, Store};
+use samestory_engine::model::Article;
+use samestory_engine::model::{ArticleId, Cut, EventTime, Position};
 use txtfp::{
     Canonicalizer, Fingerprinter, LshIndex, LshIndexBuilder, MinHashFingerprinter, MinHashSig,
     ShingleTokenizer, WordTokenizer,
@@ -87,8 +87,8 @@ pub fn memory() -> Outcome<Ours<Memory>> {
 
 /// With the changelog for its log, as on the bus, or with a log of its own, as for files.
 #[cfg(feature = "disk")]
-pub fn rocks(directory: &Path, ahead: Ahead) -> Outcome<Ours<samestory::store::Rocks>> {
-    use samestory::store::{Budget, Rocks, RocksOptions};
+pub fn rocks(directory: &Path, ahead: Ahead) -> Outcome<Ours<samestory_engine::index::Rocks>> {
+    use samestory_engine::index::{Budget, Rocks, RocksOptions};
     let config = config()?;
     let options = RocksOptions::new(config.postings.clone(), ahead, Budget::default());
     let mut store = Rocks::open(directory, &options)?;
@@ -151,9 +151,9 @@ impl<S: Store> Contender for Ours<S> {
     }
 }
 
-fn is_copy(output: &samestory::detect::Output) -> bool {
-    use samestory::model::Verdict;
-    matches!(output, samestory::detect::Output::Tagged(tagged) if tagged.verdict != Verdict::Unique)
+fn is_copy(output: &samestory_engine::engine::Output) -> bool {
+    use samestory_engine::model::Verdict;
+    matches!(output, samestory_engine::engine::Output::Tagged(tagged) if tagged.verdict != Verdict::Unique)
 }
 
 /// txtfp's MinHash and its index in memory.

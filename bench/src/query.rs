@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use samestory::config::{Config, Settings};
-use samestory::health::Board;
-use samestory::http::{Library, serve_queries};
-use samestory::store::{Ahead, Shelf};
+use samestory::serve::{Library, serve_queries};
+use samestory::status::Board;
+use samestory_engine::index::{Ahead, Shelf};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};

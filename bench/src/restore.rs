@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use samestory::config::{Config, Settings};
-use samestory::detect::{Batch, Engine};
-use samestory::store::{Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store};
+use samestory_engine::engine::{Batch, Engine};
+use samestory_engine::index::{Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};

@@ -1,12 +1,13 @@
 //! What is measured: our steps, the whole, the peers, and two limits.
 
 use gaoya::minhash::{MinHasher, MinHasher32};
-use samestory::fingerprint::{self, minhash, simhash};
-use samestory::text::Options;
-use samestory::text::canonical::canonical;
-use samestory::text::language::{LANGUAGES, Language};
-use samestory::text::markup::ContentType;
-use samestory::text::shingle::shingles;
+use samestory_engine::fingerprint;
+use samestory_engine::fingerprint::{minhash, simhash};
+use samestory_engine::text::Options;
+use samestory_engine::text::canonical::canonical;
+use samestory_engine::text::language::{LANGUAGES, Language};
+use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::shingle::shingles;
 use txtfp::{
     Canonicalizer, Fingerprinter, MinHashFingerprinter, ShingleTokenizer, SimHashFingerprinter, WordTokenizer,
 };
@@ -57,7 +58,7 @@ pub fn rows(set: &Set) -> Vec<Row> {
         }),
         row("samestory fingerprint with language", set, move |text| {
             let prepared =
-                samestory::text::prepare(text, Some(ContentType::Plain), None, &Options::default());
+                samestory_engine::text::prepare(text, Some(ContentType::Plain), None, &Options::default());
             prepared.map_or(0, |text| u64::from(fingerprint::of_text(&text, 0).minhash[0]))
         }),
         row("txtfp canonical", set, move |text| txtfp_canonical.canonicalize(text).len() as u64),

@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::event::time;
-use crate::model::{EventTime, Lang};
-use crate::text::language::{self, Language};
+use crate::formats::time;
+use samestory_engine::model::{EventTime, Lang};
+use samestory_engine::text::language;
+use samestory_engine::text::language::Language;
 
 use super::check::duration;
 use super::registry::{self, Formats, RegistryConfig};

@@ -1,9 +1,9 @@
 //! The checks of single values.
 
-use crate::detect::compare::Rules;
-use crate::detect::evidence::{Measure, Weights};
-use crate::detect::{Algorithm, LanguageSettings};
-use crate::store::Retention;
+use samestory_engine::engine::compare::Rules;
+use samestory_engine::engine::compare::evidence::{Measure, Weights};
+use samestory_engine::engine::{Algorithm, LanguageSettings};
+use samestory_engine::index::Retention;
 
 use super::{ConfigError, MatchSettings, invalid};
 

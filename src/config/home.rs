@@ -1,7 +1,7 @@
 //! Where a language lives: the one rule that route, match and whoever plans for them share.
 
-use crate::model::Lang;
-use crate::text::language::LANGUAGES;
+use samestory_engine::model::Lang;
+use samestory_engine::text::language::LANGUAGES;
 
 /// The partition of a language: its index in `stage.languages`, modulo their number. A language that is not named there has
 /// the index of its row in the table, so that naming another one does not move it.
@@ -15,7 +15,7 @@ pub fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::language::find;
+    use samestory_engine::text::language::find;
 
     // Languages that were not named followed those that were, so naming one more moved all of them.
     #[test]

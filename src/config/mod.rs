@@ -18,19 +18,19 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::detect::compare::Rules;
-use crate::detect::{
+use crate::formats::fields::{Field, Fields};
+use crate::formats::{Owner, time};
+use samestory_engine::engine::compare::Rules;
+use samestory_engine::engine::{
     Algorithm, CanonicalPolicy, Constraints, EmptyUpdate, Engine, LanguageSettings,
     Settings as EngineSettings,
 };
-use crate::event::fields::{Field, Fields};
-use crate::event::{Owner, time};
-use crate::fingerprint::LANES;
-use crate::lsh::{Banding, BandingError};
-use crate::model::{Lang, Share};
-use crate::store::{Posting, Postings, Retention, SimHashBands};
-use crate::text::language::{TABLE_VERSION, Trust};
-use crate::text::{Options, language};
+use samestory_engine::fingerprint::LANES;
+use samestory_engine::index::{Posting, Postings, Retention, SimHashBands};
+use samestory_engine::lsh::{Banding, BandingError};
+use samestory_engine::model::{Lang, Share};
+use samestory_engine::text::language::{TABLE_VERSION, Trust};
+use samestory_engine::text::{Options, language};
 
 use check::{duration, language_settings};
 
@@ -73,6 +73,15 @@ pub struct Config {
 }
 
 impl Config {
+    /// What decides a verdict, for the engine.
+    pub fn options(&self) -> samestory_engine::Options {
+        samestory_engine::Options {
+            text: self.text,
+            settings: self.engine.clone(),
+            schemes: self.postings.clone(),
+        }
+    }
+
     /// The rules for a language.
     pub fn rules(&self, lang: Lang) -> &Rules {
         &self.of(lang).rules

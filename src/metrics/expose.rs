@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::health::{Board, Member, Standing, State};
+use crate::status::{Board, Member, Standing, State};
 
 use super::table::{self, Metric};
 
@@ -189,7 +189,7 @@ fn now() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::{Joining, Restore};
+    use crate::status::{Joining, Restore};
 
     #[test]
     fn a_process_may_be_called_anything() {

@@ -1,7 +1,7 @@
 //! What the stage counts, and how it is told to Prometheus. Counting costs nothing while nobody has [started](start) it.
 //!
 //! Whoever counts calls a function here; the names are in [`table`] and nowhere else. What is a state and not a count
-//! is written out from the [`Board`](crate::health::Board) at the moment somebody asks.
+//! is written out from the [`Board`](crate::status::Board) at the moment somebody asks.
 
 mod expose;
 mod table;
@@ -14,7 +14,7 @@ pub use expose::Scrape;
 pub use metrics_exporter_prometheus::BuildError as StartError;
 pub use table::{Kind, Label, METRICS, Metric, markdown};
 
-listed! {
+samestory_engine::listed! {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

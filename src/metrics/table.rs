@@ -317,8 +317,8 @@ pub fn markdown() -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::health::State;
     use crate::metrics::Outcome;
+    use crate::status::State;
 
     use super::*;
 

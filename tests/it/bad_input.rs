@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use samestory::detect::{Incoming, Preparer, Settings};
-use samestory::event::{Article, Flag, Tagged};
-use samestory::model::{MatchType, Verdict};
-use samestory::text::Options;
+use samestory_engine::engine::{Incoming, Preparer, Settings};
+use samestory_engine::model::{Article, Flag, Tagged};
+use samestory_engine::model::{MatchType, Verdict};
+use samestory_engine::text::Options;
 
 use super::desk::{Desk, article, headline, id, line, news, tagged};
 

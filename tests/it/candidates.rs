@@ -1,8 +1,8 @@
 //! Which earlier documents are looked at, counted: what a shared bucket costs is work, and work is not seen in verdicts.
 
-use samestory::detect::{Incoming, Prepared, Preparer, Settings};
-use samestory::fingerprint::{Fingerprint, sketch};
-use samestory::text::shingle::Shingles;
+use samestory_engine::engine::{Incoming, Prepared, Preparer, Settings};
+use samestory_engine::fingerprint::{Fingerprint, sketch};
+use samestory_engine::text::shingle::Shingles;
 
 use super::desk::{Desk, article, line, trusting};
 

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use samestory::config::{Config, Settings};
-use samestory::model::{ArticleId, Lang};
-use samestory::store::{Document, Memory, View};
-use samestory::stream::replay::{Read, Replay, Sent};
-use samestory::text::language::find;
+use samestory::kafka::tools::replay::{Read, Replay, Sent};
+use samestory_engine::index::{Document, Memory, View};
+use samestory_engine::model::{ArticleId, Lang};
+use samestory_engine::text::language::find;
 use serde_json::{Value, json};
 
 use super::desk::{Dice, window};

@@ -6,7 +6,7 @@ use std::io::{Write, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use samestory::text::language::LANGUAGES;
+use samestory_engine::text::language::LANGUAGES;
 use serde_json::Value;
 
 use crate::texts::demo;

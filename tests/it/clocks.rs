@@ -1,10 +1,10 @@
 //! Wrong clocks, sparse archives, dates of every notation: deduplication goes on.
 
-use samestory::detect::{Batch, Incoming, Item, Preparer, Settings};
-use samestory::event::{Article, Flag, Tagged};
-use samestory::model::{EventTime, Lang, Verdict};
-use samestory::store::{Ahead, Change, Committed, Memory, Rows, Store, View};
-use samestory::text::language::find;
+use samestory_engine::engine::{Batch, Incoming, Item, Preparer, Settings};
+use samestory_engine::index::{Ahead, Change, Committed, Memory, Rows, Store, View};
+use samestory_engine::model::{Article, Flag, Tagged};
+use samestory_engine::model::{EventTime, Lang, Verdict};
+use samestory_engine::text::language::find;
 
 use super::desk::{Desk, article, at, id, line, tagged, trusting, window};
 use super::folder::{Folder, story as long_story, verdicts};

@@ -1,9 +1,9 @@
 //! The names of clusters, and which member is their canonical.
 
-use samestory::detect::{Batch, CanonicalPolicy, Incoming, Preparer, Settings};
-use samestory::event::Article;
-use samestory::model::{MatchType, Verdict};
-use samestory::store::{BusPosition, Committed, Store, TopicName};
+use samestory_engine::engine::{Batch, CanonicalPolicy, Incoming, Preparer, Settings};
+use samestory_engine::index::{BusPosition, Committed, Store, TopicName};
+use samestory_engine::model::Article;
+use samestory_engine::model::{MatchType, Verdict};
 
 use super::desk::{Desk, article, at, clusters, id, line, tagged, trusting, window};
 

@@ -97,7 +97,7 @@ fn without_dead_letters_the_file_is_empty_and_never_an_input_or_the_output() {
 fn a_line_that_panics_a_parser_is_kept_and_the_next_is_judged() {
     let folder = Folder::new("dead-panic");
     let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":{text:?}}}\n");
-    let poison = line("b", samestory::event::PANIC_MARKER);
+    let poison = line("b", samestory::formats::PANIC_MARKER);
     let lines = [line("a", &story(1, "")), poison.clone(), line("c", &story(2, ""))].concat();
     folder.write("one.ndjson", lines.as_bytes());
     file(&folder, &["one.ndjson"], &["--output", "out.ndjson"]);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use samestory::detect::Settings;
-use samestory::event::Article;
+use samestory_engine::engine::Settings;
+use samestory_engine::model::Article;
 
 use super::desk::{Desk, id};
 

@@ -1,14 +1,14 @@
 //! An engine with its state, and articles to give it: what the tests of verdicts share.
 
-use samestory::detect::compare::Rules;
-use samestory::detect::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
-use samestory::event::{Article, ClusterRecord, Tagged};
-use samestory::fingerprint::LANES;
-use samestory::lsh::Banding;
-use samestory::model::{ArticleId, Cut, EventTime, Position};
-use samestory::store::{Ahead, Committed, Memory, Posting, Postings, SimHashBands, Store};
-use samestory::text::Options;
-use samestory::text::language::{Trust, find};
+use samestory_engine::engine::compare::Rules;
+use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
+use samestory_engine::fingerprint::LANES;
+use samestory_engine::index::{Ahead, Committed, Memory, Posting, Postings, SimHashBands, Store};
+use samestory_engine::lsh::Banding;
+use samestory_engine::model::{Article, ClusterRecord, Tagged};
+use samestory_engine::model::{ArticleId, Cut, EventTime, Position};
+use samestory_engine::text::Options;
+use samestory_engine::text::language::{Trust, find};
 
 /// Postings as they are by default.
 pub(crate) fn postings(threshold: f64, shortest: u32) -> Postings {

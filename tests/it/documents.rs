@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use samestory::config::reference;
-use samestory::detect::evidence::{Evidence, KNOTS, Measure, Weights};
-use samestory::event::fields::Field;
+use samestory::formats::fields::Field;
+use samestory_engine::engine::compare::evidence::{Evidence, KNOTS, Measure, Weights};
 use serde_json::{Map, Value, json};
 
 fn is_current(file: &str, text: &str) {

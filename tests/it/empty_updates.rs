@@ -1,9 +1,9 @@
 //! Updates without a text: nothing that is known is erased.
 
-use samestory::detect::{EmptyUpdate, Incoming, Output, Preparer, Settings};
-use samestory::event::{Article, DeadLetter, Flag, Reason};
-use samestory::model::{MatchType, Verdict};
-use samestory::text::Options;
+use samestory_engine::engine::{EmptyUpdate, Incoming, Output, Preparer, Settings};
+use samestory_engine::model::{Article, DeadLetter, Flag, Reason};
+use samestory_engine::model::{MatchType, Verdict};
+use samestory_engine::text::Options;
 
 use super::desk::{Desk, article, clusters, id, line, tagged, window};
 use super::folder::{Folder, story, verdicts};

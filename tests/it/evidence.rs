@@ -1,13 +1,13 @@
 //! The evidence model: its table, its laws, and the outcomes it promises for page furniture and odd input.
 
 use proptest::prelude::*;
-use samestory::detect::compare::{Relation, Rules, measure};
-use samestory::detect::evidence::{Evidence, Measure, Weights};
-use samestory::detect::{Algorithm, LanguageSettings, Preparer, Settings};
-use samestory::event::{Article, Flag, RelationKind, Tagged};
-use samestory::fingerprint::Fingerprint;
-use samestory::model::Verdict;
-use samestory::text::Options;
+use samestory_engine::engine::compare::evidence::{Evidence, Measure, Weights};
+use samestory_engine::engine::compare::{Relation, Rules, measure};
+use samestory_engine::engine::{Algorithm, LanguageSettings, Preparer, Settings};
+use samestory_engine::fingerprint::Fingerprint;
+use samestory_engine::model::Verdict;
+use samestory_engine::model::{Article, Flag, RelationKind, Tagged};
+use samestory_engine::text::Options;
 
 use super::desk::{Desk, article, edited_news, headline, id, line, news, rewrite, window, word};
 
@@ -262,7 +262,7 @@ fn a_thousand_copies_of_a_stub_cost_no_more_than_the_hundredth() {
         let prepared = Preparer::new(Options::default())
             .prepare(&titled(&format!("page-{n}"), &headline(n), STUB), &line(n))
             .unwrap();
-        let item = desk.item(None, samestory::detect::Incoming::Article(Box::new(prepared)));
+        let item = desk.item(None, samestory_engine::engine::Incoming::Article(Box::new(prepared)));
         let plan = desk.run(vec![item]);
         most = most.max(plan.stats.candidates);
         let tagged = super::desk::tagged(&plan.decided[0].outputs).unwrap();

@@ -3,12 +3,12 @@
 //!
 //! Each check takes raw bytes and panics if something is wrong.
 
-use samestory::detect::compare::{Relation, Rules, compare};
-use samestory::fingerprint::{Fingerprint, MAX_BYTES, fingerprint};
-use samestory::text::TooLarge;
-use samestory::text::canonical::{canonical, skeleton};
-use samestory::text::language::LANGUAGES;
-use samestory::text::markup::{ContentType, sniff, to_text};
+use samestory_engine::engine::compare::{Relation, Rules, compare};
+use samestory_engine::fingerprint::{Fingerprint, MAX_BYTES, fingerprint};
+use samestory_engine::text::TooLarge;
+use samestory_engine::text::canonical::{canonical, skeleton};
+use samestory_engine::text::language::LANGUAGES;
+use samestory_engine::text::markup::{ContentType, sniff, to_text};
 
 /// Markup of any kind becomes text within its limit, or is refused; the limit decides nothing else.
 pub(crate) fn fuzz_markup(data: &[u8]) {

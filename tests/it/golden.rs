@@ -7,11 +7,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use samestory::fingerprint::{Fingerprint, LANES, config_hash, fingerprint, of_text};
-use samestory::lsh::Banding;
-use samestory::model::Lang;
-use samestory::text::language::row;
-use samestory::text::{Options, Text, title_words};
+use samestory_engine::fingerprint::{Fingerprint, LANES, config_hash, fingerprint, of_text};
+use samestory_engine::lsh::Banding;
+use samestory_engine::model::Lang;
+use samestory_engine::text::language::row;
+use samestory_engine::text::{Options, Text, title_words};
 use serde::{Deserialize, Serialize};
 
 use crate::texts::{Article, read_articles};

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use samestory::detect::compare::Rules;
-use samestory::detect::{Batch, Engine, Incoming, Item, Preparer, Settings};
-use samestory::store::{Ahead, Budget, Committed, HotBuckets, Memory, Rocks, RocksOptions, Store};
+use samestory_engine::engine::compare::Rules;
+use samestory_engine::engine::{Batch, Engine, Incoming, Item, Preparer, Settings};
+use samestory_engine::index::{Ahead, Budget, Committed, HotBuckets, Memory, Rocks, RocksOptions, Store};
 
 use crate::desk::{article, at, line, postings, trusting, window};
 

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use samestory::fingerprint::{Fingerprint, LANES, fingerprint};
-use samestory::lsh::{BandKey, Banding};
-use samestory::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
-};
-use samestory::store::{
+use samestory_engine::fingerprint::{Fingerprint, LANES, fingerprint};
+use samestory_engine::index::{
     Ahead, Change, ChangeKey, Cluster, Committed, Counters, Document, Input, Judgement, Memory, Order,
     Outlet, Overdue, Page, Posting, Postings, Progress, Residence, SimHashBands, Stay, Store, View,
 };
-use samestory::text::language::LANGUAGES;
+use samestory_engine::lsh::{BandKey, Banding};
+use samestory_engine::model::{
+    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
+};
+use samestory_engine::text::language::LANGUAGES;
 
 /// Few ids, languages, times and words, so that histories run into themselves.
 #[derive(Clone, Debug)]

@@ -2,15 +2,15 @@
 
 use std::hint::black_box;
 
-use samestory::detect::compare::{Relation, Rules, compare};
-use samestory::fingerprint::{Fingerprint, MAX_BYTES, fingerprint, of_text, sketch};
-use samestory::model::{Lang, LanguageSource};
-use samestory::text::canonical::{canonical, skeleton};
-use samestory::text::language::{LANGUAGES, Language, Segment, Tag, Trust, choose};
-use samestory::text::markup::ContentType;
-use samestory::text::passages::common_passages;
-use samestory::text::shingle::{Shingles, shingles};
-use samestory::text::{Options, Oversized, Text, TooLarge, prepare};
+use samestory_engine::engine::compare::{Relation, Rules, compare};
+use samestory_engine::fingerprint::{Fingerprint, MAX_BYTES, fingerprint, of_text, sketch};
+use samestory_engine::model::{Lang, LanguageSource};
+use samestory_engine::text::canonical::{canonical, skeleton};
+use samestory_engine::text::language::{LANGUAGES, Language, Segment, Tag, Trust, choose};
+use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::passages::common_passages;
+use samestory_engine::text::shingle::{Shingles, shingles};
+use samestory_engine::text::{Options, Oversized, Text, TooLarge, prepare};
 
 use crate::growth::assert_linear;
 

@@ -1,9 +1,9 @@
 //! Markup made to hurt: every input has an outcome, and work grows with size and nothing worse.
 
 use proptest::prelude::*;
-use samestory::text::TooLarge;
-use samestory::text::markup::ContentType::{Html, Markdown};
-use samestory::text::markup::{ContentType, sniff, to_text};
+use samestory_engine::text::TooLarge;
+use samestory_engine::text::markup::ContentType::{Html, Markdown};
+use samestory_engine::text::markup::{ContentType, sniff, to_text};
 
 use crate::fuzz_checks::fuzz_markup;
 use crate::growth;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use samestory::model::{Lang, LanguageSource};
-use samestory::text::language::{LANGUAGES, Segment, Tag, Trust, choose, find, recognise};
+use samestory_engine::model::{Lang, LanguageSource};
+use samestory_engine::text::language::{LANGUAGES, Segment, Tag, Trust, choose, find, recognise};
 
 use crate::support::shared_data;
 

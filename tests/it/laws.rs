@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 
 use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
 use proptest::prelude::*;
-use samestory::detect::compare::{Relation, Rules, compare};
-use samestory::fingerprint::{
+use samestory_engine::engine::compare::{Relation, Rules, compare};
+use samestory_engine::fingerprint::{
     DecodeError, Fingerprint, LONG_SAMPLE, MAX_BYTES, NAMES, NUMBERS, OPENING, TITLE, fingerprint, minhash,
     of_text, simhash, sketch,
 };
-use samestory::text::Text;
-use samestory::text::canonical::canonical;
-use samestory::text::language::{LANGUAGES, Language, Segment, row};
-use samestory::text::passages::common_passages;
-use samestory::text::shingle::{Shingles, shingles};
+use samestory_engine::text::Text;
+use samestory_engine::text::canonical::canonical;
+use samestory_engine::text::language::{LANGUAGES, Language, Segment, row};
+use samestory_engine::text::passages::common_passages;
+use samestory_engine::text::shingle::{Shingles, shingles};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::fuzz_checks::{fuzz_canonical, fuzz_fingerprint_decode};

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use samestory::model::DocumentNumber;
-use samestory::store::{
+use samestory_engine::index::{
     Ahead, Budget, Change, Committed, Order, Posting, Postings, Rocks, RocksOptions, Rows, Store, StoreError,
     View, verify,
 };
+use samestory_engine::model::DocumentNumber;
 
 use crate::history::{
     Step, applied, batches, history, lang, postings, progress, reads_like_the_model, steps,
@@ -266,7 +266,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     let store = Rocks::reband(&dir.0, &options, &mut watch).unwrap();
     assert!(reports.iter().all(|done| done.documents == done.of && done.of > 0), "{reports:?}");
     assert_eq!(reports.len(), 2);
-    let mut always = samestory::store::Memory::new(options.postings.clone(), LOGGED);
+    let mut always = samestory_engine::index::Memory::new(options.postings.clone(), LOGGED);
     always.apply(&changes, &Committed::rehearsal()).unwrap();
     assert_eq!(store.dump().unwrap(), always.dump().unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
@@ -351,8 +351,8 @@ fn endless() -> impl Iterator<Item = Vec<Change>> {
             Step { what: 0, lang: 0, id: 0, words, time: n as i64, cluster: n % 7, same_number: false };
         let Some(Change::Document(mut document)) = history(&[step]).pop() else { unreachable!() };
         let own = std::sync::Arc::make_mut(&mut document);
-        own.number = samestory::model::DocumentNumber(n);
-        own.id = samestory::model::ArticleId::new(&format!("a{}", n % 5000)).unwrap();
+        own.number = samestory_engine::model::DocumentNumber(n);
+        own.id = samestory_engine::model::ArticleId::new(&format!("a{}", n % 5000)).unwrap();
         vec![Change::Document(document), progress(n + 1)]
     })
 }
@@ -435,7 +435,7 @@ fn a_kept_state_still_opens_and_reads_the_same() {
 
 /// The kept state of the present format. While nothing is released it may be kept again under the same number.
 fn kept_state() -> std::path::PathBuf {
-    let version = samestory::store::VERSION;
+    let version = samestory_engine::index::VERSION;
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/state/v{version}"))
 }
 

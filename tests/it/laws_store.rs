@@ -1,7 +1,7 @@
 //! Laws of the state over random histories.
 
 use proptest::prelude::*;
-use samestory::store::{Change, ChangeKey, Committed, Overlay, Posting, Store, StoreError, View};
+use samestory_engine::index::{Change, ChangeKey, Committed, Overlay, Posting, Store, StoreError, View};
 
 use crate::history::{
     Step, applied, compacted, history, lang, memory, postings, reads_like_the_model, sketch, step, steps,

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use samestory::detect::Settings;
-use samestory::event::{Article, RelationKind};
-use samestory::model::MatchType;
+use samestory_engine::engine::Settings;
+use samestory_engine::model::MatchType;
+use samestory_engine::model::{Article, RelationKind};
 
 use super::desk::{Desk, article, headline};
 use super::support::shared_data;
@@ -49,7 +49,7 @@ fn a_quarter_of_an_article_is_found_in_it_and_an_article_in_a_page() {
                 all.iter().rev().flatten().skip(97 * n).take(2 * words.len()).cloned().collect();
             let page = [&others[..words.len()], words, &others[words.len()..]].concat();
             let page = desk.tag(&new(&format!("page{n}"), all.len() + n, &page));
-            let extends = |related: &samestory::event::Related| {
+            let extends = |related: &samestory_engine::model::Related| {
                 related.relation == RelationKind::Extends && related.id.as_str() == source
             };
             embedded += usize::from(page.related.iter().any(extends));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use samestory::config::{Config, Settings};
-use samestory::eval::{Cell, Expect, Label, Options, Report, Set, run};
+use samestory_eval::{Cell, Expect, Label, Options, Report, Set, run};
 
 use crate::support::shared_data;
 
@@ -24,7 +24,7 @@ fn stream(name: &str, arguments: &[&str]) -> Option<PathBuf> {
 fn report(path: &Path, options: Options) -> Report {
     let config = Config::try_from(Settings::default()).unwrap();
     let set = Set::read(path).unwrap();
-    let outcome = run::run(&config, &set, options).unwrap();
+    let outcome = run::run(&config.options(), &set, options).unwrap();
     Report::new(&[(set, outcome)])
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rocksdb::{ColumnFamilyDescriptor, DB, Options};
-use samestory::fingerprint::Fingerprint;
+use samestory_engine::fingerprint::Fingerprint;
 use serde_json::Value;
 
 use super::folder::{Folder, Said, story};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use samestory::text::markup::ContentType;
-use samestory::text::{Options, Text, prepare};
+use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::{Options, Text, prepare};
 use serde::Deserialize;
 
 // The tests of samestory-compat need the same texts, and must run without this package.

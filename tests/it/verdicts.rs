@@ -1,10 +1,12 @@
 //! Every rule of a verdict by itself: the rows of the table, clusters, updates, deletes, times.
 
-use samestory::detect::{Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings};
-use samestory::event::{Article, Flag, RelationKind, Tagged};
-use samestory::model::{EventTime, MatchType, Share, TopicId, Verdict};
-use samestory::store::{Outlet, Retention, View};
-use samestory::text::language::find;
+use samestory_engine::engine::{
+    Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings,
+};
+use samestory_engine::index::{Outlet, Retention, View};
+use samestory_engine::model::{Article, Flag, RelationKind, Tagged};
+use samestory_engine::model::{EventTime, MatchType, Share, TopicId, Verdict};
+use samestory_engine::text::language::find;
 
 use super::desk::{Desk, article, at, clusters, headline, id, news, rewrite, tagged, window, word};
 
@@ -252,7 +254,12 @@ fn seen_again_is_remembered_in_eighths_of_the_retention() {
     let mut desk = desk();
     let seen = |desk: &Desk| {
         let english = find("en").unwrap().lang;
-        desk.store.document(english, samestory::model::DocumentNumber(0)).unwrap().unwrap().last_seen.millis()
+        desk.store
+            .document(english, samestory_engine::model::DocumentNumber(0))
+            .unwrap()
+            .unwrap()
+            .last_seen
+            .millis()
     };
     let eighth = 7 * 24 * 60 * 60 * 1000 / 8;
     desk.tag(&timed(article("a", &story(1)), 0));
@@ -545,7 +552,7 @@ fn a_time_far_ahead_expires_nothing() {
     let mut desk = with_retention(10_000_000);
     let give = |desk: &mut Desk, name: &str, fetched: i64, record: i64| {
         let article = timed(article(name, &story(1)), fetched);
-        let prepared = samestory::detect::Preparer::new(super::desk::trusting())
+        let prepared = samestory_engine::engine::Preparer::new(super::desk::trusting())
             .prepare(&article, &super::desk::line(1))
             .unwrap();
         tagged(&desk.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
@@ -573,7 +580,7 @@ fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
     }
     let last = last.unwrap();
     assert_eq!((last.duplicate_of, &last.flags[..]), (Some(id("first")), &[Flag::Capped][..]));
-    let prepared = samestory::detect::Preparer::new(super::desk::trusting());
+    let prepared = samestory_engine::engine::Preparer::new(super::desk::trusting());
     let near = prepared.prepare(&article("near", &window(1, 100, 80, 0, 20)), &super::desk::line(1)).unwrap();
     let item = desk.item(None, Incoming::Article(Box::new(near)));
     let plan = desk.run(vec![item]);

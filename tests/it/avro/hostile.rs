@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use samestory::event::Reason;
-use samestory::event::avro::{Datum, Schema};
-use samestory::event::fields::{Field, Fields};
-use samestory::event::{Event, avro};
+use samestory::formats::avro::{Datum, Schema};
+use samestory::formats::fields::{Field, Fields};
+use samestory::formats::{Event, avro};
+use samestory_engine::model::Reason;
 
 pub(crate) const EVERYTHING: &str = r#"{"type":"record","name":"R","fields":[
     {"name":"id","type":"string"},

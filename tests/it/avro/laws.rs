@@ -3,11 +3,12 @@
 use apache_avro::Schema as Parsed;
 use apache_avro::types::Value;
 use proptest::prelude::*;
-use samestory::event::avro::{Datum, Schema};
-use samestory::event::fields::{Field, Fields};
-use samestory::event::{Article, Event};
-use samestory::model::{ArticleId, EventTime};
-use samestory::schemas::RAW_ARTICLE;
+use samestory::formats::Event;
+use samestory::formats::avro::{Datum, Schema};
+use samestory::formats::fields::{Field, Fields};
+use samestory::formats::schemas::RAW_ARTICLE;
+use samestory_engine::model::Article;
+use samestory_engine::model::{ArticleId, EventTime};
 use serde_json::json;
 
 use super::{decode, encode, member, text};
@@ -193,7 +194,7 @@ proptest! {
         let schema = Schema::parse(super::hostile::EVERYTHING, &[]).unwrap();
         if let Ok(datum) = Datum::parse(&schema, &bytes) {
             let _event = Fields::default().event(&datum, || None);
-            serde_json::from_slice::<serde_json::Value>(&samestory::event::avro::as_json(&datum)).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&samestory::formats::avro::as_json(&datum)).unwrap();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use samestory::config::{Config, Settings};
-use samestory::registry::{Known, Registry, RegistryError};
+use samestory::formats::registry::{Known, Registry, RegistryError};
 
 use super::pretender::{Pretender, Reply};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use apache_avro::Schema;
 use apache_avro::schema_compatibility::{Compatibility, SchemaCompatibility};
-use samestory::schemas;
+use samestory::formats::schemas;
 use serde_json::Value;
 
 fn root() -> PathBuf {

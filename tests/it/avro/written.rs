@@ -2,13 +2,13 @@
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
-use samestory::event::avro::{ArticlePart, write_article, write_cluster, write_envelope};
-use samestory::event::{Article, ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
-use samestory::model::{
+use samestory::formats::avro::{ArticlePart, write_article, write_cluster, write_envelope};
+use samestory::formats::schemas;
+use samestory_engine::model::{Article, ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
+use samestory_engine::model::{
     ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, MatchType, Position, Share,
     Verdict,
 };
-use samestory::schemas;
 
 use super::{decode, member, text};
 

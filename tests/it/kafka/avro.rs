@@ -2,7 +2,7 @@
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
-use samestory::schemas;
+use samestory::formats::schemas;
 
 use super::broker::shared;
 use super::bus::{Record, Row};

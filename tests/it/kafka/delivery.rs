@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
-use samestory::event::PANIC_MARKER;
+use samestory::formats::PANIC_MARKER;
 use serde_json::json;
 
 use super::broker::shared;

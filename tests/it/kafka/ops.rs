@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use samestory::metrics::{Kind, METRICS};
-use samestory::text::language::LANGUAGES;
+use samestory_engine::text::language::LANGUAGES;
 use serde_json::{Value, json};
 
 use super::broker::{hurt, shared};

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use samestory::detect::{
+use samestory_engine::engine::compare::Rules;
+use samestory_engine::engine::compare::evidence::Weights;
+use samestory_engine::engine::{
     Algorithm, Bond, CanonicalPolicy, Constraints, EmptyUpdate, Incoming, Item, LanguageSettings, Notice,
-    Preparer, Settings, compare::Rules, evidence::Weights,
+    Preparer, Settings,
 };
-use samestory::event::{Article, DeadLetter, Reason};
-use samestory::fingerprint::LANES;
-use samestory::lsh::Banding;
-use samestory::model::{Cut, EventTime, Lang, Position, Share, TopicId};
-use samestory::store::{Outlet, Posting, Postings, Retention, SimHashBands};
-use samestory::text::language::find;
+use samestory_engine::fingerprint::LANES;
+use samestory_engine::index::{Outlet, Posting, Postings, Retention, SimHashBands};
+use samestory_engine::lsh::Banding;
+use samestory_engine::model::{Article, DeadLetter, Reason};
+use samestory_engine::model::{Cut, EventTime, Lang, Position, Share, TopicId};
+use samestory_engine::text::language::find;
 
 use crate::desk::{Dice, article, id, line, rewrite, trusting, window};
 

@@ -1,8 +1,8 @@
 //! What was worked out while planning is what the changes say, in memory and in RocksDB; and what RocksDB keeps in
 //! memory to be quick never shows.
 
-use samestory::detect::{Batch, Engine, Item, Plan};
-use samestory::store::{Committed, Laid, Memory, Store, View};
+use samestory_engine::engine::{Batch, Engine, Item, Plan};
+use samestory_engine::index::{Committed, Laid, Memory, Store, View};
 
 use super::histories::History;
 use super::{outputs, seeds, store};
@@ -70,7 +70,7 @@ fn applying_what_was_laid_is_applying_the_changes() {
 #[cfg(feature = "rocksdb")]
 #[test]
 fn what_rocksdb_keeps_in_memory_never_shows() {
-    use samestory::store::{Ahead, Budget, Rocks, RocksOptions};
+    use samestory_engine::index::{Ahead, Budget, Rocks, RocksOptions};
     let directory = std::env::temp_dir().join(format!("samestory-{}-laid", std::process::id()));
     for seed in seeds().take(20) {
         drop(std::fs::remove_dir_all(&directory));
@@ -106,7 +106,7 @@ fn what_rocksdb_keeps_in_memory_never_shows() {
 }
 
 #[cfg(feature = "rocksdb")]
-fn id_of(key: &[u8]) -> samestory::model::ArticleId {
+fn id_of(key: &[u8]) -> samestory_engine::model::ArticleId {
     let length = usize::from(u16::from_be_bytes([key[0], key[1]]));
-    samestory::model::ArticleId::new(str::from_utf8(&key[2..2 + length]).unwrap()).unwrap()
+    samestory_engine::model::ArticleId::new(str::from_utf8(&key[2..2 + length]).unwrap()).unwrap()
 }

@@ -10,9 +10,11 @@ mod model;
 use std::collections::BTreeMap;
 use std::env;
 
-use samestory::detect::{Batch, Engine, Item, Output, Plan};
-use samestory::model::{DocumentNumber, EventTime, Lang};
-use samestory::store::{Ahead, Change, Committed, Document, Input, InputName, Memory, Postings, Store, View};
+use samestory_engine::engine::{Batch, Engine, Item, Output, Plan};
+use samestory_engine::index::{
+    Ahead, Change, Committed, Document, Input, InputName, Memory, Postings, Store, View,
+};
+use samestory_engine::model::{DocumentNumber, EventTime, Lang};
 
 use histories::{History, LANGUAGES};
 use model::Model;

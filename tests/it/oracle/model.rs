@@ -4,19 +4,21 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use samestory::detect::compare::{Comparison, Relation};
-use samestory::detect::evidence::Measure;
-use samestory::detect::{
+use samestory_engine::engine::compare::evidence::Measure;
+use samestory_engine::engine::compare::{Comparison, Relation};
+use samestory_engine::engine::{
     Algorithm, Bond, CanonicalPolicy, EmptyUpdate, Incoming, Item, Notice, Output, Prepared, Settings,
 };
-use samestory::event::{ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged};
-use samestory::fingerprint::Fingerprint;
-use samestory::lsh::BandKey;
-use samestory::model::{
+use samestory_engine::fingerprint::Fingerprint;
+use samestory_engine::index::{
+    Cluster, Document, Judgement, Outlet, Overdue, Posting, PostingKind, Postings, Residence, Retention, Stay,
+};
+use samestory_engine::lsh::BandKey;
+use samestory_engine::model::{
     ArticleId, ClusterId, DocumentNumber, EventTime, Lang, MatchType, Position, Share, TopicId, Verdict,
 };
-use samestory::store::{
-    Cluster, Document, Judgement, Outlet, Overdue, Posting, PostingKind, Postings, Residence, Retention, Stay,
+use samestory_engine::model::{
+    ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged,
 };
 
 const YEAR_2100: i64 = 4_102_444_800_000;

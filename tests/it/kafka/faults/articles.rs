@@ -3,7 +3,7 @@
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
-use samestory::event::PANIC_MARKER;
+use samestory::formats::PANIC_MARKER;
 
 use crate::avro::encode;
 use crate::kafka::bus::Record;

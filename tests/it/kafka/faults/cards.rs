@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use samestory::stream::replay::Sent;
+use samestory::kafka::tools::replay::Sent;
 use serde_json::Value;
 
 use super::articles::Fate;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use samestory::config::Config;
-use samestory::stream::topics;
+use samestory::kafka::admin::topics;
 
 use crate::kafka::bus::Isolation;
 

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use samestory::config::Config;
-use samestory::model::ArticleId;
-use samestory::store::Row as StateRow;
-use samestory::store::{
+use samestory::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, replay};
+use samestory_engine::index::Row as StateRow;
+use samestory_engine::index::{
     Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store, StoreError, View,
 };
-use samestory::stream::replay::{Event, Raw, Read, Sent, What, events, replay};
+use samestory_engine::model::ArticleId;
 
 use crate::kafka::bus::{Isolation, Row};
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use samestory::config::Config;
-use samestory::stream::topics;
+use samestory::kafka::admin::topics;
 
 use crate::kafka::broker::{Broker, SHORT_SESSIONS};
 use crate::kafka::bus::{self, Deliveries, Isolation, Offsets, Record, Row, Writer, block_on};

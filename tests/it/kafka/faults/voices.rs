@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use samestory::model::ArticleId;
-use samestory::store::{Memory, Outlet, Retention, View};
-use samestory::stream::replay::{Raw, Sent, Version, is_notice};
+use samestory::kafka::tools::replay::{Raw, Sent, Version, is_notice};
+use samestory_engine::index::{Memory, Outlet, Retention, View};
+use samestory_engine::model::ArticleId;
 
 use crate::kafka::bus::Row;
 

@@ -1,0 +1,218 @@
+//! What a store was made with. It stands in the store, and anything else is refused by name.
+//!
+//! | bytes | field |
+//! |------:|-------|
+//! | 1 | format version, 2: the tables in [`super::key`] and [`super::value`] |
+//! | 1 | fingerprint scheme |
+//! | 1 | 1 while its postings are being made anew, else 0 |
+//! | optional 4 | partition of the changelog; nothing where it keeps its own log |
+//! | optional: optional text, optional 16 | the changelog's cluster id and topic id |
+//! | 1, optional 2 · 2, 1, 1, 4 | default posting: MinHash bands · rows, SimHash bands, samples, shortest |
+//! | 2, then language · posting | other languages |
+
+use crate::fingerprint::Scheme;
+
+use super::bytes::{DecodeError, Read, Write};
+use crate::index::record::TopicIdentity;
+use crate::index::scheme::Postings;
+use crate::index::{Ahead, StoreError};
+
+/// The layout of everything in a store. A number is never used twice.
+pub const VERSION: u8 = 2;
+
+/// What a store was made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// The number of the scheme its fingerprints were made with.
+    pub scheme: u8,
+    /// What makes it whole after a crash.
+    pub ahead: Ahead,
+    /// Which topic the changelog is, in which cluster; nothing where there is none.
+    pub changelog: Option<TopicIdentity>,
+    /// How its documents are posted.
+    pub postings: Postings,
+    /// Whether its postings are being made anew: until that is finished they are not to be read.
+    pub rebanding: bool,
+}
+
+impl Format {
+    /// What a store would be made with now.
+    pub fn new(ahead: Ahead, postings: Postings) -> Format {
+        Format { scheme: Scheme::CURRENT.number(), ahead, changelog: None, postings, rebanding: false }
+    }
+
+    /// The same, made from this topic.
+    #[must_use]
+    pub fn made_from(self, changelog: Option<TopicIdentity>) -> Format {
+        Format { changelog, ..self }
+    }
+
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![VERSION, self.scheme, u8::from(self.rebanding)];
+        let partition = match self.ahead {
+            Ahead::Changelog { partition } => Some(partition),
+            Ahead::Itself => None,
+        };
+        bytes.optional(partition, |bytes, partition| bytes.extend(partition.to_le_bytes()));
+        bytes.optional(self.changelog.as_ref(), |bytes, topic| {
+            bytes.optional(topic.cluster.as_ref(), |bytes, cluster| bytes.text(cluster.as_str()));
+            bytes.optional(topic.id, |bytes, id| bytes.extend(id.bytes()));
+        });
+        self.postings.encode(&mut bytes);
+        bytes
+    }
+
+    /// Reads its bytes.
+    ///
+    /// # Errors
+    /// Another version's, or damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Format, DecodeError> {
+        let mut read = Read(bytes);
+        read.layout("state", VERSION)?;
+        let scheme = read.byte()?;
+        let rebanding = match read.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(DecodeError::Value("a state of re-banding")),
+        };
+        let partition = read.optional(|read| read.array().map(i32::from_le_bytes))?;
+        let ahead = partition.map_or(Ahead::Itself, |partition| Ahead::Changelog { partition });
+        let changelog = read.optional(|read| {
+            Ok(TopicIdentity { cluster: read.optional(Read::cut)?, id: read.optional(Read::topic_id)? })
+        })?;
+        let postings = Postings::decode(&mut read)?;
+        read.end()?;
+        Ok(Format { scheme, ahead, changelog, postings, rebanding })
+    }
+
+    /// Whether a store made with `found` can be used as one made with this.
+    ///
+    /// # Errors
+    /// Names what differs and the command that resolves it.
+    pub fn accepts(&self, found: &[u8], place: &str) -> Result<(), StoreError> {
+        let foreign = |what, found: String, expected: String, remedy| StoreError::Foreign {
+            place: place.into(),
+            what,
+            found,
+            expected,
+            remedy,
+        };
+        let found = match Format::decode(found) {
+            Ok(found) => found,
+            Err(DecodeError::Layout { found, .. }) => {
+                let remedy = "use the version of samestory that made it; `samestory state rebuild` says what else can be done";
+                return Err(foreign("format version", found.to_string(), VERSION.to_string(), remedy));
+            }
+            Err(error) => return Err(StoreError::damaged(place, "meta format", &error)),
+        };
+        if found.scheme != self.scheme {
+            let remedy = "fingerprints cannot be converted; `samestory state rebuild` says how the articles are read again";
+            return Err(foreign("scheme", found.scheme.to_string(), self.scheme.to_string(), remedy));
+        }
+        if found.ahead != self.ahead {
+            let remedy = "choose another directory: a state belongs to one log";
+            return Err(foreign("log", found.ahead.to_string(), self.ahead.to_string(), remedy));
+        }
+        if let (Some(made_from), Some(now)) = (&found.changelog, &self.changelog)
+            && made_from.differs(now)
+        {
+            let (found, expected) = (made_from.to_string(), now.to_string());
+            return Err(StoreError::OtherChangelog { place: place.into(), found, expected });
+        }
+        if found.postings != self.postings || found.rebanding {
+            let unfinished = if found.rebanding { ", unfinished" } else { "" };
+            return Err(StoreError::OtherBands {
+                place: place.into(),
+                found: format!("{}{unfinished}", found.postings),
+                expected: self.postings.to_string(),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprint::LANES;
+    use crate::index::{Posting, SimHashBands, TopicName};
+    use crate::lsh::Banding;
+    use crate::model::{Lang, TopicId};
+
+    fn format() -> Format {
+        let minhash = Banding::new(25, 5, LANES).ok();
+        let posting = Posting { minhash, simhash: SimHashBands::Of128, samples: 16, shortest: 50 };
+        let other = Posting { minhash: None, simhash: SimHashBands::Of64, ..posting };
+        let changelog = TopicIdentity {
+            cluster: Some(TopicName::new("cluster-a")),
+            id: Some(TopicId::from_halves(0, 1)),
+        };
+        Format::new(Ahead::Changelog { partition: 3 }, Postings::new(posting).with(Lang::UND, other))
+            .made_from(Some(changelog))
+    }
+
+    fn refusal(change: impl Fn(&mut Format)) -> String {
+        let mut found = format();
+        change(&mut found);
+        format().accepts(&found.encode(), "state/3").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_format_survives_its_bytes_and_accepts_itself() {
+        assert_eq!(Format::decode(&format().encode()), Ok(format()));
+        assert_eq!(format().accepts(&format().encode(), "state/3"), Ok(()));
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_both_figures_and_the_command() {
+        let scheme = refusal(|format| format.scheme = 9);
+        assert!(scheme.contains("scheme 9, but 2"), "{scheme}");
+        let log = refusal(|format| format.ahead = Ahead::Itself);
+        assert!(log.contains("a log of its own, but changelog partition 3"), "{log}");
+        let bands = refusal(|format| format.postings = Postings::new(*format.postings.of(Lang::UND)));
+        assert!(bands.contains("(no minhash") && bands.contains("(minhash 25×5"), "{bands}");
+        let unfinished = refusal(|format| format.rebanding = true);
+        assert!(unfinished.contains("unfinished"), "{unfinished}");
+        let mut newer = format().encode();
+        newer[0] = 3;
+        let version = format().accepts(&newer, "state/3").unwrap_err().to_string();
+        assert!(version.contains("format version 3, but 2"), "{version}");
+        assert!(log.contains("state/3") && log.contains("choose another directory"), "{log}");
+        let mut older = format().encode();
+        older[0] = 1;
+        let older = format().accepts(&older, "state/3").unwrap_err().to_string();
+        assert!(older.contains("format version 1, but 2"), "{older}");
+        for message in [scheme, bands, unfinished, version, older] {
+            assert!(
+                message.contains("state/3") && message.contains("`samestory state rebuild`"),
+                "{message}"
+            );
+        }
+    }
+
+    /// A changelog was deleted and created again under a kept volume. The position in the state was a bare number that
+    /// fitted the new topic too, so the state went on with what that topic never held.
+    #[test]
+    fn a_state_made_from_another_topic_of_that_name_is_told_apart() {
+        let other_topic = refusal(|format| {
+            let made_from = format.changelog.as_mut().unwrap();
+            made_from.id = Some(TopicId::from_halves(0, 2));
+        });
+        assert!(
+            other_topic.contains("AAAAAAAAAAAAAAAAAAAAAg") && other_topic.contains("AAAAAAAAAAAAAAAAAAAAAQ"),
+            "{other_topic}"
+        );
+        let other_cluster = refusal(|format| {
+            format.changelog.as_mut().unwrap().cluster = Some(TopicName::new("cluster-b"));
+        });
+        assert!(
+            other_cluster.contains("cluster-a") && other_cluster.contains("cluster-b"),
+            "{other_cluster}"
+        );
+        // What a broker does not say is no proof.
+        let silent = Format { changelog: Some(TopicIdentity::default()), ..format() };
+        assert_eq!(format().accepts(&silent.encode(), "state/3"), Ok(()));
+        assert_eq!(format().accepts(&Format { changelog: None, ..format() }.encode(), "state/3"), Ok(()));
+    }
+}

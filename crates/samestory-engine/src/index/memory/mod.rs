@@ -1,0 +1,210 @@
+//! State in memory: the one-minute start, and the simple model that tests compare with.
+
+mod buckets;
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::lsh::BandKey;
+use crate::model::{DocumentNumber, Lang};
+
+use super::format::key;
+use super::format::key::Family;
+use super::format::value;
+use super::read::rows::{Order, Pages, Rows, Span, Visit};
+use super::record::Document;
+use super::scheme::Postings;
+use super::write_set::overlay::Laid;
+use super::write_set::pending::{Canonicals, Pending, bounds};
+use super::write_set::staged_postings::Spread;
+use super::{Ahead, Committed, Store, StoreError};
+use buckets::Buckets;
+
+/// Only ever asked for one, or sorted first: their order never shows.
+type Documents = HashMap<DocumentNumber, Arc<Document>, BuildHasherDefault<Spread>>;
+
+/// State in memory, gone with the process.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    postings: Postings,
+    ahead: Ahead,
+    version: u64,
+    bands: BTreeMap<Lang, Buckets>,
+    /// As they are read, not as bytes: they are read far more often than they are written.
+    documents: BTreeMap<Lang, Documents>,
+    /// What the rows of clusters say, ready to be read.
+    canonicals: BTreeMap<Lang, Canonicals>,
+    rows: BTreeMap<Family, BTreeMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl Memory {
+    /// Empty.
+    pub fn new(postings: Postings, ahead: Ahead) -> Memory {
+        let (bands, documents, canonicals, rows) = Default::default();
+        Memory { postings, ahead, version: 0, bands, documents, canonicals, rows }
+    }
+
+    fn write(&mut self, pending: Pending) {
+        for (language, bands) in pending.bands {
+            let ours = self.bands.entry(language).or_default();
+            bands.noted().for_each(|(key, number, there)| ours.set(key, number, there));
+        }
+        for (language, documents) in pending.documents {
+            let ours = self.documents.entry(language).or_default();
+            for (number, document) in documents {
+                let _old = match document {
+                    Some(document) => ours.insert(number, document),
+                    None => ours.remove(&number),
+                };
+            }
+        }
+        for (language, canonicals) in pending.canonicals {
+            let ours = self.canonicals.entry(language).or_default();
+            for (founder, canonical) in canonicals {
+                let _old = match canonical {
+                    Some(_) => ours.insert(founder, canonical),
+                    None => ours.remove(&founder),
+                };
+            }
+        }
+        for (family, rows) in pending.rows {
+            let ours = self.rows.entry(family).or_default();
+            for (key, value) in rows {
+                let _old = match value {
+                    Some(value) => ours.insert(key, value),
+                    None => ours.remove(&key),
+                };
+            }
+        }
+    }
+}
+
+impl Store for Memory {
+    fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError> {
+        self.bands.entry(language).or_default();
+        Ok(())
+    }
+
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+        let next = proof.covers(self.ahead, self.place())?;
+        let pending = laid.pending(self)?;
+        self.write(pending);
+        self.version += 1;
+        if let Some(next) = next {
+            let meta = self.rows.entry(Family::Meta).or_default();
+            meta.insert(key::CHANGELOG.to_vec(), next.to_be_bytes().to_vec());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+fn visit_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    mut rows: impl DoubleEndedIterator<Item = (K, V)>,
+    order: Order,
+    visit: &mut Visit<'_>,
+) {
+    let mut visit = |(key, value): (K, V)| visit(key.as_ref(), value.as_ref());
+    let _stopped: ControlFlow<()> = match order {
+        Order::Ascending => rows.try_for_each(&mut visit),
+        Order::Descending => rows.rev().try_for_each(&mut visit),
+    };
+}
+
+impl Rows for Memory {
+    fn place(&self) -> &str {
+        "memory"
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn postings(&self) -> &Postings {
+        &self.postings
+    }
+
+    fn languages(&self) -> Vec<Lang> {
+        self.bands.keys().copied().collect()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(match family {
+            Family::Bands(language) => key::decode_posting(key)
+                .ok()
+                .filter(|&(key, number)| {
+                    self.bands.get(&language).is_some_and(|bands| bands.contains(key, number))
+                })
+                .map(|_| Vec::new()),
+            Family::Documents(language) => key::decode_number(key)
+                .ok()
+                .and_then(|number| self.documents.get(&language)?.get(&number))
+                .map(|document| value::encode_document(document)),
+            _ => self.rows.get(&family).and_then(|rows| rows.get(key)).cloned(),
+        })
+    }
+
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        match family {
+            Family::Bands(language) => {
+                let postings = self.bands.get(&language).map(|bands| bands.span(span)).unwrap_or_default();
+                visit_all(postings.iter().map(|key| (key, [])), order, visit);
+            }
+            Family::Documents(language) => {
+                let rows = self.documents.get(&language).into_iter().flatten();
+                let rows = rows.map(|(&number, document)| (key::number(number), document));
+                let mut rows: Vec<_> = rows.filter(|(key, _)| span.holds(key)).collect();
+                rows.sort_unstable_by_key(|&(key, _)| key);
+                let rows = rows.into_iter().map(|(key, document)| (key, value::encode_document(document)));
+                visit_all(rows, order, visit);
+            }
+            _ => {
+                if let Some(rows) = self.rows.get(&family) {
+                    visit_all(rows.range::<[u8], _>(bounds(span)), order, visit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let documents = self.documents.get(&language);
+        Ok(numbers.iter().map(|number| documents?.get(number).cloned()).collect())
+    }
+
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        let canonicals = self.canonicals.get(&language);
+        Ok(founders.iter().map(|founder| *canonicals?.get(founder)?).collect())
+    }
+
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        let mut pages = Pages::empty(keys.len());
+        let Some(bands) = self.bands.get(&language) else { return Ok(pages) };
+        for (at, &key) in keys.iter().enumerate() {
+            if let Some(page) = bands.page(key, cap) {
+                let place = pages.add(page);
+                pages.set(at, place);
+            }
+        }
+        Ok(pages)
+    }
+}

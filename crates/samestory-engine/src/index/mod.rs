@@ -1,0 +1,187 @@
+//! The state that verdicts are made from: documents, their postings, clusters, and how far we have come.
+//!
+//! A decision is a list of [`Change`]s. They are laid over the state at once ([`Overlay`]), written to the changelog,
+//! and reach the [`Store`] only when it is proven ([`Committed`]) that the log holds them. So whatever a store holds
+//! can be made again from its log.
+
+mod check;
+mod error;
+pub mod format;
+mod memory;
+mod read;
+mod record;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+mod scheme;
+pub mod write_set;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::model::Lang;
+
+pub use check::{Verification, Verifying, cross_check, verify, verify_watched};
+pub use error::StoreError;
+pub use format::bytes::DecodeError;
+pub use format::header::{Format, VERSION};
+pub use format::key::{ChangeKey, Family, Overdue};
+pub use memory::Memory;
+pub use read::rows::{Order, Page, Pages, Rows, Span, Visit};
+pub use read::view::{Row, View};
+pub use record::{
+    BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress,
+    Residence, Retention, Stay, TopicIdentity, TopicName, Vote,
+};
+#[cfg(feature = "rocksdb")]
+pub use rocksdb::{
+    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions,
+    RocksReader, Shelf, Shown, Snapshot, Watch, check_room, destroy,
+};
+pub use scheme::{Posting, PostingKind, Postings, SimHashBands};
+pub use write_set::change::Change;
+pub use write_set::overlay::{Laid, Overlay};
+
+/// What all stores of a process share for blocks read and write buffers.
+pub const BUDGET_BYTES: usize = 256 << 20;
+
+/// State that can be changed.
+pub trait Store: View + Sized + Sync {
+    /// Makes room for a language. Takes tens of milliseconds once in a language's life: call it between turns, so
+    /// that a failure is found before anything is committed.
+    ///
+    /// # Errors
+    /// There is no room; nothing has changed.
+    fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError>;
+
+    /// Applies changes in order, all or none, together with the place in the changelog that the proof names.
+    ///
+    /// # Errors
+    /// The store may be behind its log now. Close it, open it again and replay; do not read from it.
+    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+        let mut overlay = Overlay::new(&*self);
+        changes.iter().try_for_each(|change| overlay.lay(change))?;
+        let laid = overlay.into_laid();
+        self.apply_laid(laid, proof)
+    }
+
+    /// Applies what was laid over this store and not applied yet: the same as [`Store::apply`] with the changes
+    /// that were laid, without working them out again.
+    ///
+    /// # Errors
+    /// As [`Store::apply`]; and if anything else was applied in between.
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError>;
+
+    /// Makes all that was applied survive a loss of power.
+    ///
+    /// # Errors
+    /// It is not safe yet; as for [`Store::apply`].
+    fn flush(&mut self) -> Result<(), StoreError>;
+}
+
+/// What makes a store whole again after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// This partition of the changelog: the store itself logs nothing.
+    Changelog {
+        /// The partition.
+        partition: i32,
+    },
+    /// Nothing but itself: it keeps a log of its own.
+    Itself,
+}
+
+impl fmt::Display for Ahead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ahead::Changelog { partition } => write!(f, "changelog partition {partition}"),
+            Ahead::Itself => f.write_str("a log of its own"),
+        }
+    }
+}
+
+/// Proof that changes are safe elsewhere, so that they may be applied here.
+///
+/// Only who has committed can make one: the transaction, the restore from the log, and the file run once its output
+/// is safe. Applying without does not compile:
+///
+/// ```compile_fail
+/// use samestory::store::{Committed, Memory, Store};
+/// fn careless(store: &mut Memory) {
+///     store.apply(&[], &Committed::attest(Default::default())).unwrap();
+/// }
+/// ```
+///
+/// while this does:
+///
+/// ```
+/// use samestory::store::{Committed, Memory, Store};
+/// fn careful(store: &mut Memory, proof: &Committed) {
+///     store.apply(&[], proof).unwrap();
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Committed(Proof);
+
+#[derive(Debug)]
+enum Proof {
+    /// By partition, where its changelog goes on.
+    Changelog(BTreeMap<i32, u64>),
+    Output,
+    Rehearsal,
+}
+
+impl Committed {
+    /// Says that a transaction is committed, or that records were read with `read_committed`; with the offset at
+    /// which each partition's changelog goes on.
+    #[allow(dead_code, reason = "its callers live behind a feature")]
+    pub fn attest(changelog_ends: BTreeMap<i32, u64>) -> Committed {
+        Committed(Proof::Changelog(changelog_ends))
+    }
+
+    /// Says that the output of a file run is as safe as it will be.
+    #[allow(dead_code, reason = "called by the file run")]
+    pub fn attest_output() -> Committed {
+        Committed(Proof::Output)
+    }
+
+    /// For tests and benchmarks, which have nothing to lose. The program itself never calls it.
+    #[doc(hidden)]
+    pub fn rehearsal() -> Committed {
+        Committed(Proof::Rehearsal)
+    }
+
+    /// Where the changelog goes on, if there is one.
+    fn covers(&self, ahead: Ahead, place: &str) -> Result<Option<u64>, StoreError> {
+        let unproven = || StoreError::Unproven { place: place.into(), log: ahead.to_string() };
+        match (&self.0, ahead) {
+            (Proof::Changelog(ends), Ahead::Changelog { partition }) => {
+                ends.get(&partition).copied().map(Some).ok_or_else(unproven)
+            }
+            (Proof::Output, Ahead::Itself) | (Proof::Rehearsal, _) => Ok(None),
+            _ => Err(unproven()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(ahead: Ahead) -> Memory {
+        let posting = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
+        Memory::new(Postings::new(posting), ahead)
+    }
+
+    #[test]
+    fn a_commit_elsewhere_proves_nothing_here() {
+        let mut third = memory(Ahead::Changelog { partition: 3 });
+        let elsewhere = Committed::attest(BTreeMap::from([(5, 17)]));
+        let refusal = third.apply(&[], &elsewhere).unwrap_err().to_string();
+        assert!(refusal.contains("changelog partition 3"), "{refusal}");
+        assert!(third.apply(&[], &Committed::attest_output()).is_err());
+        assert!(memory(Ahead::Itself).apply(&[], &elsewhere).is_err());
+        assert!(memory(Ahead::Itself).apply(&[], &Committed::attest_output()).is_ok());
+        third.apply(&[], &Committed::attest(BTreeMap::from([(3, 91)]))).unwrap();
+        assert_eq!(third.changelog_next(), Ok(Some(91)));
+    }
+}

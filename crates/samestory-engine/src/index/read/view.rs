@@ -1,0 +1,261 @@
+//! Reading state: what the rows mean. Everything comes in a stated order, so that no answer depends on where the
+//! rows live.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::lsh::BandKey;
+use crate::model::{ArticleId, ClusterId, DocumentNumber, EventTime, Lang};
+
+use super::rows::{Order, Page, Rows, Span, page, scan_bucket};
+use crate::index::StoreError;
+use crate::index::format::bytes::DecodeError;
+use crate::index::format::key;
+use crate::index::format::key::{Family, IdRow, Overdue};
+use crate::index::format::value;
+use crate::index::record::{Cluster, Counters, Document, Progress, Residence};
+
+/// A row as it stands in the store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// Its family's name.
+    pub family: String,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// State as a reader sees it: a store, or an overlay on one.
+///
+/// # Errors
+/// Every method fails if the store cannot be read or holds what nobody writes; then nothing can be said, least of
+/// all "not there".
+#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+pub trait View: Rows {
+    /// A document by its number.
+    fn document(&self, language: Lang, number: DocumentNumber) -> Result<Option<Document>, StoreError> {
+        Ok(self.documents(language, &[number])?.pop().flatten())
+    }
+
+    /// Documents by their numbers, in that order.
+    fn documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Document>>, StoreError> {
+        let documents = self.shared_documents(language, numbers)?;
+        Ok(documents.into_iter().map(|document| document.map(Arc::unwrap_or_clone)).collect())
+    }
+
+    /// A document by its number, for reading.
+    fn shared_document(
+        &self,
+        language: Lang,
+        number: DocumentNumber,
+    ) -> Result<Option<Arc<Document>>, StoreError> {
+        Ok(self.shared_documents(language, &[number])?.pop().flatten())
+    }
+
+    /// Every document of a language, oldest number first, until told to stop.
+    fn each_document(
+        &self,
+        language: Lang,
+        visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let family = Family::Documents(language);
+        let mut damage = None;
+        self.scan(family, &Span::all(), Order::Ascending, &mut |key, value| match value::decode_document(
+            language, value,
+        ) {
+            Ok(document) => visit(document),
+            Err(error) => {
+                damage = Some(self.damage(family, &format!("{}", key.escape_ascii()), &error));
+                ControlFlow::Break(())
+            }
+        })?;
+        damage.map_or(Ok(()), Err)
+    }
+
+    /// The number of an article's document.
+    fn number_of(&self, language: Lang, id: &ArticleId) -> Result<Option<DocumentNumber>, StoreError> {
+        if !self.may_know(id) {
+            return Ok(None);
+        }
+        let value = self.get(Family::Ids, &key::id(id, language))?;
+        let number = value.map(|value| key::decode_number(&value)).transpose();
+        number.map_err(|error| self.damage(Family::Ids, &format!("{id:?}"), &error))
+    }
+
+    /// The languages that hold an article of this id, ascending. A delete knows only the id.
+    fn languages_of(&self, id: &ArticleId) -> Result<Vec<Lang>, StoreError> {
+        if !self.may_know(id) {
+            return Ok(Vec::new());
+        }
+        let mut keys = Vec::new();
+        self.scan(Family::Ids, &Span::prefix(&key::id_prefix(id)), Order::Ascending, &mut |key, _| {
+            keys.push(key.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        let mut languages = Vec::new();
+        for key in &keys {
+            match key::decode_id(key) {
+                Ok(IdRow::Document(_, language)) => languages.push(language),
+                Ok(IdRow::Residence(_)) => {}
+                Err(error) => return Err(self.damage(Family::Ids, &format!("{id:?}"), &error)),
+            }
+        }
+        languages.sort_unstable();
+        Ok(languages)
+    }
+
+    /// What is remembered of an id without a document, expired or not.
+    fn residence(&self, id: &ArticleId) -> Result<Option<Residence>, StoreError> {
+        if !self.may_know(id) {
+            return Ok(None);
+        }
+        let value = self.get(Family::Ids, &key::residence(id))?;
+        let row = value.map(|value| value::decode_residence(id.clone(), &value)).transpose();
+        row.map_err(|error| self.damage(Family::Ids, &format!("residence {id:?}"), &error))
+    }
+
+    /// The newest `cap` documents of a bucket that are older than `below`. Turns pages where some are expired.
+    fn bucket(
+        &self,
+        language: Lang,
+        key: BandKey,
+        below: Option<DocumentNumber>,
+        cap: usize,
+    ) -> Result<Page, StoreError> {
+        scan_bucket(self, language, key, below, cap)
+    }
+
+    /// A cluster by its founder's number.
+    fn cluster(&self, language: Lang, founder: DocumentNumber) -> Result<Option<Cluster>, StoreError> {
+        let value = self.get(Family::Clusters, &key::cluster(language, founder))?;
+        let cluster = value.map(|value| value::decode_cluster(language, founder, &value)).transpose();
+        cluster.map_err(|error| self.damage(Family::Clusters, &format!("{language} {founder}"), &error))
+    }
+
+    /// The founders of the clusters of a language that have rows, the oldest first.
+    fn founders(&self, language: Lang) -> Result<Vec<DocumentNumber>, StoreError> {
+        let prefix = key::clusters(language);
+        let founder = |key: &[u8]| key::decode_number(key.get(prefix.len()..).unwrap_or_default());
+        let span = Span::prefix(&prefix);
+        Ok(page(self, Family::Clusters, &span, Order::Ascending, usize::MAX, founder)?.numbers)
+    }
+
+    /// The name of a document's cluster. A document alone is a cluster without a row; nothing where there is neither.
+    fn cluster_of(&self, document: &Document) -> Result<Option<ClusterId>, StoreError> {
+        match self.cluster(document.language, document.cluster)? {
+            Some(cluster) => Ok(Some(cluster.id)),
+            None if document.cluster == document.number => {
+                Ok(Some(document.founds(self.progress()?.partition())))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The first `cap` members of a cluster in that order of their numbers, beyond `after` if that is given.
+    fn members(
+        &self,
+        language: Lang,
+        founder: DocumentNumber,
+        order: Order,
+        after: Option<DocumentNumber>,
+        cap: usize,
+    ) -> Result<Page, StoreError> {
+        let prefix = key::members(language, founder);
+        let mut span = Span::prefix(&prefix);
+        if let Some(after) = after {
+            let edge = key::member(language, founder, after);
+            match order {
+                // The least key that is greater than this one.
+                Order::Ascending => span.from = [&edge[..], &[0]].concat(),
+                Order::Descending => span.to = Some(edge),
+            }
+        }
+        page(self, Family::Clusters, &span, order, cap, |key| {
+            key::decode_number(key.get(prefix.len()..).unwrap_or_default())
+        })
+    }
+
+    /// The `cap` documents and residences of a language that were last seen longest ago, at `horizon` or before.
+    fn overdue(&self, language: Lang, horizon: EventTime, cap: usize) -> Result<Vec<Overdue>, StoreError> {
+        let from = key::language_prefix(language);
+        let span = Span { from, to: Some(key::expiry_end(language, horizon)) };
+        let (mut found, mut damage) = (Vec::new(), None);
+        self.scan(Family::Expiry, &span, Order::Ascending, &mut |key, _| {
+            if found.len() == cap {
+                return ControlFlow::Break(());
+            }
+            match key::decode_expiry(key) {
+                Ok((_, _, about)) => found.push(about),
+                Err(error) => damage = Some(self.damage(Family::Expiry, "row", &error)),
+            }
+            if damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        damage.map_or(Ok(found), Err)
+    }
+
+    /// The time that the document or residence of a language which was last seen longest ago was last seen.
+    fn longest_unseen(&self, language: Lang) -> Result<Option<EventTime>, StoreError> {
+        let mut first = None;
+        let span = Span::prefix(&key::language_prefix(language));
+        self.scan(Family::Expiry, &span, Order::Ascending, &mut |key, _| {
+            first = Some(key::decode_expiry(key).map(|(_, time, _)| time));
+            ControlFlow::Break(())
+        })?;
+        first.transpose().map_err(|error| self.damage(Family::Expiry, "first row", &error))
+    }
+
+    /// How far the partition has come.
+    fn progress(&self) -> Result<Progress, StoreError> {
+        let value = self.get(Family::Meta, key::POSITION)?;
+        let progress = value.map_or(Ok(Progress::default()), |value| value::decode_progress(&value));
+        progress.map_err(|error| self.damage(Family::Meta, "position", &error))
+    }
+
+    /// The counters of a language.
+    fn counters(&self, language: Lang) -> Result<Counters, StoreError> {
+        Ok(self.progress()?.languages.get(&language).cloned().unwrap_or_default())
+    }
+
+    /// Where the changelog is to be read from; nothing where there is no changelog, or nothing was read of it.
+    fn changelog_next(&self) -> Result<Option<u64>, StoreError> {
+        let value = self.get(Family::Meta, key::CHANGELOG)?;
+        let next = value.map(|value| key::decode_number(&value)).transpose();
+        let next = next.map_err(|error| self.damage(Family::Meta, "changelog", &error))?;
+        Ok(next.map(|DocumentNumber(next)| next))
+    }
+
+    /// What the store was made with, as bytes of a [`crate::index::Format`]; nothing in memory.
+    fn format(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(Family::Meta, key::FORMAT)
+    }
+
+    /// Every row that the log determines, sorted: two stores with equal dumps hold the same state.
+    ///
+    /// What belongs to one copy alone (its format, its place in the changelog) is left out.
+    fn dump(&self) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        let languages = self.languages();
+        for family in languages.into_iter().flat_map(Family::of).chain(Family::COMMON) {
+            self.scan(family, &Span::all(), Order::Ascending, &mut |key, value| {
+                if family != Family::Meta || key == key::POSITION {
+                    rows.push(Row { family: family.name(), key: key.to_vec(), value: value.to_vec() });
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    #[doc(hidden)]
+    fn damage(&self, family: Family, row: &str, error: &DecodeError) -> StoreError {
+        StoreError::damaged(self.place(), &format!("{} {row}", family.name()), error)
+    }
+}
+
+impl<R: Rows + ?Sized> View for R {}

@@ -1,0 +1,178 @@
+//! What was read or written lately: documents, ready to be compared, for a phrase that many articles have leads every one
+//! of them to the newest of the others; and who stands for clusters.
+//!
+//! It holds what the store holds, or nothing. What is written takes the place of what was here, and what was
+//! read from the store before that write is not put here after it.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::index::write_set::staged_postings::Spread;
+use crate::model::{DocumentNumber, Lang};
+
+/// Documents in each of the two generations; a document takes about a kilobyte.
+pub(crate) const DOCUMENTS: usize = 1 << 14;
+/// Canonicals in each of the two generations; one takes fifty bytes.
+pub(crate) const CANONICALS: usize = 1 << 15;
+
+type Key = (Lang, DocumentNumber);
+type Generation<V> = HashMap<Key, V, BuildHasherDefault<Spread>>;
+
+pub(crate) struct Recent<V>(Mutex<State<V>>);
+
+struct State<V> {
+    /// How many each generation has.
+    size: usize,
+    /// Used since the generations changed last.
+    young: Generation<V>,
+    /// Used before that; gone at the next change.
+    old: Generation<V>,
+    /// How often the store was written to.
+    version: u64,
+}
+
+impl<V: Clone> State<V> {
+    fn insert(&mut self, key: Key, value: V) {
+        self.young.insert(key, value);
+        if self.young.len() >= self.size {
+            self.old = mem::take(&mut self.young);
+        }
+    }
+
+    fn get(&mut self, key: Key) -> Option<V> {
+        if let Some(value) = self.young.get(&key) {
+            return Some(value.clone());
+        }
+        let value = self.old.remove(&key)?;
+        self.insert(key, value.clone());
+        Some(value)
+    }
+}
+
+impl<V: Clone> Recent<V> {
+    /// With so many in each generation.
+    pub(crate) fn new(size: usize) -> Recent<V> {
+        let (young, old) = Default::default();
+        Recent(Mutex::new(State { size, young, old, version: 0 }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that are here, and the version to give back with those that are not.
+    pub(crate) fn get(&self, language: Lang, numbers: &[DocumentNumber]) -> (Vec<Option<V>>, u64) {
+        let mut state = self.state();
+        let found = numbers.iter().map(|&number| state.get((language, number))).collect();
+        (found, state.version)
+    }
+
+    /// Leaves those that are not here, and gives the version to give back with them. Those that are here stay.
+    pub(crate) fn missing(&self, language: Lang, numbers: &mut Vec<DocumentNumber>) -> u64 {
+        let mut state = self.state();
+        numbers.retain(|&number| state.get((language, number)).is_none());
+        state.version
+    }
+
+    /// Keeps what was read from the store, unless it has been written to since.
+    pub(crate) fn keep(&self, language: Lang, read: impl Iterator<Item = (DocumentNumber, V)>, version: u64) {
+        let mut state = self.state();
+        if state.version == version {
+            read.for_each(|(number, value)| state.insert((language, number), value));
+        }
+    }
+
+    /// Takes note of what has been written; nothing where it is gone.
+    pub(crate) fn written(&self, rows: impl Iterator<Item = (Key, Option<V>)>) {
+        let mut state = self.state();
+        state.version += 1;
+        for (key, value) in rows {
+            state.old.remove(&key);
+            match value {
+                Some(value) => state.insert(key, value),
+                None => drop(state.young.remove(&key)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 3;
+
+    fn number(n: u64) -> DocumentNumber {
+        DocumentNumber(n)
+    }
+
+    fn get(recent: &Recent<u32>, n: u64) -> Option<u32> {
+        recent.get(Lang::UND, &[number(n)]).0[0]
+    }
+
+    fn keep(recent: &Recent<u32>, n: u64, value: u32) {
+        let (_, version) = recent.get(Lang::UND, &[]);
+        recent.keep(Lang::UND, [(number(n), value)].into_iter(), version);
+    }
+
+    fn write(recent: &Recent<u32>, n: u64, value: Option<u32>) {
+        recent.written([((Lang::UND, number(n)), value)].into_iter());
+    }
+
+    /// What was asked for before the others lies in the older generation.
+    fn age(recent: &Recent<u32>) {
+        (100..100 + ROOM as u64).for_each(|n| keep(recent, n, 0));
+    }
+
+    #[test]
+    fn what_is_written_takes_the_place_of_what_was_there() {
+        for aged in [false, true] {
+            let recent = Recent::new(ROOM);
+            keep(&recent, 1, 10);
+            if aged {
+                age(&recent);
+            }
+            write(&recent, 1, Some(11));
+            assert_eq!(get(&recent, 1), Some(11));
+            age(&recent);
+            assert_eq!(get(&recent, 1), Some(11));
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_not_found_in_either_generation() {
+        for aged in [false, true] {
+            let recent = Recent::new(ROOM);
+            keep(&recent, 1, 10);
+            if aged {
+                age(&recent);
+            }
+            write(&recent, 1, None);
+            assert_eq!(get(&recent, 1), None, "aged: {aged}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_write_is_not_kept_after_it() {
+        let recent = Recent::new(ROOM);
+        let (_, read_at) = recent.get(Lang::UND, &[number(1)]);
+        let missing_at = recent.missing(Lang::UND, &mut vec![number(1)]);
+        write(&recent, 1, None);
+        for version in [read_at, missing_at] {
+            recent.keep(Lang::UND, [(number(1), 10)].into_iter(), version);
+            assert_eq!(get(&recent, 1), None);
+        }
+        keep(&recent, 1, 11);
+        assert_eq!(get(&recent, 1), Some(11));
+    }
+
+    #[test]
+    fn it_holds_two_generations_and_no_more() {
+        let recent = Recent::new(ROOM);
+        (0..50).for_each(|n| keep(&recent, n, 0));
+        let held = (0..50).filter(|&n| get(&recent, n).is_some()).count();
+        assert!((1..2 * ROOM).contains(&held), "{held}");
+    }
+}

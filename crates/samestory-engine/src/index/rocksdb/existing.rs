@@ -1,0 +1,161 @@
+//! Opening what is there as it was made, for those who look after a store without knowing its settings. Nothing is
+//! made where there is nothing.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use rocksdb::{DB, Options, properties};
+
+use super::open::{Budget, RocksOptions, open_unchecked};
+use super::{RocksReader, failure};
+use crate::index::format::key::Family;
+use crate::index::read::rows::{Order, Rows, Span};
+use crate::index::read::view::View;
+use crate::index::{Ahead, Format, Posting, Postings, SimHashBands, StoreError};
+use crate::model::Lang;
+
+impl RocksReader {
+    /// Opens the store in a directory, whatever bands and log it was made with, whether its bands are complete or not.
+    /// The directory is in use until the last reader is gone.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, in use, or another program's.
+    pub fn existing(directory: &Path, budget: &Budget) -> Result<RocksReader, StoreError> {
+        let place = directory.display().to_string();
+        find(directory, &place)?;
+        // How documents are posted is not known yet, and opening does not ask.
+        let none = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
+        let options = RocksOptions::new(Postings::new(none), Ahead::Itself, budget.clone());
+        let mut reader = RocksReader(Arc::new(open_unchecked(directory, &options)?));
+        let format = match View::format(&reader)? {
+            None => None,
+            Some(bytes) => match Format::decode(&bytes) {
+                Ok(format) => Some(format),
+                Err(_) => {
+                    let known = Format::new(Ahead::Itself, options.postings.clone());
+                    known.accepts(&bytes, &place)?;
+                    None
+                }
+            },
+        };
+        if let (Some(format), Some(opened)) = (format, Arc::get_mut(&mut reader.0)) {
+            opened.postings = format.postings;
+        }
+        // A crash can fall between the two families of a language.
+        for language in reader.languages() {
+            for family in Family::of(language) {
+                reader.0.create(family, &options)?;
+            }
+        }
+        Ok(reader)
+    }
+
+    /// Says that the postings are not to be read until they have been made anew with [`super::Rocks::reband`].
+    ///
+    /// # Errors
+    /// It could not be written down.
+    pub fn distrust_postings(&self) -> Result<(), StoreError> {
+        let format = View::format(self)?.map(|bytes| Format::decode(&bytes)).transpose();
+        match format.map_err(|error| self.damage(Family::Meta, "format", &error))? {
+            Some(format) => self.0.put_format(&Format { rebanding: true, ..format }),
+            None => Ok(()),
+        }
+    }
+
+    /// About how many rows there are.
+    pub fn rows_estimate(&self) -> u64 {
+        let rows = |family| {
+            let handle = self.0.family(family)?;
+            self.0.db.property_int_value_cf(&handle, properties::ESTIMATE_NUM_KEYS).ok().flatten()
+        };
+        self.0.families().into_iter().filter_map(rows).sum()
+    }
+
+    /// How many postings a language has, counted: about a second for five million.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn count_postings(&self, language: Lang) -> Result<u64, StoreError> {
+        let mut count = 0;
+        self.scan(Family::Bands(language), &Span::all(), Order::Ascending, &mut |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    /// Bytes on disk, family by family.
+    pub fn sizes(&self) -> Vec<(Family, u64)> {
+        let size = |family| {
+            let handle = self.0.family(family)?;
+            self.0.db.property_int_value_cf(&handle, properties::LIVE_SST_FILES_SIZE).ok().flatten()
+        };
+        let families = self.0.families().into_iter();
+        families.map(|family| (family, size(family).unwrap_or_default())).collect()
+    }
+
+    /// Blocks that were asked for since this was called last.
+    pub fn blocks(&self) -> super::Blocks {
+        self.0.blocks.since()
+    }
+
+    /// The size of the cache of hot buckets, and the work done on it.
+    pub fn hot_buckets(&self) -> super::HotBuckets {
+        self.0.crowded.load()
+    }
+
+    /// What is damaged, file by file: reading a family ends at the first damage, and there may be more.
+    ///
+    /// # Errors
+    /// The store cannot be asked at all.
+    pub fn damages(&self) -> Result<Vec<String>, StoreError> {
+        let files = self.0.db.live_files().map_err(|error| self.0.failure(&error))?;
+        let mut damages = BTreeSet::new();
+        for file in files {
+            let Ok(family) = Family::from_name(&file.column_family_name) else { continue };
+            let to = file.end_key.map(|end| [&end[..], &[0]].concat());
+            let span = Span { from: file.start_key.unwrap_or_default(), to };
+            // From either end: what lies behind the first damage may be damaged too.
+            for order in [Order::Ascending, Order::Descending] {
+                let read = self.scan(family, &span, order, &mut |_, _| ControlFlow::Continue(()));
+                match read {
+                    Err(StoreError::Corrupt { detail, .. }) => {
+                        damages.insert(format!("{}: {detail}", family.name()));
+                    }
+                    other => other?,
+                }
+            }
+        }
+        Ok(damages.into_iter().collect())
+    }
+}
+
+/// Whether there is a store of this program, as far as can be told without opening it.
+fn find(directory: &Path, place: &str) -> Result<(), StoreError> {
+    let unusable = |detail: String| StoreError::Unusable { place: place.into(), detail };
+    if !directory.is_dir() {
+        let what = if directory.exists() { "it is not a directory" } else { "there is no such directory" };
+        return Err(unusable(what.into()));
+    }
+    if !directory.join("CURRENT").exists() {
+        let entries = std::fs::read_dir(directory).map_err(|error| unusable(error.to_string()))?;
+        let mut names = entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name()));
+        return Err(
+            match names.find(|name| Path::new(name).extension().is_some_and(|found| found == "sst")) {
+                None => unusable("there is no state in it".into()),
+                Some(data) => StoreError::Corrupt {
+                    place: place.into(),
+                    detail: format!("{} is there, but the file CURRENT is not", data.display()),
+                },
+            },
+        );
+    }
+    let names = DB::list_cf(&Options::default(), directory).map_err(|error| failure(place, &error))?;
+    if names.contains(&Family::Meta.name()) {
+        Ok(())
+    } else {
+        Err(unusable("it holds the database of another program".into()))
+    }
+}

@@ -1,0 +1,4 @@
+//! Work on a whole store: compaction and inspection for operators, and rebuilding its postings.
+
+pub(crate) mod reband;
+pub(crate) mod upkeep;

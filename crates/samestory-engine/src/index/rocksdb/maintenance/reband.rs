@@ -1,0 +1,284 @@
+//! Postings made anew from the stored fingerprints: for other bands, and for a store that was filled without any.
+//!
+//! They are sorted in memory and handed over as finished tables. Written one by one, each would pass a write buffer and
+//! several merges, and of all that a document writes they are nine tenths.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use rocksdb::{IngestExternalFileOptions, SstFileWriter};
+
+use crate::index::format::key;
+use crate::index::format::key::{Family, POSTING};
+use crate::index::format::value::decode_document;
+use crate::index::read::rows::{Order, Rows, Span};
+use crate::index::read::view::View;
+use crate::index::rocksdb::cache::membership as sieve;
+use crate::index::rocksdb::open::{RocksOptions, family_options, open_unchecked};
+use crate::index::rocksdb::{Opened, Rocks, RocksReader};
+use crate::index::write_set::change::document_postings;
+use crate::index::{Format, Posting, Postings, SimHashBands, StoreError};
+use crate::model::Lang;
+
+/// Postings that are sorted together: 64 MB of them.
+const RUN: usize = if cfg!(test) { 100 } else { 2 << 20 };
+/// Documents between two reports.
+const STEP: u64 = 1000;
+/// Where tables are made, inside the store's directory so that they need not be copied.
+const WORKSHOP: &str = "new-postings";
+
+/// How far re-banding has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebanded {
+    /// The language.
+    pub language: Lang,
+    /// Documents posted so far.
+    pub documents: u64,
+    /// Documents there are.
+    pub of: u64,
+}
+
+/// Hears how far it has come, and says whether to go on.
+pub type Watch<'a> = dyn FnMut(Rebanded) -> ControlFlow<()> + 'a;
+
+/// A posting as two numbers that sort as its bytes do, which is quicker.
+type Sortable = (u128, u16);
+
+fn sortable(posting: [u8; POSTING]) -> Sortable {
+    let [head @ .., a, b] = posting;
+    (u128::from_be_bytes(head), u16::from_be_bytes([a, b]))
+}
+
+fn bytes((head, tail): Sortable) -> [u8; POSTING] {
+    let mut posting = [0; POSTING];
+    posting[..16].copy_from_slice(&head.to_be_bytes());
+    posting[16..].copy_from_slice(&tail.to_be_bytes());
+    posting
+}
+
+impl Rocks {
+    /// Opens a store that holds nothing, to be filled without postings: those are made by [`Rocks::reband`] when all is
+    /// in it. Until then it says so when it is opened.
+    ///
+    /// # Errors
+    /// As [`Rocks::open`]; and if it holds something.
+    pub fn refill(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
+        // One bucket for each, of the content, which is removed with the others.
+        let unposted = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: u32::MAX };
+        let filling = RocksOptions { postings: Postings::new(unposted), ..options.clone() };
+        let opened = open_unchecked(directory, &filling)?;
+        let wanted =
+            Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
+        opened.put_format(&Format { rebanding: true, ..wanted })?;
+        let reader = RocksReader(Arc::new(opened));
+        if reader.count(Family::Ids, &[])? > 0 {
+            let detail = "it holds articles, but not how far it has come".into();
+            return Err(StoreError::Corrupt { place: reader.place().into(), detail });
+        }
+        Ok(Rocks { scan: sieve::Scan::start(reader.clone()), reader, options: filling, broken: None })
+    }
+
+    /// Makes all postings anew from the stored fingerprints, as the options say, and opens the store.
+    ///
+    /// If this is cut off, the store says so when it is opened, and doing it again begins at the beginning.
+    ///
+    /// # Errors
+    /// As [`Rocks::open`]; a store of another format or scheme cannot be re-banded.
+    pub fn reband(
+        directory: &Path,
+        options: &RocksOptions,
+        watch: &mut Watch<'_>,
+    ) -> Result<Rocks, StoreError> {
+        let mut wanted =
+            Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
+        let opened = open_unchecked(directory, options)?;
+        let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
+        match found.map_err(|error| opened.failure(&error))? {
+            // Nothing to make anew.
+            None => {}
+            Some(found) => match wanted.accepts(&found, &opened.place) {
+                Ok(()) => {}
+                Err(StoreError::OtherBands { .. }) => {
+                    // The caller may not know which topic it was made from; the store must not forget it.
+                    let made_from = Format::decode(&found).ok().and_then(|found| found.changelog);
+                    wanted.changelog = wanted.changelog.or(made_from);
+                    // First of all it must be known that the postings are not to be trusted.
+                    opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
+                    let workshop = opened.workshop(directory)?;
+                    let reader = RocksReader(Arc::new(opened));
+                    let mut languages = Rows::languages(&reader).into_iter();
+                    let made = languages
+                        .try_for_each(|language| reader.reband_language(language, options, &workshop, watch));
+                    // Also after a failure: on a full disk an unfinished table would take the space that opening needs.
+                    drop(std::fs::remove_dir_all(&workshop));
+                    made?;
+                    reader.0.flush()?;
+                    reader.0.put_format(&wanted)?;
+                }
+                Err(other) => return Err(other),
+            },
+        }
+        Rocks::open(directory, options)
+    }
+}
+
+impl Opened {
+    /// An empty directory for tables.
+    fn workshop(&self, directory: &Path) -> Result<PathBuf, StoreError> {
+        let workshop = directory.join(WORKSHOP);
+        // Left by one that was cut off.
+        drop(std::fs::remove_dir_all(&workshop));
+        let made = std::fs::create_dir(&workshop);
+        made.map(|()| workshop).map_err(|error| crate::index::rocksdb::io_failure(&self.place, &error))
+    }
+
+    fn unusable(&self, detail: String) -> StoreError {
+        StoreError::Unusable { place: self.place.clone(), detail }
+    }
+
+    /// Each run of postings becomes a table, and a part of the family.
+    fn take_in(
+        &self,
+        family: Family,
+        options: &RocksOptions,
+        workshop: &Path,
+        runs: &Receiver<Vec<Sortable>>,
+    ) -> Result<(), StoreError> {
+        let failure = |error: rocksdb::Error| self.failure(&error);
+        let (handle, settings) = (self.existing(family)?, family_options(family, options));
+        let mut ingesting = IngestExternalFileOptions::default();
+        ingesting.set_move_files(true);
+        for mut run in runs {
+            run.sort_unstable();
+            let path = workshop.join("run.sst");
+            let mut table = SstFileWriter::create(&settings);
+            table.open(&path).map_err(failure)?;
+            for posting in run {
+                table.put(bytes(posting), []).map_err(failure)?;
+            }
+            table.finish().map_err(failure)?;
+            self.db
+                .ingest_external_file_cf_opts(&handle, &ingesting, vec![path])
+                .map_err(|error| self.failure(&error))?;
+        }
+        Ok(())
+    }
+}
+
+impl RocksReader {
+    fn reband_language(
+        &self,
+        language: Lang,
+        options: &RocksOptions,
+        workshop: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), StoreError> {
+        let opened = &*self.0;
+        let [_, bands] = Family::of(language);
+        if opened.family(bands).is_some() {
+            opened.db.drop_cf(&bands.name()).map_err(|error| opened.failure(&error))?;
+        }
+        opened.create(bands, options)?;
+        // One reads and computes while the other sorts and writes.
+        let (runs, sorted) = sync_channel(1);
+        std::thread::scope(|scope| {
+            let take_in = move || opened.take_in(bands, options, workshop, &sorted);
+            let taken = std::thread::Builder::new().name("new-postings".into()).spawn_scoped(scope, take_in);
+            let taken = taken.map_err(|error| opened.unusable(error.to_string()))?;
+            let posted = self.post(language, &options.postings, &runs, watch);
+            drop(runs);
+            let taken = taken.join().unwrap_or_else(|_| Err(opened.unusable("a thread panicked".into())));
+            // Who cannot hand on any more does not know why; who took does.
+            taken.and(posted)
+        })
+    }
+
+    /// Hands on the postings of all documents, in runs.
+    fn post(
+        &self,
+        language: Lang,
+        postings: &Postings,
+        runs: &SyncSender<Vec<Sortable>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), StoreError> {
+        let [documents, _] = Family::of(language);
+        let of = self.documents_of(language)?;
+        let cut_off = || self.0.unusable("making its postings was cut off".into());
+        let (mut run, mut done, mut outcome) = (Vec::with_capacity(RUN), 0, Ok(()));
+        let mut post = |key: &[u8], value: &[u8]| -> Result<(), StoreError> {
+            let document = decode_document(language, value)
+                .map_err(|error| self.damage(documents, &format!("{}", key.escape_ascii()), &error))?;
+            run.extend(document_postings(&document, postings).into_iter().map(sortable));
+            if run.len() >= RUN {
+                let full = std::mem::replace(&mut run, Vec::with_capacity(RUN));
+                runs.send(full).map_err(|_| cut_off())?;
+            }
+            done += 1;
+            if done % STEP == 0 && watch(Rebanded { language, documents: done, of }).is_break() {
+                return Err(cut_off());
+            }
+            Ok(())
+        };
+        self.scan(documents, &Span::all(), Order::Ascending, &mut |key, value| {
+            outcome = post(key, value);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        outcome?;
+        if !run.is_empty() {
+            runs.send(run).map_err(|_| cut_off())?;
+        }
+        match watch(Rebanded { language, documents: done, of }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(cut_off()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+    use crate::index::{Committed, Store, verify};
+
+    #[test]
+    fn what_was_filled_without_postings_is_what_was_filled_with_them() {
+        let changes: Vec<_> = (0..40).map(document).collect();
+        let (mut wanted, beside) = made("refill-wanted");
+        wanted.apply(&changes, &Committed::attest_output()).unwrap();
+        let (store, directory) = made("refill");
+        let options = store.options.clone();
+        drop(store);
+        let mut store = Rocks::refill(&directory, &options).unwrap();
+        for some in changes.chunks(7) {
+            store.apply(some, &Committed::attest_output()).unwrap();
+        }
+        drop(store);
+        let refusal = Rocks::open(&directory, &options).err().unwrap();
+        assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
+        let store = Rocks::reband(&directory, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(store.dump().unwrap(), wanted.dump().unwrap());
+        assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+        assert!(!directory.join(WORKSHOP).exists());
+        drop(store);
+        let refusal = Rocks::refill(&directory, &options).err().unwrap();
+        assert!(refusal.to_string().contains("it holds articles"), "{refusal}");
+        drop(wanted);
+        [directory, beside].iter().for_each(|directory| drop(std::fs::remove_dir_all(directory)));
+    }
+
+    #[test]
+    fn whoever_is_told_to_stop_leaves_a_store_that_says_so() {
+        let (mut store, directory) = made("reband-stopped");
+        let options = store.options.clone();
+        store.apply(&(0..3).map(document).collect::<Vec<_>>(), &Committed::attest_output()).unwrap();
+        store.reader().distrust_postings().unwrap();
+        drop(store);
+        let stopped = Rocks::reband(&directory, &options, &mut |_| ControlFlow::Break(())).err().unwrap();
+        assert!(stopped.to_string().contains("cut off"), "{stopped}");
+        let refusal = Rocks::open(&directory, &options).err().unwrap();
+        assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
+        drop(std::fs::remove_dir_all(&directory));
+    }
+}

@@ -1,0 +1,230 @@
+//! What an operator does to a store: look at it, and compact it.
+
+use std::ops::ControlFlow;
+
+use rocksdb::{BottommostLevelCompaction, CompactOptions, properties};
+
+use crate::index::format::key;
+use crate::index::format::key::Family;
+use crate::index::read::rows::{Order, Rows, Span};
+use crate::index::read::view::View;
+use crate::index::rocksdb::{Opened, Rocks, RocksReader};
+use crate::index::{Format, Progress, StoreError};
+use crate::model::Lang;
+
+/// What is in a store.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// What it was made with.
+    pub format: Option<Format>,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Where the changelog is to be read from.
+    pub changelog_next: Option<u64>,
+    /// Language by language.
+    pub languages: Vec<LanguageInspection>,
+    /// Bytes on disk, of all families.
+    pub bytes: u64,
+}
+
+/// What is in a store of one language.
+#[derive(Clone, Debug)]
+pub struct LanguageInspection {
+    /// The language.
+    pub language: Lang,
+    /// How many documents, counted.
+    pub documents: u64,
+    /// How many ids are remembered without a document, counted: moved, gone, or published and not stored.
+    pub residences: u64,
+    /// How many clusters of two and more have been written down, counted.
+    pub clusters: u64,
+    /// How many postings, as RocksDB estimates.
+    pub postings: u64,
+    /// Bytes on disk of its documents and postings.
+    pub bytes: u64,
+}
+
+impl RocksReader {
+    /// Sizes and counts.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn inspect(&self) -> Result<Inspection, StoreError> {
+        let format = self.format()?.map(|bytes| Format::decode(&bytes)).transpose();
+        let format = format.map_err(|error| self.damage(Family::Meta, "format", &error))?;
+        let languages = Rows::languages(self).into_iter().map(|language| {
+            let [documents, bands] = Family::of(language);
+            let (counted, all) =
+                (self.documents_of(language)?, self.count(Family::Expiry, &key::language_prefix(language))?);
+            Ok(LanguageInspection {
+                language,
+                documents: counted,
+                residences: all - counted,
+                clusters: self.count(Family::Clusters, &key::clusters(language))?,
+                postings: self.0.property(bands, properties::ESTIMATE_NUM_KEYS)?,
+                bytes: self.0.bytes(documents)? + self.0.bytes(bands)?,
+            })
+        });
+        Ok(Inspection {
+            format,
+            progress: self.progress()?,
+            changelog_next: self.changelog_next()?,
+            languages: languages.collect::<Result<_, _>>()?,
+            bytes: self.0.families().into_iter().map(|family| self.0.bytes(family)).sum::<Result<_, _>>()?,
+        })
+    }
+
+    /// How many documents of a language there are.
+    pub(crate) fn documents_of(&self, language: Lang) -> Result<u64, StoreError> {
+        let mut count = 0;
+        let span = Span::prefix(&key::language_prefix(language));
+        self.scan(Family::Expiry, &span, Order::Ascending, &mut |key, _| {
+            count += u64::from(key::is_document_expiry(key));
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    pub(crate) fn count(&self, family: Family, prefix: &[u8]) -> Result<u64, StoreError> {
+        let mut count = 0;
+        self.scan(family, &Span::prefix(prefix), Order::Ascending, &mut |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+}
+
+impl Opened {
+    fn property(&self, family: Family, name: &rocksdb::properties::PropName) -> Result<u64, StoreError> {
+        let value = self.db.property_int_value_cf(&self.existing(family)?, name);
+        value.map(Option::unwrap_or_default).map_err(|error| self.failure(&error))
+    }
+
+    fn bytes(&self, family: Family) -> Result<u64, StoreError> {
+        self.property(family, properties::LIVE_SST_FILES_SIZE)
+    }
+}
+
+impl Rocks {
+    /// Flushes and rewrites everything, so that what was removed takes no more space.
+    ///
+    /// # Errors
+    /// It could not be done; what was there is still there.
+    pub fn compact(&mut self) -> Result<(), StoreError> {
+        let opened = self.opened();
+        opened.flush()?;
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
+        for family in opened.families() {
+            opened.db.compact_range_cf_opt(&opened.existing(family)?, None::<&[u8]>, None::<&[u8]>, &options);
+        }
+        // The library does not say how a compaction went; a full disk shows here.
+        opened.check_background()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::fingerprint::{LANES, fingerprint};
+    use crate::index::{
+        Ahead, Budget, Change, Committed, Document, Judgement, Outlet, Posting, Postings, RocksOptions,
+        SimHashBands, Store, verify,
+    };
+    use crate::lsh::Banding;
+    use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Position, Share, Verdict};
+    use crate::text::language::LANGUAGES;
+
+    pub(in crate::index::rocksdb) fn document(number: u64) -> Change {
+        let text = format!("the river {number} rises above its banks and the town of a thousand waits");
+        Change::Document(std::sync::Arc::new(Document {
+            number: DocumentNumber(number),
+            id: ArticleId::new(&format!("a{number}")).unwrap(),
+            language: Lang::UND,
+            fingerprint: fingerprint(&text, &LANGUAGES[0], 1),
+            title: None,
+            host: None,
+            url: None,
+            published_at: None,
+            event_time: EventTime::from_millis(0),
+            last_seen: EventTime::from_millis(0),
+            position: Position::File { file: Cut::new("a"), line: number },
+            cluster: DocumentNumber(0),
+            revision: 0,
+            outlet: Outlet::None,
+            judgement: Judgement {
+                verdict: Verdict::Unique,
+                match_type: None,
+                is_part: false,
+                duplicate_of: None,
+                similarity: Share::new(0.0),
+                confidence: Share::new(1.0),
+            },
+            flags: 0,
+        }))
+    }
+
+    /// A directory of this test's own.
+    pub(in crate::index::rocksdb) fn temporary(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()))
+    }
+
+    pub(in crate::index::rocksdb) fn made(name: &str) -> (Rocks, std::path::PathBuf) {
+        let directory = temporary(name);
+        drop(std::fs::remove_dir_all(&directory));
+        let posting = Posting {
+            minhash: Banding::new(32, 4, LANES).ok(),
+            simhash: SimHashBands::None,
+            samples: 2,
+            shortest: 1,
+        };
+        let options = RocksOptions::new(Postings::new(posting), Ahead::Itself, Budget::new(1 << 20, 1 << 20));
+        (Rocks::open(&directory, &options).unwrap(), directory)
+    }
+
+    #[test]
+    fn nothing_is_applied_on_top_of_a_batch_that_failed() {
+        let (mut store, directory) = made("broken");
+        store.apply(&[document(0)], &Committed::attest_output()).unwrap();
+        store.opened().db.drop_cf("expiry").unwrap();
+        let failure = store.apply(&[document(1)], &Committed::attest_output()).unwrap_err();
+        // Whatever was wrong goes away, as a full disk does.
+        store.opened().create(Family::Expiry, &store.options).unwrap();
+        assert_eq!(store.apply(&[document(2)], &Committed::attest_output()), Err(failure));
+        assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
+    }
+
+    #[test]
+    fn a_row_too_many_or_too_few_is_found_in_every_family() {
+        let (mut store, directory) = made("verify");
+        store.apply(&[document(0), document(1)], &Committed::attest_output()).unwrap();
+        let sound = verify(&store).unwrap();
+        assert_eq!((sound.documents, sound.findings.len()), (2, 0));
+        let families =
+            Family::of(Lang::UND).into_iter().chain([Family::Ids, Family::Expiry, Family::Clusters]);
+        for family in families {
+            let opened = store.opened();
+            let handle = opened.existing(family).unwrap();
+            let mut rows = opened.db.raw_iterator_cf(&handle);
+            rows.seek_to_first();
+            let (key, value) = rows.item().map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap();
+            drop(rows);
+            opened.db.delete_cf(&handle, &key).unwrap();
+            let findings = verify(&store).unwrap().findings;
+            assert!(!findings.is_empty(), "a row of {} is gone and nobody noticed", family.name());
+            let mut other = key.clone();
+            *other.last_mut().unwrap() ^= 0x40;
+            opened.db.put_cf(&handle, &other, &value).unwrap();
+            let findings = verify(&store).unwrap().findings;
+            assert!(!findings.is_empty(), "a row of {} was replaced and nobody noticed", family.name());
+            opened.db.delete_cf(&handle, &other).unwrap();
+            opened.db.put_cf(&handle, &key, &value).unwrap();
+            assert_eq!(verify(&store).unwrap(), sound);
+        }
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
+    }
+}

@@ -1,0 +1,405 @@
+//! State in RocksDB, one database per partition. The only place that names the library.
+//!
+//! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
+//! position is a row like any other. Opening never wipes.
+
+mod bounded;
+mod cache;
+mod existing;
+#[cfg(test)]
+mod full_tests;
+mod maintenance;
+mod open;
+mod read;
+mod registry;
+#[cfg(test)]
+mod registry_tests;
+mod snapshot;
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
+
+use rocksdb::{BoundColumnFamily, ErrorKind, WriteBatch};
+
+use crate::lsh::BandKey;
+use crate::model::{ArticleId, DocumentNumber, Lang};
+
+use super::format::key;
+use super::format::key::Family;
+use super::format::value;
+use super::read::rows::{Order, Pages, Rows, Span, Visit};
+use super::record::Document;
+use super::scheme::Postings;
+use super::write_set::change::Change;
+use super::write_set::overlay::{Laid, Overlay};
+use super::write_set::pending::Pending;
+use super::{Committed, Store, StoreError};
+
+pub use cache::blocks::Blocks;
+use cache::hot_buckets::Crowded;
+pub use cache::hot_buckets::HotBuckets;
+pub use maintenance::reband::{Rebanded, Watch};
+pub use maintenance::upkeep::{Inspection, LanguageInspection};
+pub use open::{Budget, RocksOptions, destroy};
+pub use registry::{Loan, Shelf, Shown};
+pub use snapshot::Snapshot;
+
+/// State in a directory.
+pub struct Rocks {
+    // Dropped first: the scan reads the store.
+    scan: cache::membership::Scan,
+    reader: RocksReader,
+    options: RocksOptions,
+    /// Why a batch is missing. A later one on top of that would be a state that no log ever had.
+    broken: Option<StoreError>,
+}
+
+/// Reads a store from other threads while it is worked on. Each call sees some whole number of batches; two calls
+/// may see different ones.
+#[derive(Clone)]
+pub struct RocksReader(Arc<Opened>);
+
+struct Opened {
+    db: bounded::Database,
+    place: String,
+    postings: Postings,
+    sieve: cache::membership::Sieve,
+    recent: cache::documents::Recent<Arc<Document>>,
+    /// Who stands for clusters; nothing where a cluster has no row.
+    standing: cache::documents::Recent<Option<DocumentNumber>>,
+    crowded: cache::hot_buckets::Crowded,
+    version: AtomicU64,
+    blocks: cache::blocks::Counted,
+}
+
+impl Rocks {
+    /// Opens the state in a directory, or makes it where there is none.
+    ///
+    /// # Errors
+    /// Nothing is ever wiped: see [`StoreError`] for what to do about each. In particular
+    /// [`StoreError::OtherBands`] can be resolved by [`Rocks::reband`].
+    pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
+        let reader = RocksReader(Arc::new(open::open(directory, options)?));
+        Ok(Rocks {
+            scan: cache::membership::Scan::start(reader.clone()),
+            reader,
+            options: options.clone(),
+            broken: None,
+        })
+    }
+
+    /// Waits until the filter of buckets is complete. Nothing needs this but measurements: until then look-ups are
+    /// slower, and say the same.
+    pub fn wait_for_filter(&mut self) {
+        self.scan.wait();
+    }
+
+    /// A view for other threads. The directory stays in use until the last of them is gone.
+    pub fn reader(&self) -> RocksReader {
+        self.reader.clone()
+    }
+
+    fn opened(&self) -> &Opened {
+        &self.reader.0
+    }
+
+    fn write_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+        let next = proof.covers(self.options.ahead, self.place())?;
+        #[cfg(feature = "faults")]
+        let next = self.written_beside(next)?;
+        let pending = laid.pending(self)?;
+        // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
+        for &language in pending.bands.keys() {
+            self.ensure_language(language)?;
+        }
+        // Before it is written: a bucket must never be there without the filter knowing.
+        let batch = std::thread::scope(|scope| {
+            let sieve = || self.opened().sieve.insert(&pending);
+            // Without a thread there is still this one.
+            if std::thread::Builder::new().spawn_scoped(scope, sieve).is_err() {
+                sieve();
+            }
+            self.batch(&pending, next)
+        })?;
+        let batch = Cell::new(Some(batch));
+        // After a stall the batch is made once more: RocksDB has consumed the first.
+        let make = || batch.take().map_or_else(|| self.batch(&pending, next), Ok);
+        self.opened().write(self.options.ahead, make)?;
+        self.opened().note(&pending);
+        self.opened().version.fetch_add(1, Ordering::Relaxed);
+        if self.opened().sieve.is_stale(self.opened()) || self.opened().sieve.is_due() {
+            self.scan = cache::membership::Scan::start(self.reader());
+        }
+        Ok(())
+    }
+
+    /// The mistake of a place that is written down by itself: it is safe before what it speaks of.
+    #[cfg(feature = "faults")]
+    fn written_beside(&self, next: Option<u64>) -> Result<Option<u64>, StoreError> {
+        let Some(at) = next.filter(|_| self.options.position_beside_the_batch) else { return Ok(next) };
+        self.opened().write(self.options.ahead, || {
+            let mut batch = WriteBatch::default();
+            batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
+            Ok(batch)
+        })?;
+        self.opened().flush()?;
+        Ok(None)
+    }
+
+    fn batch(&self, pending: &Pending, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {
+        let opened = self.opened();
+        let mut batch = WriteBatch::with_capacity_bytes(pending.bytes);
+        for (&language, bands) in &pending.bands {
+            let family = opened.existing(Family::Bands(language))?;
+            for (key, there) in bands.sorted() {
+                if there { batch.put_cf(&family, key, []) } else { batch.delete_cf(&family, key) }
+            }
+        }
+        for (&language, documents) in &pending.documents {
+            let family = opened.existing(Family::Documents(language))?;
+            for (&number, document) in documents {
+                let key = key::number(number);
+                match document {
+                    Some(document) => batch.put_cf(&family, key, value::encode_document(document)),
+                    None => batch.delete_cf(&family, key),
+                }
+            }
+        }
+        for (&family, rows) in &pending.rows {
+            let family = opened.existing(family)?;
+            for (key, value) in rows {
+                match value {
+                    Some(value) => batch.put_cf(&family, key, value),
+                    None => batch.delete_cf(&family, key),
+                }
+            }
+        }
+        if let Some(next) = changelog_next {
+            batch.put_cf(&opened.existing(Family::Meta)?, key::CHANGELOG, next.to_be_bytes());
+        }
+        Ok(batch)
+    }
+}
+
+impl Store for Rocks {
+    fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError> {
+        // A flush that has failed since the last turn: the next write would fail too, after its commit.
+        self.opened().check_background()?;
+        for family in Family::of(language) {
+            self.opened().create(family, &self.options)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+        let mut overlay = Overlay::new(&*self);
+        let laid = changes.iter().try_for_each(|change| overlay.lay(change)).map(|()| overlay.into_laid());
+        match laid {
+            Ok(laid) => self.apply_laid(laid, proof),
+            Err(error) => Err(self.broken.get_or_insert(error).clone()),
+        }
+    }
+
+    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+        match self.broken {
+            None => self.write_laid(laid, proof).map_err(|error| self.broken.insert(error).clone()),
+            Some(ref error) => Err(error.clone()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        #[cfg(feature = "faults")]
+        if self.options.without_atomic_flush {
+            return self.opened().flush_one_by_one();
+        }
+        self.opened().flush()
+    }
+}
+
+impl Opened {
+    /// Puts right what is kept in memory, once it is written.
+    fn note(&self, pending: &Pending) {
+        std::thread::scope(|scope| {
+            let crowded = || self.crowded.written(pending);
+            // Without a thread there is still this one.
+            if std::thread::Builder::new().spawn_scoped(scope, crowded).is_err() {
+                crowded();
+            }
+            let documents = pending.documents.iter().flat_map(|(&language, documents)| {
+                documents.iter().map(move |(&number, document)| ((language, number), document.clone()))
+            });
+            self.recent.written(documents);
+            let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {
+                canonicals.iter().map(move |(&founder, &canonical)| ((language, founder), Some(canonical)))
+            });
+            self.standing.written(canonicals);
+        });
+    }
+
+    fn family(&self, family: Family) -> Option<Arc<BoundColumnFamily<'_>>> {
+        self.db.cf_handle(&family.name())
+    }
+
+    fn existing(&self, family: Family) -> Result<Arc<BoundColumnFamily<'_>>, StoreError> {
+        self.family(family).ok_or_else(|| StoreError::Corrupt {
+            place: self.place.clone(),
+            detail: format!("column family {} is missing", family.name()),
+        })
+    }
+
+    fn create(&self, family: Family, options: &RocksOptions) -> Result<(), StoreError> {
+        if self.family(family).is_some() {
+            return Ok(());
+        }
+        let created = self.db.create_cf(family.name(), &open::family_options(family, options));
+        created.map_err(|error| self.failure(&error))
+    }
+
+    /// The families that exist: the common ones, then a pair for each language.
+    fn families(&self) -> Vec<Family> {
+        let languages = self.languages().into_iter().flat_map(Family::of);
+        Family::COMMON.into_iter().chain(languages).filter(|&family| self.family(family).is_some()).collect()
+    }
+
+    fn languages(&self) -> Vec<Lang> {
+        let mut languages: Vec<Lang> = crate::text::language::LANGUAGES.iter().map(|row| row.lang).collect();
+        languages.retain(|&language| self.family(Family::Documents(language)).is_some());
+        languages.sort_unstable();
+        languages
+    }
+
+    /// What the library may do at any time when families need not reach the disk together: one, and another after a
+    /// while.
+    #[cfg(feature = "faults")]
+    fn flush_one_by_one(&self) -> Result<(), StoreError> {
+        for family in self.families().into_iter().filter_map(|family| self.family(family)) {
+            self.db.flush_cf(&family).map_err(|error| self.failure(&error))?;
+            std::thread::sleep(std::time::Duration::from_millis(60));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, error: &rocksdb::Error) -> StoreError {
+        failure(&self.place, error)
+    }
+}
+
+/// How the system says that there is no space.
+const NO_SPACE: &[&str] = &["No space left", "quota exceeded", "File too large"];
+
+/// What to do about an error. A kind that the library does not know is taken for damage, never for "not there".
+fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
+    let (place, detail) = (place.to_owned(), error.to_string());
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| detail.contains(phrase));
+    match error.kind() {
+        ErrorKind::Corruption | ErrorKind::Unknown | ErrorKind::NotFound => {
+            StoreError::Corrupt { place, detail }
+        }
+        ErrorKind::IOError if says(&["lock file", "lock hold"]) => StoreError::InUse { place },
+        ErrorKind::IOError | ErrorKind::Incomplete if says(NO_SPACE) => StoreError::Full { place, detail },
+        // Nothing is wrong with the store: background work is late, or was stopped by closing it.
+        ErrorKind::Incomplete
+        | ErrorKind::ShutdownInProgress
+        | ErrorKind::TimedOut
+        | ErrorKind::Aborted
+        | ErrorKind::Busy
+        | ErrorKind::TryAgain => StoreError::Stalled { place, detail },
+        ErrorKind::IOError => StoreError::Failing { place, detail },
+        _ => StoreError::Unusable { place, detail },
+    }
+}
+
+/// The same for an error of the file system.
+fn io_failure(place: &str, error: &io::Error) -> StoreError {
+    let (place, detail) = (place.to_owned(), error.to_string());
+    match is_no_space(error) {
+        true => StoreError::Full { place, detail },
+        false if may_pass(error) => StoreError::Failing { place, detail },
+        false => StoreError::Unusable { place, detail },
+    }
+}
+
+/// Whether an error of the system says nothing about the path, so that the same call may succeed later.
+fn may_pass(error: &io::Error) -> bool {
+    // EIO, EAGAIN, ENOMEM, ENFILE, EMFILE, ETIMEDOUT, ESTALE: the standard library has no kinds for most of them.
+    matches!(error.raw_os_error(), Some(5 | 11 | 12 | 23 | 24 | 110 | 116))
+}
+
+fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Whether there is room beside a store's directory for it to be opened and written to: 1 MiB, which is tried.
+///
+/// # Errors
+/// There is none: [`StoreError::Full`].
+pub fn check_room(directory: &Path) -> Result<(), StoreError> {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(".room");
+    let probe = directory.with_file_name(name);
+    let written = fs::write(&probe, vec![0; 1 << 20]);
+    // Where it cannot be removed it is overwritten the next time.
+    let _removed = fs::remove_file(&probe);
+    match written {
+        Err(error) if is_no_space(&error) => Err(io_failure(&directory.display().to_string(), &error)),
+        // Any other reason shows when the store is opened.
+        _ => Ok(()),
+    }
+}
+
+impl Rows for Rocks {
+    fn place(&self) -> &str {
+        self.reader.place()
+    }
+    fn version(&self) -> u64 {
+        self.reader.version()
+    }
+    fn postings(&self) -> &Postings {
+        self.reader.postings()
+    }
+    fn languages(&self) -> Vec<Lang> {
+        self.reader.languages()
+    }
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.reader.get(family, key)
+    }
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.reader.scan(family, span, order, visit)
+    }
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.reader.get_many(family, keys)
+    }
+    fn may_know(&self, id: &ArticleId) -> bool {
+        self.reader.may_know(id)
+    }
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        self.reader.shared_documents(language, numbers)
+    }
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        self.reader.canonicals(language, founders)
+    }
+    fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
+        self.reader.read_ahead(language, numbers)
+    }
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        self.reader.pages(language, keys, cap)
+    }
+}

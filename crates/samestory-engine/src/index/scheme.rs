@@ -1,0 +1,228 @@
+//! Which buckets a document is posted in: a pure function of its fingerprint and of settings the store remembers.
+//!
+//! A posting is a band number and a hash. Each kind has band numbers of its own:
+//!
+//! | bands | kind | hash |
+//! |-------|------|------|
+//! | `0x0000` … | MinHash band | of its rows |
+//! | `0x1000` … | SimHash 128 band | its 16 bits |
+//! | `0x2000` … | SimHash 64 band | its 16 bits |
+//! | `0x3000` | content | low half of the content hash |
+//! | `0x4000` | containment sample | the sampled shingle |
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::fingerprint::{Fingerprint, LANES, LONG_SAMPLE, SAMPLE};
+use crate::lsh::{BandKey, Banding, simhash64_keys, simhash128_keys};
+use crate::model::Lang;
+
+use super::format::bytes::{DecodeError, Read, Write};
+
+const SIMHASH128: u16 = 0x1000;
+const SIMHASH64: u16 = 0x2000;
+const CONTENT: u16 = 0x3000;
+const SAMPLED: u16 = 0x4000;
+
+/// How the documents of one language are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posting {
+    /// Bands of the MinHash signature.
+    pub minhash: Option<Banding>,
+    /// Bands of a SimHash.
+    pub simhash: SimHashBands,
+    /// How many of the least sampled shingles are posted: a text and a part of it share some.
+    pub samples: u8,
+    /// Texts with fewer tokens are posted by their content alone.
+    pub shortest: u32,
+}
+
+/// Which SimHash is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimHashBands {
+    /// None.
+    None,
+    /// Eight bands of the 128-bit one.
+    Of128,
+    /// Four bands of the 64-bit one.
+    Of64,
+}
+
+/// What a posting stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostingKind {
+    /// All rows of a MinHash band are equal.
+    MinHash,
+    /// Sixteen bits of a SimHash are equal.
+    SimHash,
+    /// Half the content hash is equal.
+    Content,
+    /// A sampled shingle is in both.
+    Sample,
+}
+
+impl Posting {
+    /// The buckets of a document, distinct, in ascending order. A text without tokens has none.
+    pub fn keys(&self, fingerprint: &Fingerprint) -> Vec<BandKey> {
+        if fingerprint.tokens == 0 {
+            return Vec::new();
+        }
+        let mut keys = Vec::with_capacity(LANES / 2 + usize::from(self.samples));
+        let shifted = |by: u16| move |key: BandKey| BandKey { band: key.band + by, ..key };
+        if fingerprint.tokens >= self.shortest {
+            if let Some(banding) = self.minhash {
+                keys.extend(banding.keys(&fingerprint.minhash));
+            }
+            match self.simhash {
+                SimHashBands::None => {}
+                SimHashBands::Of128 => {
+                    keys.extend(simhash128_keys(fingerprint.simhash).map(shifted(SIMHASH128)));
+                }
+                SimHashBands::Of64 => {
+                    keys.extend(simhash64_keys(fingerprint.simhash64()).map(shifted(SIMHASH64)));
+                }
+            }
+        }
+        keys.push(Posting::content(fingerprint));
+        if fingerprint.tokens >= self.shortest {
+            let sampled = fingerprint.sample.values().iter().take(self.samples_of(fingerprint));
+            keys.extend(sampled.map(|&value| Posting::sample(value)));
+        }
+        keys
+    }
+
+    /// How many sampled shingles of a text are posted: more of a long one, so that an extract of it has some of them.
+    pub fn samples_of(&self, fingerprint: &Fingerprint) -> usize {
+        usize::from(self.samples) * fingerprint.sample.values().len().max(SAMPLE) / SAMPLE
+    }
+
+    /// The bucket of all texts with this content.
+    pub fn content(fingerprint: &Fingerprint) -> BandKey {
+        BandKey { band: CONTENT, hash: fingerprint.content as u64 }
+    }
+
+    /// The bucket of all texts that posted this shingle.
+    pub fn sample(value: u32) -> BandKey {
+        BandKey { band: SAMPLED, hash: u64::from(value) }
+    }
+
+    /// What a bucket stands for.
+    pub fn kind(key: BandKey) -> PostingKind {
+        match key.band {
+            ..SIMHASH128 => PostingKind::MinHash,
+            SIMHASH128..CONTENT => PostingKind::SimHash,
+            CONTENT..SAMPLED => PostingKind::Content,
+            SAMPLED.. => PostingKind::Sample,
+        }
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.optional(self.minhash, |bytes, banding| {
+            bytes.extend(banding.bands().to_le_bytes());
+            bytes.extend(banding.rows().to_le_bytes());
+        });
+        bytes.push(self.simhash as u8);
+        bytes.push(self.samples);
+        bytes.extend(self.shortest.to_le_bytes());
+    }
+
+    fn decode(read: &mut Read<'_>) -> Result<Posting, DecodeError> {
+        Ok(Posting {
+            minhash: read.optional(|read| {
+                Banding::new(read.u16()?, read.u16()?, LANES).map_err(|_| DecodeError::Value("a banding"))
+            })?,
+            simhash: match read.byte()? {
+                0 => SimHashBands::None,
+                1 => SimHashBands::Of128,
+                2 => SimHashBands::Of64,
+                _ => return Err(DecodeError::Value("a choice of SimHash bands")),
+            },
+            samples: read.byte()?,
+            shortest: read.u32()?,
+        })
+    }
+}
+
+impl fmt::Display for Posting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.minhash {
+            Some(banding) => write!(f, "minhash {}×{}", banding.bands(), banding.rows())?,
+            None => f.write_str("no minhash")?,
+        }
+        f.write_str(match self.simhash {
+            SimHashBands::None => "",
+            SimHashBands::Of128 => ", simhash128 8×16",
+            SimHashBands::Of64 => ", simhash64 4×16",
+        })?;
+        write!(f, ", {} samples, from {} tokens on", self.samples, self.shortest)
+    }
+}
+
+/// How documents are posted, language by language. A store is made with one of these and refuses another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Postings {
+    default: Posting,
+    languages: BTreeMap<Lang, Posting>,
+}
+
+impl Postings {
+    /// The same for every language.
+    pub fn new(default: Posting) -> Postings {
+        Postings { default, languages: BTreeMap::new() }
+    }
+
+    /// Another way for one language.
+    #[must_use]
+    pub fn with(mut self, language: Lang, posting: Posting) -> Postings {
+        if posting == self.default {
+            self.languages.remove(&language);
+        } else {
+            self.languages.insert(language, posting);
+        }
+        self
+    }
+
+    /// How documents of a language are posted.
+    pub fn of(&self, language: Lang) -> &Posting {
+        self.languages.get(&language).unwrap_or(&self.default)
+    }
+
+    /// The most keys that one document has.
+    pub fn most_keys(&self) -> usize {
+        let keys = |posting: &Posting| {
+            let simhash = match posting.simhash {
+                SimHashBands::None => 0,
+                SimHashBands::Of128 => 8,
+                SimHashBands::Of64 => 4,
+            };
+            let minhash = posting.minhash.map_or(0, |banding| usize::from(banding.bands()));
+            minhash + simhash + 1 + usize::from(posting.samples).min(SAMPLE) * LONG_SAMPLE / SAMPLE
+        };
+        self.languages.values().chain([&self.default]).map(keys).max().unwrap_or(0)
+    }
+
+    pub(super) fn encode(&self, bytes: &mut Vec<u8>) {
+        self.default.encode(bytes);
+        bytes.extend((self.languages.len() as u16).to_le_bytes());
+        for (&language, posting) in &self.languages {
+            bytes.language(language);
+            posting.encode(bytes);
+        }
+    }
+
+    pub(super) fn decode(read: &mut Read<'_>) -> Result<Postings, DecodeError> {
+        let mut postings = Postings::new(Posting::decode(read)?);
+        for _ in 0..read.u16()? {
+            let language = read.language()?;
+            postings.languages.insert(language, Posting::decode(read)?);
+        }
+        Ok(postings)
+    }
+}
+
+impl fmt::Display for Postings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.default.fmt(f)?;
+        self.languages.iter().try_for_each(|(language, posting)| write!(f, "; {language}: {posting}"))
+    }
+}

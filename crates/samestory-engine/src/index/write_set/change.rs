@@ -1,0 +1,125 @@
+//! What a decision does to state, as a value; its changelog bytes; and the rows it becomes.
+//!
+//! A change is the whole state of its key. So the last one of each key is all that counts, and a compacted log
+//! restores what the full log does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::lsh::BandKey;
+use crate::model::{ArticleId, DocumentNumber, Lang};
+
+use crate::index::format::bytes::DecodeError;
+use crate::index::format::key;
+use crate::index::format::key::{ChangeKey, Family};
+use crate::index::format::value;
+use crate::index::record::{Cluster, Document, Progress, Residence};
+use crate::index::scheme::Postings;
+
+/// What a decision does to state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// This is the document of its language and id now.
+    Document(Arc<Document>),
+    /// There is no such document any more.
+    NoDocument(Lang, ArticleId),
+    /// This is the cluster of its founder now.
+    Cluster(Box<Cluster>),
+    /// There is no such cluster any more.
+    NoCluster(Lang, DocumentNumber),
+    /// So far has the partition come.
+    Progress(Progress),
+    /// This is what is remembered of an id without a document now.
+    Residence(Box<Residence>),
+    /// Nothing of that kind is remembered of the id any more.
+    NoResidence(ArticleId),
+}
+
+impl Change {
+    /// The key whose state it is.
+    pub fn key(&self) -> ChangeKey {
+        match self {
+            Change::Document(document) => ChangeKey::Document(document.language, document.id.clone()),
+            Change::NoDocument(language, id) => ChangeKey::Document(*language, id.clone()),
+            Change::Cluster(cluster) => ChangeKey::Cluster(cluster.id.language, cluster.id.number),
+            Change::NoCluster(language, founder) => ChangeKey::Cluster(*language, *founder),
+            Change::Progress(_) => ChangeKey::Progress,
+            Change::Residence(row) => ChangeKey::Residence(row.id.clone()),
+            Change::NoResidence(id) => ChangeKey::Residence(id.clone()),
+        }
+    }
+
+    /// The language whose families it needs.
+    pub fn language(&self) -> Option<Lang> {
+        match self {
+            Change::Document(document) => Some(document.language),
+            _ => None,
+        }
+    }
+
+    /// The key and value of its changelog record; no value is a tombstone.
+    pub fn encode(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let value = match self {
+            Change::Document(document) => Some(value::encode_document(document)),
+            Change::Cluster(cluster) => Some(value::encode_cluster(cluster)),
+            Change::Progress(progress) => Some(value::encode_progress(progress)),
+            Change::Residence(row) => Some(value::encode_residence(row)),
+            Change::NoDocument(..) | Change::NoCluster(..) | Change::NoResidence(_) => None,
+        };
+        (self.key().encode(), value)
+    }
+
+    /// Reads a changelog record.
+    ///
+    /// # Errors
+    /// This program does not write such records: the log is another's, a newer version's, or damaged. Stop.
+    pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Change, DecodeError> {
+        match (ChangeKey::decode(key)?, value) {
+            (ChangeKey::Document(language, id), None) => Ok(Change::NoDocument(language, id)),
+            (ChangeKey::Document(language, id), Some(value)) => {
+                let document = value::decode_document(language, value)?;
+                if document.id != id {
+                    return Err(DecodeError::Value("a document under another's key"));
+                }
+                Ok(Change::Document(Arc::new(document)))
+            }
+            (ChangeKey::Cluster(language, founder), None) => Ok(Change::NoCluster(language, founder)),
+            (ChangeKey::Cluster(language, founder), Some(value)) => {
+                value::decode_cluster(language, founder, value)
+                    .map(|cluster| Change::Cluster(Box::new(cluster)))
+            }
+            (ChangeKey::Progress, Some(value)) => value::decode_progress(value).map(Change::Progress),
+            (ChangeKey::Progress, None) => Err(DecodeError::Value("a position without a value")),
+            (ChangeKey::Residence(id), None) => Ok(Change::NoResidence(id)),
+            (ChangeKey::Residence(id), Some(value)) => {
+                value::decode_residence(id, value).map(|row| Change::Residence(Box::new(row)))
+            }
+        }
+    }
+}
+
+/// Rows by family and key.
+pub(crate) type RowSet = BTreeMap<(Family, Vec<u8>), Vec<u8>>;
+
+/// All rows that a document has outside its bands.
+pub(crate) fn document_rows(document: &Document) -> RowSet {
+    let (language, number) = (document.language, document.number);
+    BTreeMap::from([
+        ((Family::Documents(language), key::number(number).to_vec()), value::encode_document(document)),
+        ((Family::Ids, key::id(&document.id, language)), key::number(number).to_vec()),
+        ((Family::Expiry, key::expiry(language, document.last_seen, number)), Vec::new()),
+        ((Family::Clusters, key::member(language, document.cluster, number)), Vec::new()),
+    ])
+}
+
+/// The buckets that a document is in with its number, ascending.
+pub(crate) fn document_keys(document: &Document, postings: &Postings) -> Vec<(BandKey, DocumentNumber)> {
+    let keys = postings.of(document.language).keys(&document.fingerprint);
+    keys.into_iter().map(|key| (key, document.number)).collect()
+}
+
+/// The keys of all postings of a document, ascending.
+pub(crate) fn document_postings(document: &Document, postings: &Postings) -> Vec<[u8; key::POSTING]> {
+    let keys = document_keys(document, postings).into_iter();
+    keys.map(|(key, number)| key::posting(key, number)).collect()
+}

@@ -1,0 +1,317 @@
+//! Pending changes over committed state. Reads see them at once; the store sees them only after a commit.
+//!
+//! A store applies changes by laying them over itself and then writing down what has become different. So an
+//! overlay reads as the store will.
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::lsh::BandKey;
+use crate::model::{ArticleId, DocumentNumber, Lang};
+
+use super::change::{Change, document_keys};
+use super::pending::{Pending, PendingRow};
+use super::staged_postings::Over;
+use crate::index::StoreError;
+use crate::index::format::key;
+use crate::index::format::key::{Family, POSTING};
+use crate::index::format::value;
+use crate::index::read::rows::{Order, Page, Pages, Rows, Span, Visit, scan_bucket};
+use crate::index::read::view::View;
+use crate::index::record::{Document, Progress, Residence};
+use crate::index::scheme::Postings;
+
+/// Changes that were laid over a store, worked out: applying them is writing them down.
+#[derive(Debug)]
+pub struct Laid {
+    version: u64,
+    pending: Pending,
+}
+
+impl Laid {
+    /// Puts another progress in the place of the one that was laid.
+    pub fn set_progress(&mut self, progress: &Progress) {
+        let value = value::encode_progress(progress);
+        self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
+    }
+
+    /// What to write, if the store is still the one it was worked out for.
+    pub(crate) fn pending(self, store: &impl Rows) -> Result<Pending, StoreError> {
+        if self.version == store.version() {
+            return Ok(self.pending);
+        }
+        Err(StoreError::Outdated { place: store.place().into() })
+    }
+}
+
+/// Pending changes over a view; itself a view.
+#[derive(Debug)]
+pub struct Overlay<'a, B: ?Sized> {
+    base: &'a B,
+    pending: Pending,
+}
+
+impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
+    /// Nothing is pending yet.
+    pub fn new(base: &'a B) -> Overlay<'a, B> {
+        Overlay { base, pending: Pending::default() }
+    }
+
+    /// About how much memory the pending rows take. Commit early when it is large.
+    pub fn bytes(&self) -> usize {
+        self.pending.bytes
+    }
+
+    /// Lays a change over what is there: first everything that its key holds is removed, then the new is put.
+    ///
+    /// # Errors
+    /// What the key holds could not be read. The change is not laid over.
+    pub fn lay(&mut self, change: &Change) -> Result<(), StoreError> {
+        match change {
+            Change::Document(document) => {
+                self.lay_document(document.language, &document.id, Some(document))?
+            }
+            Change::NoDocument(language, id) => self.lay_document(*language, id, None)?,
+            Change::Cluster(cluster) => {
+                self.pending.cluster(cluster.id.language, cluster.id.number, Some(cluster));
+            }
+            Change::NoCluster(language, founder) => self.pending.cluster(*language, *founder, None),
+            Change::Progress(progress) => {
+                let value = value::encode_progress(progress);
+                self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
+            }
+            Change::Residence(row) => self.lay_residence(&row.id, Some(row))?,
+            Change::NoResidence(id) => self.lay_residence(id, None)?,
+        }
+        Ok(())
+    }
+
+    fn lay_residence(&mut self, id: &ArticleId, new: Option<&Residence>) -> Result<(), StoreError> {
+        let old = self.residence(id)?;
+        let expiry = |row: &Residence| key::residence_expiry(row.language, row.since, id);
+        self.pending.replace(Family::Expiry, old.as_ref().map(expiry), new.map(expiry));
+        if old.as_ref() != new {
+            self.pending.row(Family::Ids, key::residence(id), new.map(value::encode_residence));
+        }
+        Ok(())
+    }
+
+    /// What was laid over, to be applied as it is.
+    pub fn into_laid(self) -> Laid {
+        Laid { version: self.base.version(), pending: self.pending }
+    }
+
+    fn lay_document(
+        &mut self,
+        language: Lang,
+        id: &ArticleId,
+        new: Option<&Arc<Document>>,
+    ) -> Result<(), StoreError> {
+        let old = match self.number_of(language, id)? {
+            None => None,
+            Some(number) => Some(self.document_of(language, number)?),
+        };
+        let (old, pending) = (old.as_deref(), &mut self.pending);
+        // A document that is only seen again keeps most of its rows: those are not written twice.
+        if old.map(|old| old.number) != new.map(|new| new.number) {
+            if let Some(old) = old {
+                pending.document(language, old.number, None);
+            }
+            let number = new.map(|new| key::number(new.number).to_vec());
+            pending.row(Family::Ids, key::id(id, language), number);
+        }
+        if let Some(new) = new.filter(|&new| old != Some(&**new)) {
+            pending.document(language, new.number, Some(Arc::clone(new)));
+        }
+        let new = new.map(|new| &**new);
+        let expiry = |document: &Document| key::expiry(language, document.last_seen, document.number);
+        let member = |document: &Document| key::member(language, document.cluster, document.number);
+        pending.replace(Family::Expiry, old.map(expiry), new.map(expiry));
+        pending.replace(Family::Clusters, old.map(member), new.map(member));
+        let postings = self.base.postings();
+        let keys = |document: Option<&Document>| {
+            document.map(|document| document_keys(document, postings)).unwrap_or_default()
+        };
+        let (old_keys, new_keys) = (keys(old), keys(new));
+        let bands = pending.bands.entry(language).or_default();
+        let (mut gone, mut come) = (old_keys.clone(), new_keys.clone());
+        if !gone.is_empty() && !come.is_empty() {
+            gone.retain(|key| new_keys.binary_search(key).is_err());
+            come.retain(|key| old_keys.binary_search(key).is_err());
+        }
+        gone.into_iter().for_each(|(key, number)| bands.note(key, number, false));
+        come.into_iter().for_each(|(key, number)| bands.note(key, number, true));
+        pending.bytes += POSTING * 3 * (old_keys.len() + new_keys.len());
+        Ok(())
+    }
+
+    /// The document that an id points to. If it is missing, its postings cannot be removed: that is damage.
+    fn document_of(&self, language: Lang, number: DocumentNumber) -> Result<Arc<Document>, StoreError> {
+        self.shared_document(language, number)?.ok_or_else(|| StoreError::Corrupt {
+            place: self.place().into(),
+            detail: format!("docs:{language} document {number} is missing, but its id is not"),
+        })
+    }
+}
+
+impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
+    fn place(&self) -> &str {
+        self.base.place()
+    }
+
+    fn version(&self) -> u64 {
+        self.base.version()
+    }
+
+    fn postings(&self) -> &Postings {
+        self.base.postings()
+    }
+
+    fn languages(&self) -> Vec<Lang> {
+        let mut languages = self.base.languages();
+        languages.extend(self.pending.bands.keys());
+        languages.sort_unstable();
+        languages.dedup();
+        languages
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.pending.get(family, key).map_or_else(|| self.base.get(family, key), Ok)
+    }
+
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let mut pending = self.pending.span(family, span, order).into_iter().peekable();
+        let mut flow = ControlFlow::Continue(());
+        self.base.scan(family, span, order, &mut |key, value| {
+            flow = merge(&mut pending, order, key, value, visit);
+            flow
+        })?;
+        if flow.is_continue() {
+            // Breaking off is the visitor's business; there is nothing after this.
+            let _stopped = pending.try_for_each(|(key, value)| match value {
+                Some(value) => visit(&key, &value),
+                None => ControlFlow::Continue(()),
+            });
+        }
+        Ok(())
+    }
+
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let pending: Vec<Option<Option<Vec<u8>>>> =
+            keys.iter().map(|key| self.pending.get(family, key)).collect();
+        let others = keys.iter().zip(&pending).filter(|(_, pending)| pending.is_none());
+        let others: Vec<Vec<u8>> = others.map(|(key, _)| key.clone()).collect();
+        let mut others = self.base.get_many(family, &others)?.into_iter();
+        Ok(pending.into_iter().map(|pending| pending.unwrap_or_else(|| others.next().flatten())).collect())
+    }
+
+    fn may_know(&self, id: &ArticleId) -> bool {
+        let prefix = key::id_prefix(id);
+        let pending = || {
+            let rows = self.pending.rows.get(&Family::Ids)?;
+            let (key, _) = rows
+                .range::<[u8], _>((std::ops::Bound::Included(&prefix[..]), std::ops::Bound::Unbounded))
+                .next()?;
+            Some(key.starts_with(&prefix))
+        };
+        pending() == Some(true) || self.base.may_know(id)
+    }
+
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let Some(pending) = self.pending.documents.get(&language) else {
+            return self.base.shared_documents(language, numbers);
+        };
+        let others: Vec<DocumentNumber> =
+            numbers.iter().copied().filter(|number| !pending.contains_key(number)).collect();
+        let mut others = self.base.shared_documents(language, &others)?.into_iter();
+        let document = |number| pending.get(number).cloned().unwrap_or_else(|| others.next().flatten());
+        Ok(numbers.iter().map(document).collect())
+    }
+
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        let mut canonicals = self.base.canonicals(language, founders)?;
+        if let Some(pending) = self.pending.canonicals.get(&language) {
+            for (canonical, founder) in canonicals.iter_mut().zip(founders) {
+                *canonical = pending.get(founder).copied().unwrap_or(*canonical);
+            }
+        }
+        Ok(canonicals)
+    }
+
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+        let mut pages = self.base.pages(language, keys, cap)?;
+        for (at, &key) in keys.iter().enumerate() {
+            if let Cow::Owned(page) = self.page_over(language, key, pages.of(at), cap)? {
+                let place = pages.add(page);
+                pages.set(at, place);
+            }
+        }
+        Ok(pages)
+    }
+}
+
+impl<B: Rows + ?Sized> Overlay<'_, B> {
+    /// A bucket of which the base holds this page, with what is pending laid over it.
+    ///
+    /// # Errors
+    /// As [`Rows::scan`].
+    pub fn page_over<'p>(
+        &self,
+        language: Lang,
+        key: BandKey,
+        base: Option<&'p Page>,
+        cap: usize,
+    ) -> Result<Cow<'p, Page>, StoreError> {
+        const EMPTY: &Page = &Page { numbers: Vec::new(), more: false };
+        let base = base.unwrap_or(EMPTY);
+        let over = self.pending.bands.get(&language).map_or(Over::Base, |bands| bands.over(key, base, cap));
+        Ok(match over {
+            Over::Base => Cow::Borrowed(base),
+            Over::Page(page) => Cow::Owned(page),
+            Over::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
+        })
+    }
+
+    /// What lies under the pending changes.
+    pub fn base(&self) -> &B {
+        self.base
+    }
+}
+
+/// Visits the pending rows that come before a row of the base, then the row, unless that is overlaid or gone.
+fn merge<'p>(
+    pending: &mut Peekable<impl Iterator<Item = PendingRow<'p>>>,
+    order: Order,
+    key: &[u8],
+    value: &[u8],
+    visit: &mut Visit<'_>,
+) -> ControlFlow<()> {
+    let due = |other: &[u8]| match order {
+        Order::Ascending => other <= key,
+        Order::Descending => other >= key,
+    };
+    let mut overlaid = false;
+    while let Some((other, value)) = pending.next_if(|(other, _)| due(other)) {
+        overlaid = *other == *key;
+        if let Some(value) = value {
+            visit(&other, &value)?;
+        }
+    }
+    if overlaid { ControlFlow::Continue(()) } else { visit(key, value) }
+}

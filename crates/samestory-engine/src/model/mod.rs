@@ -1,0 +1,448 @@
+//! The nouns every other module speaks in: plain values, no behaviour that could fail.
+
+mod article;
+mod cluster;
+mod dead_letter;
+mod tagged;
+
+use std::fmt;
+
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+use serde::{Serialize, Serializer};
+
+pub use article::{Article, site};
+pub use cluster::{ClusterRecord, Member};
+pub use dead_letter::{DeadLetter, Reason};
+pub use tagged::{Contribution, Flag, Related, RelationKind, Tagged};
+
+/// A language from the closed table in `text::language`.
+///
+/// The wire is full of invented language tags; a `Lang` can only be one the table knows, or
+/// [`Lang::UND`]. That bounds column families, metric labels and partitions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lang(&'static str);
+
+impl Lang {
+    /// Undetermined: no language was declared or detected that we know.
+    pub const UND: Lang = Lang("und");
+
+    /// Names a row of the table. Only the table calls this.
+    pub(crate) const fn from_table(code: &'static str) -> Lang {
+        Lang(code)
+    }
+
+    /// The code as written in the table, for example `hi`.
+    pub const fn code(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Debug for Lang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Display for Lang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0)
+    }
+}
+
+impl Serialize for Lang {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0)
+    }
+}
+
+/// How an article's language became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LanguageSource {
+    /// Recognised from the text.
+    Text,
+    /// The article says so and `language.trust` is `declared`.
+    Declared,
+    /// Neither: the language is `und`.
+    None,
+}
+
+impl LanguageSource {
+    /// As written in the tagged article.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LanguageSource::Text => "text",
+            LanguageSource::Declared => "declared",
+            LanguageSource::None => "none",
+        }
+    }
+}
+
+/// A text kept for display, cut to at most `MAX` bytes at a character's edge.
+///
+/// Whatever an article brings along is bounded before it is kept: `MAX` fits in the two bytes of a length.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cut<const MAX: u16>(Box<str>);
+
+impl<const MAX: u16> Cut<MAX> {
+    /// As much of the text as may be kept.
+    pub fn new(text: &str) -> Cut<MAX> {
+        let mut end = text.len().min(usize::from(MAX));
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        Cut(text[..end].into())
+    }
+
+    /// What was kept.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MAX: u16> fmt::Debug for Cut<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl<const MAX: u16> fmt::Display for Cut<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl<const MAX: u16> Serialize for Cut<MAX> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// A headline, for display.
+pub type Title = Cut<512>;
+/// The site an article was found on.
+pub type Host = Cut<255>;
+/// Where an article was found.
+pub type Url = Cut<2048>;
+/// The language that an article declares, as it came (RFC 5646 asks for room for 35 bytes).
+pub type LanguageTag = Cut<64>;
+
+/// The id that the broker gave a topic when it was created. A topic that is deleted and created again under the same
+/// name has another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicId([u8; 16]);
+
+impl TopicId {
+    /// From its bytes, most significant first.
+    pub const fn from_bytes(bytes: [u8; 16]) -> TopicId {
+        TopicId(bytes)
+    }
+
+    /// From the two numbers that Kafka's clients give.
+    pub fn from_halves(most: i64, least: i64) -> TopicId {
+        let number = u128::from(most.cast_unsigned()) << 64 | u128::from(least.cast_unsigned());
+        TopicId(number.to_be_bytes())
+    }
+
+    /// Its bytes, most significant first.
+    pub const fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+/// As `kafka-topics --describe` prints it: base64 with the alphabet for URLs, without padding.
+impl fmt::Display for TopicId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let number = u128::from_be_bytes(self.0);
+        // 128 bits are 21 digits of six bits, and two bits with four zeros behind them.
+        let digit = |at: u32| match at {
+            21 => number << 4,
+            at => number >> (122 - 6 * at),
+        };
+        let text: String = (0..22).map(|at| char::from(DIGITS[(digit(at) & 63) as usize])).collect();
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for TopicId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The name its crawler gave an article. Within a language there is one document of each id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArticleId(Box<str>);
+
+/// An id that cannot name an article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id of {bytes} bytes; it must have 1 to {max}", max = ArticleId::MAX)]
+pub struct IdError {
+    /// How long it is.
+    pub bytes: usize,
+}
+
+impl ArticleId {
+    /// The longest id, in bytes.
+    pub const MAX: usize = 512;
+
+    /// Checks the length; anything may stand in it.
+    ///
+    /// # Errors
+    /// Empty or too long: the article is a dead letter.
+    pub fn new(id: &str) -> Result<ArticleId, IdError> {
+        if (1..=ArticleId::MAX).contains(&id.len()) {
+            Ok(ArticleId(id.into()))
+        } else {
+            Err(IdError { bytes: id.len() })
+        }
+    }
+
+    /// The id as it came.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ArticleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for ArticleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for ArticleId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// A time that an article or its record brought along, in milliseconds since 1970 began (UTC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventTime(i64);
+
+impl EventTime {
+    /// From milliseconds since 1970.
+    pub const fn from_millis(millis: i64) -> EventTime {
+        EventTime(millis)
+    }
+
+    /// Milliseconds since 1970.
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+}
+
+/// `2026-03-02T06:10:00Z`, with milliseconds where there are any. A time outside the years -9999 to 9999 has no such
+/// form and is written as its milliseconds since 1970.
+impl fmt::Display for EventTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since_1970 = SignedDuration::from_millis(self.0);
+        match DateTime::constant(1970, 1, 1, 0, 0, 0, 0).checked_add(since_1970) {
+            Ok(at) if self.0 % 1000 == 0 => write!(f, "{at:.0}Z"),
+            Ok(at) => write!(f, "{at:.3}Z"),
+            Err(_) => self.0.fmt(f),
+        }
+    }
+}
+
+impl Serialize for EventTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A document's place in the order of its language: a counter, so a larger number is a newer document.
+///
+/// A number belongs to one article for ever and is never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocumentNumber(pub u64);
+
+impl fmt::Display for DocumentNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A cluster's name. Numbers are never reused, so neither is a name; and it holds nothing of an article that may have to be
+/// erased.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterId {
+    /// The founder's language, which is that of all members.
+    pub language: Lang,
+    /// The partition whose state holds it: each counts its own documents. 0 for files.
+    pub partition: i32,
+    /// The founder's document number.
+    pub number: DocumentNumber,
+}
+
+impl Serialize for ClusterId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.language, self.partition, self.number)
+    }
+}
+
+impl TopicId {
+    /// The broker did not say. It is never taken for another topic's id.
+    pub const UNKNOWN: TopicId = TopicId([0; 16]);
+
+    /// Whether both are known, and differ.
+    pub fn differs_from(self, other: TopicId) -> bool {
+        self != other && self != TopicId::UNKNOWN && other != TopicId::UNKNOWN
+    }
+}
+
+/// Where an article was read, so that its text can be read there again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Position {
+    /// On the bus.
+    Topic {
+        /// Kafka allows names of 249 bytes.
+        topic: Cut<249>,
+        /// The partition.
+        partition: i32,
+        /// The record.
+        offset: i64,
+    },
+    /// In a file.
+    File {
+        /// Its path as it was given.
+        file: Cut<1024>,
+        /// Counted from 1.
+        line: u64,
+    },
+}
+
+/// What is said of an article.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Its text has not been seen before.
+    Unique,
+    /// Its text resembles an earlier one.
+    NearDuplicate,
+    /// Its text is that of an earlier one.
+    ExactDuplicate,
+}
+
+impl Verdict {
+    /// As written in headers and tagged articles.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Unique => "unique",
+            Verdict::NearDuplicate => "near-duplicate",
+            Verdict::ExactDuplicate => "exact-duplicate",
+        }
+    }
+}
+
+/// How a duplicate was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MatchType {
+    /// The same article again, unchanged.
+    SameArticle,
+    /// Another article with the same content.
+    Exact,
+    /// Mostly the same wording.
+    Near,
+    /// The same item in other wording.
+    Rewritten,
+    /// One lies mostly inside the other.
+    Partial,
+    /// An editor said so.
+    Reviewed,
+}
+
+impl MatchType {
+    /// As written in headers and tagged articles.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MatchType::SameArticle => "same-article",
+            MatchType::Exact => "exact",
+            MatchType::Near => "near",
+            MatchType::Rewritten => "rewritten",
+            MatchType::Partial => "partial",
+            MatchType::Reviewed => "reviewed",
+        }
+    }
+}
+
+/// A share between 0 and 1 in steps of a ten-thousandth, so that two are equal or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share(u16);
+
+impl Share {
+    /// All of it, in steps.
+    pub const WHOLE: u16 = 10_000;
+
+    /// The nearest step; what is not a number counts as nothing.
+    pub fn new(share: f64) -> Share {
+        Share((share.clamp(0.0, 1.0) * f64::from(Share::WHOLE)).round() as u16)
+    }
+
+    /// From steps, of which there are at most [`Share::WHOLE`].
+    pub const fn from_steps(steps: u16) -> Option<Share> {
+        if steps <= Share::WHOLE { Some(Share(steps)) } else { None }
+    }
+
+    /// In steps.
+    pub const fn steps(self) -> u16 {
+        self.0
+    }
+
+    /// Between 0 and 1.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / f64::from(Share::WHOLE)
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_a_characters_edge() {
+        assert_eq!(Cut::<4>::new("नम").as_str(), "न");
+        assert_eq!(Cut::<4>::new("news").as_str(), "news");
+    }
+
+    #[test]
+    fn an_id_has_between_one_and_so_many_bytes() {
+        assert_eq!(ArticleId::new(""), Err(IdError { bytes: 0 }));
+        assert!(ArticleId::new(&"x".repeat(ArticleId::MAX)).is_ok());
+        assert_eq!(
+            ArticleId::new(&"x".repeat(513)).unwrap_err().to_string(),
+            "an id of 513 bytes; it must have 1 to 512"
+        );
+    }
+
+    #[test]
+    fn a_share_is_a_share_whatever_it_is_made_from() {
+        assert_eq!(Share::new(0.83).get(), 0.83);
+        assert_eq!(
+            [Share::new(f64::NAN), Share::new(-1.0), Share::new(7.0)].map(Share::steps),
+            [0, 0, Share::WHOLE]
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! How well the home of an article holds its edited copies together, measured on files of articles.
+//!
+//! Declared languages are not used for placing, only for naming the rows: that is the law which is measured.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::labelled::LabelledError;
+use samestory_engine::model::Lang;
+use samestory_engine::text;
+use samestory_engine::text::language;
+use samestory_engine::text::language::{Segment, Trust};
+use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::{Options, Oversized};
+
+/// What was measured for the articles that name one language.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Homes {
+    /// Articles that are copies of no other.
+    pub articles: u32,
+    /// How many of them live in the home of their language; in `und` where the table does not have it.
+    pub at_home: u32,
+    /// Edited copies, told by their `source_id`.
+    pub copies: u32,
+    /// How many of them live where their original lives.
+    pub copies_together: u32,
+    /// Passages of 24 to 50 words, cut out of the articles.
+    pub extracts: u32,
+    /// How many of them live where the article lives.
+    pub extracts_together: u32,
+    /// The share of running words that are in the language's list: what its row in the table should say.
+    pub coverage: f64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    body: String,
+    #[serde(alias = "language")]
+    lang: Option<String>,
+    content_type: Option<String>,
+    source_id: Option<String>,
+}
+
+/// Measures a file with one JSON article a line, by the language that each names. Results are added to `all`.
+///
+/// # Errors
+/// Names the file, the line and what is expected there.
+pub fn measure(path: &Path, all: &mut BTreeMap<String, Homes>) -> Result<(), LabelledError> {
+    let content =
+        fs::read_to_string(path).map_err(|error| LabelledError::Unreadable { path: path.into(), error })?;
+    let lines = content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(at, line)| {
+        let problem = |error: serde_json::Error| LabelledError::Line {
+            path: path.into(),
+            line: at + 1,
+            problem: error.to_string(),
+        };
+        serde_json::from_str::<Line>(line).map_err(problem)
+    });
+    let (copies, originals): (Vec<Line>, Vec<Line>) = lines
+        .collect::<Result<Vec<Line>, _>>()?
+        .into_iter()
+        .partition(|line| line.source_id.as_ref().is_some_and(|source| *source != line.id));
+    let mut homes = BTreeMap::new();
+    for line in &originals {
+        let content_type = line.content_type.as_deref().and_then(ContentType::parse);
+        // What is over the limit lives nowhere.
+        let Ok((home, canonical)) = place(&line.body, content_type) else { continue };
+        homes.insert(line.id.as_str(), home);
+        let row = line.lang.as_deref().and_then(language::find);
+        let measured = all.entry(name(line)).or_default();
+        let before = f64::from(measured.articles);
+        measured.articles += 1;
+        measured.at_home += u32::from(home == row.map_or(Lang::UND, language::Language::home));
+        let coverage = row.map_or(0.0, |row| language::coverage(row.lang, &canonical));
+        measured.coverage = (measured.coverage * before + f64::from(coverage)) / (before + 1.0);
+        for extract in extracts(&canonical, language::row(home).segment) {
+            measured.extracts += 1;
+            let extract = place(&extract, Some(ContentType::Plain));
+            measured.extracts_together += u32::from(extract.is_ok_and(|(found, _)| found == home));
+        }
+    }
+    for line in &copies {
+        let content_type = line.content_type.as_deref().and_then(ContentType::parse);
+        let source = line.source_id.as_deref().and_then(|source| homes.get(source));
+        if let (Some(&source), Ok((home, _))) = (source, place(&line.body, content_type)) {
+            let measured = all.entry(name(line)).or_default();
+            measured.copies += 1;
+            measured.copies_together += u32::from(home == source);
+        }
+    }
+    Ok(())
+}
+
+fn name(line: &Line) -> String {
+    line.lang.clone().unwrap_or_else(|| "und".to_owned())
+}
+
+fn place(body: &str, content_type: Option<ContentType>) -> Result<(Lang, String), Oversized> {
+    let options = Options { trust: Trust::Text, ..Options::default() };
+    let text = text::prepare(body, content_type, None, &options)?;
+    Ok((text.language.home, text.canonical))
+}
+
+/// Three passages, spread over a text that is longer than they are.
+fn extracts(canonical: &str, segment: Segment) -> Vec<String> {
+    let (pieces, between): (Vec<&str>, _) = match segment {
+        Segment::Words => (canonical.split(' ').collect(), " "),
+        // Two characters stand for about a word.
+        Segment::Characters => {
+            (canonical.char_indices().map(|(at, c)| &canonical[at..at + c.len_utf8()]).collect(), "")
+        }
+    };
+    let scale = if between.is_empty() { 2 } else { 1 };
+    let cut = |(start, words): (usize, usize)| pieces.get(start..start + words * scale);
+    let places = [(pieces.len() / 4, 24), (pieces.len() / 3, 36), (pieces.len() / 2, 50)];
+    places.into_iter().filter_map(cut).map(|passage| passage.join(between)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samestory_engine::text::language::LANGUAGES;
+
+    #[test]
+    fn copies_and_extracts_are_counted_by_the_language_they_name() {
+        let english = LANGUAGES[1].sample;
+        let lines = [
+            ("a", "en", "a", english.repeat(5)),
+            ("b", "en", "a", english.repeat(4)),
+            ("c", "fr", "a", LANGUAGES[2].sample.repeat(5)),
+            ("d", "tlh", "d", "…".to_owned()),
+        ]
+        .map(|(id, lang, source, body)| {
+            serde_json::json!({ "id": id, "lang": lang, "source_id": source, "body": body }).to_string()
+        });
+        let path = std::env::temp_dir().join(format!("samestory-homes-{}.ndjson", std::process::id()));
+        fs::write(&path, lines.join("\n")).unwrap();
+        let mut all = BTreeMap::new();
+        measure(&path, &mut all).unwrap();
+        fs::remove_file(path).unwrap();
+        let counted = |code: &str| {
+            let Homes { articles, at_home, copies, copies_together, extracts, extracts_together, .. } =
+                all[code];
+            [articles, at_home, copies, copies_together, extracts, extracts_together]
+        };
+        assert_eq!(counted("en"), [1, 1, 1, 1, 3, 3]);
+        assert_eq!(counted("fr"), [0, 0, 1, 0, 0, 0]);
+        assert_eq!(counted("tlh"), [1, 1, 0, 0, 0, 0]);
+        assert!(all["en"].coverage > 0.3);
+    }
+}

@@ -1,0 +1,245 @@
+//! What was expected beside what was said: counts by language and kind, and the scores made of them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use samestory_engine::model::RelationKind;
+use samestory_engine::model::{MatchType, Verdict};
+
+use super::labelled::{Expect, Label, Set};
+use super::run::{Outcome, Run};
+use super::score::{Calibration, Rate, adjusted_rand, calibration, f1};
+
+/// Articles of one language to which the same was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// How many.
+    pub of: u64,
+    /// Called a copy of an article of their own group.
+    pub found: u64,
+    /// Called a copy of something else.
+    pub wrong: u64,
+    /// Of those found, how many as a part.
+    pub partial: u64,
+    /// Not copies, but an article of their group is named as extended.
+    pub extends: u64,
+}
+
+/// [`Counts`] and what they are of.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// As the file names it.
+    pub language: String,
+    /// What was done.
+    pub kind: String,
+    /// How strongly.
+    pub level: String,
+    /// What is expected.
+    pub expect: Expect,
+    /// What happened.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// Listed pairs of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairCell {
+    /// What kind of pair.
+    pub kind: String,
+    /// What is known of them.
+    pub label: Label,
+    /// As the file names it.
+    pub language: String,
+    /// How many.
+    pub of: u64,
+    /// How many were brought together.
+    pub together: u64,
+}
+
+/// One verdict that is not what was expected.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mistake {
+    /// The article.
+    pub id: String,
+    /// What was done to it.
+    pub kind: String,
+    /// What is expected.
+    pub expect: Expect,
+    /// What was said.
+    pub verdict: &'static str,
+    /// A copy of what.
+    pub duplicate_of: Option<String>,
+    /// Similarity to the closest.
+    pub similarity: f64,
+    /// How sure it was.
+    pub confidence: f64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// What was read.
+    pub files: Vec<String>,
+    /// How many articles.
+    pub articles: u64,
+    /// Those that could not be judged.
+    pub not_judged: u64,
+    /// Of the articles called copies, those of an article of their own group.
+    pub precision: Option<Rate>,
+    /// Of the articles expected to be copies, those called copies of an article of their own group.
+    pub recall: Option<Rate>,
+    /// The harmonic mean of the two.
+    pub f1: Option<f64>,
+    /// Agreement of clusters with groups.
+    pub ari: Option<f64>,
+    /// By language, kind and level.
+    pub cells: Vec<Cell>,
+    /// By kind and language.
+    pub pairs: Vec<PairCell>,
+    /// Of verdicts that say copy.
+    pub confidence_of_copies: Option<Calibration>,
+    /// Of verdicts that say unique.
+    pub confidence_of_unique: Option<Calibration>,
+    /// Of all verdicts.
+    pub confidence: Option<Calibration>,
+    /// The surest mistakes first.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// Mistakes that are listed, at most.
+const LISTED: usize = 500;
+
+impl Report {
+    /// Scores runs, each with its set.
+    pub fn new(runs: &[(Set, Run)]) -> Report {
+        let mut report = Report::default();
+        let mut cells: BTreeMap<(String, String, String, Expect), Counts> = BTreeMap::new();
+        let mut pairs: BTreeMap<(String, Label, String), (u64, u64)> = BTreeMap::new();
+        let (mut copies, mut unique) = (Vec::new(), Vec::new());
+        let mut groupings = Vec::new();
+        for (number, (set, run)) in runs.iter().enumerate() {
+            report.files.push(set.name.clone());
+            report.articles += set.articles.len() as u64;
+            for (at, outcome) in run.outcomes.iter().enumerate() {
+                let Some(outcome) = outcome else {
+                    report.not_judged += 1;
+                    continue;
+                };
+                let one = &set.articles[at];
+                let Some(expect) = one.expect else { continue };
+                let counts = cells
+                    .entry((one.kind.clone(), one.level.clone(), one.language.clone(), expect))
+                    .or_default();
+                let own = |other: usize| set.articles[other].group == one.group;
+                let right = count(counts, outcome, own, expect);
+                if expect == Expect::Gray {
+                    continue;
+                }
+                groupings.push(((number, one.group.as_ref()), (number, outcome.cluster.as_ref())));
+                let said = (outcome.confidence.get(), right);
+                if outcome.verdict == Verdict::Unique { &mut unique } else { &mut copies }.push(said);
+                if !right {
+                    report.mistakes.push(Mistake {
+                        id: one.article.id.as_str().to_owned(),
+                        kind: format!("{} {}", one.kind, one.level),
+                        expect,
+                        verdict: outcome.verdict.as_str(),
+                        duplicate_of: outcome.duplicate_of.map(|of| set.articles[of].article.id.to_string()),
+                        similarity: outcome.similarity.get(),
+                        confidence: outcome.confidence.get(),
+                    });
+                }
+            }
+            for (pair, &together) in set.pairs.iter().zip(&run.together) {
+                let language = set.articles[pair.new].language.clone();
+                let short = |at: usize| run.outcomes[at].as_ref().is_some_and(|outcome| outcome.short);
+                let ending = if short(pair.old) || short(pair.new) { ", short texts" } else { "" };
+                let kind = format!("{}{ending}", pair.kind);
+                let (of, merged) = pairs.entry((kind, pair.label, language)).or_default();
+                *of += 1;
+                *merged += u64::from(together);
+            }
+        }
+        let sum = |expect: Expect, of: fn(&Counts) -> u64| -> u64 {
+            cells.iter().filter(|((.., one), _)| *one == expect).map(|(_, counts)| of(counts)).sum()
+        };
+        if !cells.is_empty() {
+            let found = sum(Expect::Dup, |counts| counts.found);
+            let wrong = sum(Expect::Dup, |counts| counts.wrong)
+                + sum(Expect::Unique, |counts| counts.wrong + counts.found);
+            let precision = Rate::new(found, found + wrong);
+            let recall = Rate::new(found, sum(Expect::Dup, |counts| counts.of));
+            report.f1 = f1(precision, recall);
+            (report.precision, report.recall) = (Some(precision), Some(recall));
+            report.ari = Some(adjusted_rand(groupings));
+            report.confidence_of_copies = Some(calibration(&copies));
+            report.confidence_of_unique = Some(calibration(&unique));
+            report.confidence = Some(calibration(&[copies, unique].concat()));
+        }
+        report.cells = cells
+            .into_iter()
+            .map(|((kind, level, language, expect), counts)| Cell { language, kind, level, expect, counts })
+            .collect();
+        report.pairs = pairs
+            .into_iter()
+            .map(|((kind, label, language), (of, together))| PairCell { kind, label, language, of, together })
+            .collect();
+        report.mistakes.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        report.mistakes.truncate(LISTED);
+        report
+    }
+}
+
+/// Counts an outcome; whether it is what was expected.
+fn count(counts: &mut Counts, outcome: &Outcome, own: impl Fn(usize) -> bool, expect: Expect) -> bool {
+    counts.of += 1;
+    let copy = outcome.verdict != Verdict::Unique;
+    let found = copy && outcome.duplicate_of.is_some_and(&own);
+    counts.found += u64::from(found);
+    counts.wrong += u64::from(copy && !found);
+    counts.partial += u64::from(found && outcome.match_type == Some(MatchType::Partial));
+    let extends =
+        |&(other, relation): &(usize, RelationKind)| relation == RelationKind::Extends && own(other);
+    counts.extends += u64::from(!found && outcome.related.iter().any(extends));
+    match expect {
+        Expect::Unique => !copy,
+        Expect::Dup | Expect::Gray => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samestory_engine::model::{Lang, Share};
+
+    fn outcome(verdict: Verdict, duplicate_of: Option<usize>) -> Outcome {
+        Outcome {
+            verdict,
+            match_type: duplicate_of.map(|_| MatchType::Near),
+            duplicate_of,
+            similarity: Share::new(0.8),
+            confidence: Share::new(0.9),
+            language: Lang::UND,
+            cluster: None,
+            short: false,
+            related: vec![(3, RelationKind::Extends)],
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_stranger_is_wrong_whatever_was_expected() {
+        let mut counts = Counts::default();
+        let stranger = outcome(Verdict::NearDuplicate, Some(7));
+        assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Dup));
+        assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Unique));
+        assert!(count(
+            &mut counts,
+            &outcome(Verdict::NearDuplicate, Some(1)),
+            |other| other == 1,
+            Expect::Dup
+        ));
+        assert!(count(&mut counts, &outcome(Verdict::Unique, None), |other| other == 3, Expect::Unique));
+        assert_eq!(counts, Counts { of: 4, found: 1, wrong: 2, partial: 0, extends: 1 });
+    }
+}

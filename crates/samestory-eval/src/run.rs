@@ -1,0 +1,170 @@
+//! Labelled articles through the engine, in memory, in their order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use samestory_engine::Options as EngineOptions;
+use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
+use samestory_engine::index::{Ahead, Committed, Memory, Store, StoreError};
+use samestory_engine::model::{Article, RelationKind};
+use samestory_engine::model::{Cut, Lang, MatchType, Position, Share, Verdict};
+
+use super::labelled::Set;
+
+/// What is different from judging the articles as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The engine is not told the language.
+    pub ignore_language: bool,
+}
+
+/// What the engine said of an article. Others are named by their place in the set.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What it is.
+    pub verdict: Verdict,
+    /// How a duplicate was told.
+    pub match_type: Option<MatchType>,
+    /// The best match.
+    pub duplicate_of: Option<usize>,
+    /// Similarity to it.
+    pub similarity: Share,
+    /// How sure the verdict is.
+    pub confidence: Share,
+    /// The language it was judged in.
+    pub language: Lang,
+    /// Its cluster; none where it was judged and not remembered.
+    pub cluster: Option<String>,
+    /// Whether it is too short to be compared other than as a whole.
+    pub short: bool,
+    /// What it has to do with.
+    pub related: Vec<(usize, RelationKind)>,
+}
+
+/// What the engine said of a set.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// In the set's order; none where the article could not be judged.
+    pub outcomes: Vec<Option<Outcome>>,
+    /// For each pair of the set: whether the two were brought together, by a verified match or in one cluster.
+    pub together: Vec<bool>,
+}
+
+/// Fingerprints a set on all cores.
+pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> Vec<Option<Prepared>> {
+    let preparer = Preparer::new(engine_options.text);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let share = set.articles.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let parts: Vec<_> = set
+            .articles
+            .chunks(share)
+            .map(|part| {
+                scope.spawn(move || {
+                    let all = part.iter().map(|labelled| {
+                        let language = labelled.article.language.clone().filter(|_| !options.ignore_language);
+                        let article = Article { language, ..labelled.article.clone() };
+                        preparer.prepare(&article, &place(0)).ok()
+                    });
+                    all.collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        // A part that panicked has nothing to add; its articles count as not judged.
+        let mut all = Vec::with_capacity(set.articles.len());
+        for (part, chunk) in parts.into_iter().zip(set.articles.chunks(share)) {
+            all.extend(part.join().unwrap_or_else(|_| vec![None; chunk.len()]));
+        }
+        all
+    })
+}
+
+/// Judges a set. An article that holds others whole (`embedded`) is judged in its place and not remembered: else
+/// those would rightly be found in it, and count as wrong.
+///
+/// # Errors
+/// The state could not be read: a defect, for it is in memory.
+pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Result<Run, StoreError> {
+    let engine = Engine::new(engine_options.settings.clone());
+    let mut store = Memory::new(engine_options.schemes.clone(), Ahead::Itself);
+    let places: BTreeMap<&str, usize> =
+        set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
+    let place_of = |id: &str| places.get(id).copied();
+    let in_pairs: BTreeSet<usize> = set.pairs.iter().map(|pair| pair.new).collect();
+    let mut verified: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(set.articles.len());
+    for (at, prepared) in prepare(engine_options, set, options).into_iter().enumerate() {
+        let Some(prepared) = prepared else {
+            outcomes.push(None);
+            continue;
+        };
+        let short = prepared.fingerprint.tokens < engine_options.language(prepared.language).rules.min_tokens;
+        if in_pairs.contains(&at) {
+            let candidates = engine.candidates(&store, &prepared, None)?.all;
+            let copies = candidates.iter().filter(|candidate| candidate.comparison.relation.is_duplicate());
+            verified.extend(copies.filter_map(|copy| Some((place_of(copy.document.id.as_str())?, at))));
+        }
+        if set.articles[at].kind == "embedded" {
+            let judged = engine.judge(&store, &prepared, None)?;
+            outcomes.push(Some(Outcome {
+                verdict: judged.verdict,
+                match_type: judged.match_type,
+                duplicate_of: judged.best.and_then(|best| place_of(best.document.id.as_str())),
+                similarity: judged.similarity,
+                confidence: judged.confidence,
+                language: prepared.language,
+                cluster: None,
+                short,
+                related: related(&judged.related, place_of),
+            }));
+            continue;
+        }
+        let plan = remember(&engine, &mut store, prepared)?;
+        let outcome = plan.outputs().find_map(|output| match output {
+            Output::Tagged(tagged) => Some(Outcome {
+                verdict: tagged.verdict,
+                match_type: tagged.match_type,
+                duplicate_of: tagged.duplicate_of.as_ref().and_then(|id| place_of(id.as_str())),
+                similarity: tagged.similarity,
+                confidence: tagged.confidence,
+                language: tagged.language,
+                cluster: Some(tagged.cluster.to_string()),
+                short,
+                related: related(&tagged.related, place_of),
+            }),
+            _ => None,
+        });
+        outcomes.push(outcome);
+    }
+    let cluster = |at: usize| outcomes.get(at)?.as_ref()?.cluster.as_ref();
+    let together = set.pairs.iter().map(|pair| {
+        verified.contains(&(pair.old, pair.new))
+            || cluster(pair.old).is_some() && cluster(pair.old) == cluster(pair.new)
+    });
+    Ok(Run { together: together.collect(), outcomes })
+}
+
+/// Judges an article and remembers it.
+pub(crate) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -> Result<Plan, StoreError> {
+    store.ensure_language(article.language)?;
+    let item = Item {
+        position: place(0),
+        time: None,
+        log_time: None,
+        incoming: Incoming::Article(Box::new(article)),
+    };
+    let (plan, laid) = engine.plan_laid(store, Batch { items: vec![item], ..Batch::default() })?;
+    store.apply_laid(laid, &Committed::attest_output())?;
+    Ok(plan)
+}
+
+fn related(
+    all: &[samestory_engine::model::Related],
+    place_of: impl Fn(&str) -> Option<usize>,
+) -> Vec<(usize, RelationKind)> {
+    all.iter().filter_map(|one| Some((place_of(one.id.as_str())?, one.relation))).collect()
+}
+
+fn place(line: u64) -> Position {
+    Position::File { file: Cut::new("labelled"), line }
+}

@@ -1,0 +1,92 @@
+//! `samestory bands`
+
+use std::io::{self, Write};
+
+use samestory::config::{Config, ConfigError, RECALL};
+use samestory_engine::engine::Engine;
+use samestory_engine::fingerprint::LANES;
+use samestory_engine::lsh::Banding;
+use samestory_engine::model::Lang;
+
+use super::Failure;
+use samestory::terminal::style::Paint;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Similarity (Jaccard) from which on pairs must be found; by default the one in the settings
+    #[arg(long, short)]
+    threshold: Option<f64>,
+    /// Share of those pairs that bands must find; sampled shingles find most of the others
+    #[arg(long, short, default_value_t = RECALL)]
+    recall: f64,
+    /// Lanes of a signature
+    #[arg(long, default_value_t = LANES as u16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    lanes: u16,
+    /// Look at this choice instead of the best one
+    #[arg(long, requires = "rows")]
+    bands: Option<u16>,
+    /// Look at this choice instead of the best one
+    #[arg(long, requires = "bands")]
+    rows: Option<u16>,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let threshold = args.threshold.unwrap_or(config.rules(Lang::UND).threshold);
+    let lanes = usize::from(args.lanes);
+    let best = Banding::for_recall(threshold, args.recall, lanes);
+    let banding = match (args.bands, args.rows) {
+        (Some(bands), Some(rows)) => Banding::new(bands, rows, lanes),
+        _ => best,
+    }
+    .map_err(ConfigError::from)?;
+    let mut out = io::stdout().lock();
+    let paint = Paint::for_stdout();
+    let title = format!("{} bands × {} rows", banding.bands(), banding.rows());
+    writeln!(out, "{}, {} of {} lanes\n", paint.bold(&title), banding.bands() * banding.rows(), lanes)?;
+    plot(&mut out, banding, threshold, paint)?;
+    let found = |similarity: f64| format!("{:.2} %", 100.0 * banding.collision(similarity));
+    writeln!(out)?;
+    writeln!(out, "  found at {threshold}: {} (asked for {:.2} %)", found(threshold), 100.0 * args.recall)?;
+    writeln!(
+        out,
+        "  candidates that are not copies, in a store of a million: {} an article",
+        count(banding.load())
+    )?;
+    writeln!(
+        out,
+        "  keys to look up and to write: {} an article; and {} sampled shingles, which find most of what bands miss",
+        banding.bands(),
+        Engine::SAMPLES
+    )?;
+    Ok(())
+}
+
+fn count(load: f64) -> String {
+    if load >= 10.0 { format!("about {load:.0}") } else { format!("about {load:.1}") }
+}
+
+/// The collision curve: similarity to the right, probability upwards, the threshold marked below.
+fn plot(out: &mut impl Write, banding: Banding, threshold: f64, paint: Paint) -> io::Result<()> {
+    const WIDTH: u32 = 61;
+    const HEIGHT: u32 = 10;
+    for line in (0..HEIGHT).rev() {
+        let bottom = f64::from(line) / f64::from(HEIGHT);
+        let label = match line + 1 {
+            HEIGHT => "100 %",
+            5 => " 50 %",
+            _ => "",
+        };
+        let bars: String = (0..WIDTH)
+            .map(|column| {
+                let height = banding.collision(f64::from(column) / f64::from(WIDTH - 1));
+                let eighths = ((height - bottom) * f64::from(HEIGHT) * 8.0).round().clamp(0.0, 8.0) as usize;
+                [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths]
+            })
+            .collect();
+        writeln!(out, "  {label:>5} │{}", bars.trim_end())?;
+    }
+    writeln!(out, "        └{}", "─".repeat(WIDTH as usize))?;
+    let mark = (threshold * f64::from(WIDTH - 1)).round() as usize;
+    writeln!(out, "         {}{}", " ".repeat(mark), paint.bold("▲"))?;
+    writeln!(out, "         0{:>30}{:>30}", "0.5", "1  similarity")
+}

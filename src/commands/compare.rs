@@ -1,0 +1,199 @@
+//! `samestory compare`
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use samestory::config::Config;
+use samestory_engine::engine::compare::{Comparison, Relation};
+use samestory_engine::fingerprint::{config_hash, of_text};
+use samestory_engine::text::language;
+use samestory_engine::text::language::Language;
+use samestory_engine::text::passages::{Passage, common_passages};
+use serde_json::{Value, json};
+
+use super::input::{Input, Reading};
+use super::{Failure, Format};
+use samestory::terminal::style::{Paint, printable};
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The older text; - for standard input
+    a: PathBuf,
+    /// The newer text; - for standard input, if the older is a file
+    b: PathBuf,
+    #[command(flatten)]
+    reading: Reading,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// What is said of a pair.
+struct Answer<'a> {
+    a: &'a Input,
+    b: &'a Input,
+    pair: Comparison,
+    /// The language both texts were cut in.
+    language: &'static Language,
+    /// Their languages differ: such articles never meet.
+    apart: bool,
+    config: u32,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    if [&args.a, &args.b].iter().all(|name| name.as_os_str() == "-") {
+        return Err(Failure::OneInput);
+    }
+    let (a, b) = (args.reading.read(&args.a, config)?, args.reading.read(&args.b, config)?);
+    let hash = config_hash(&config.text);
+    let language = language::row(b.text.language.home);
+    let mut pair = config.of(language.lang).compare(&of_text(&a.text, hash), &of_text(&b.text, hash));
+    let apart = a.text.language.home != b.text.language.home;
+    if apart {
+        pair.relation = Relation::Different;
+    }
+    let answer = Answer { a: &a, b: &b, pair, language, apart, config: hash };
+    let passages = common_passages(&a.plain, &b.plain, language);
+    let mut out = samestory::terminal::stdout();
+    match args.format {
+        Format::Json => writeln!(out, "{:#}", as_json(&answer, &passages))?,
+        Format::Table => table(&mut out, &answer, &passages, config)?,
+    }
+    Ok(())
+}
+
+/// The verdict and match type of the newer text, were the older one all that was seen before.
+fn verdict(relation: Relation) -> (&'static str, Option<&'static str>) {
+    match relation {
+        Relation::Exact => ("exact-duplicate", Some("exact")),
+        Relation::Near => ("near-duplicate", Some("near")),
+        Relation::Rewritten => ("near-duplicate", Some("rewritten")),
+        Relation::Partial => ("near-duplicate", Some("partial")),
+        _ => ("unique", None),
+    }
+}
+
+fn as_json(answer: &Answer<'_>, passages: &[Passage]) -> Value {
+    let pair = &answer.pair;
+    let (verdict, match_type) = verdict(pair.relation);
+    let related = !pair.relation.is_duplicate() && pair.relation != Relation::Different;
+    json!({
+        "verdict": verdict,
+        "match_type": match_type,
+        "related": related.then_some(pair.relation),
+        "similarity": pair.similarity,
+        "containment": { "a_in_b": round(pair.old_in_new), "b_in_a": round(pair.new_in_old) },
+        "numerals": pair.numerals.map(round),
+        "simhash_distance": pair.distance,
+        "languages": { "a": answer.a.text.language.lang, "b": answer.b.text.language.lang },
+        "config": format!("{:08x}", answer.config),
+        "passages": passages.iter().map(|passage| json!({
+            "a": [passage.a.start, passage.a.end],
+            "b": [passage.b.start, passage.b.end],
+            "tokens": passage.tokens,
+            "text": &answer.b.plain[passage.b.clone()],
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn round(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}
+
+fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config: &Config) -> io::Result<()> {
+    let (paint, pair) = (Paint::for_stdout(), &answer.pair);
+    let rules = config.rules(answer.language.lang);
+    writeln!(out, "{}\n", paint.bold(&sentence(answer)))?;
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let numerals = pair.numerals.map_or("no numbers to compare".to_owned(), |share| {
+        format!("{} of the smaller set is in the other", percent(share))
+    });
+    let (verdict, match_type) = verdict(pair.relation);
+    let rows = [
+        ("verdict", match_type.map_or(verdict.to_owned(), |kind| format!("{verdict} ({kind})"))),
+        (
+            "similarity",
+            format!("{} (near-duplicate from {})", percent(pair.similarity), percent(rules.threshold)),
+        ),
+        ("old in new", percent(pair.old_in_new)),
+        ("new in old", format!("{} (a part from {})", percent(pair.new_in_old), percent(rules.coverage))),
+        ("numbers", numerals),
+        ("SimHash", format!("{} of 128 bits differ", pair.distance)),
+        ("language", format!("{} / {}", answer.a.text.language.lang, answer.b.text.language.lang)),
+    ];
+    for (name, value) in rows {
+        writeln!(out, "  {name:<11} {value}")?;
+    }
+    if passages.is_empty() {
+        return writeln!(out, "\nNo passage in common.");
+    }
+    writeln!(out, "\n{} in common, longest first:", plural(passages.len(), "passage"))?;
+    let mut longest: Vec<&Passage> = passages.iter().collect();
+    longest.sort_by_key(|passage| (std::cmp::Reverse(passage.tokens), passage.b.start));
+    for passage in longest.iter().take(SHOWN) {
+        let tokens = paint.dim(&format!("{:>5} tokens", passage.tokens));
+        writeln!(out, "  {tokens}  {}", in_context(&answer.b.plain, &passage.b, paint))?;
+    }
+    if longest.len() > SHOWN {
+        writeln!(out, "  … and {} shorter (all with --format json)", longest.len() - SHOWN)?;
+    }
+    Ok(())
+}
+
+/// Passages printed for people.
+const SHOWN: usize = 8;
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn sentence(answer: &Answer<'_>) -> String {
+    let (a, b) = (&answer.a.name, &answer.b.name);
+    match answer.pair.relation {
+        Relation::Exact => format!("{b} is the same text as {a}."),
+        Relation::Near => format!("{b} is a near-duplicate of {a}."),
+        Relation::Rewritten => {
+            format!("{b} is the same item as {a} in other wording: a near-duplicate.")
+        }
+        Relation::Partial => format!("{b} is a near-duplicate of {a}: one lies mostly inside the other."),
+        Relation::Extends => {
+            format!("{b} contains {a} and adds more than it repeats: it is a text of its own.")
+        }
+        Relation::SameTemplate => {
+            format!("{b} has the form of {a} with other facts: it is a text of its own.")
+        }
+        Relation::FollowUp => format!("{b} belongs to the story of {a} and has other news."),
+        Relation::SameFurniture => format!("{b} and {a} have only page furniture in common."),
+        Relation::Different if answer.apart => {
+            format!("{b} and {a} are in different languages: they are never compared.")
+        }
+        Relation::Different => format!("{b} is a different text from {a}."),
+    }
+}
+
+/// A passage with a few characters around it, cut in the middle if long.
+fn in_context(text: &str, passage: &Range<usize>, paint: Paint) -> String {
+    const AROUND: usize = 24;
+    const LONGEST: usize = 160;
+    let before: String = text[..passage.start].chars().rev().take(AROUND).collect();
+    let before: String = before.chars().rev().collect();
+    let after: String = text[passage.end..].chars().take(AROUND).collect();
+    let inside: Vec<char> = text[passage.clone()].chars().collect();
+    let inside: String = if inside.len() > LONGEST {
+        let half = LONGEST / 2;
+        inside[..half]
+            .iter()
+            .chain(" … ".chars().collect::<Vec<_>>().iter())
+            .chain(&inside[inside.len() - half..])
+            .collect()
+    } else {
+        inside.into_iter().collect()
+    };
+    format!(
+        "{}{}{}",
+        paint.dim(&printable(&before)),
+        paint.common(&printable(&inside)),
+        paint.dim(&printable(&after))
+    )
+}

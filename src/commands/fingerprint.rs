@@ -1,0 +1,100 @@
+//! `samestory fingerprint`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use samestory::compat;
+use samestory::config::Config;
+use samestory_engine::engine::compare::Rules;
+use samestory_engine::fingerprint::{Fingerprint, config_hash, of_text};
+use samestory_engine::text::language::Chosen;
+use serde_json::{Value, json};
+
+use super::input::Reading;
+use super::{Failure, Format};
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// A text, HTML or Markdown file; - for standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    #[command(flatten)]
+    reading: Reading,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let input = args.reading.read(&args.file, config)?;
+    let print = of_text(&input.text, config_hash(&config.text));
+    let mut out = samestory::terminal::stdout();
+    match args.format {
+        Format::Json => {
+            writeln!(out, "{:#}", as_json(&print, &input.text.language, &input.plain))?;
+        }
+        Format::Table => {
+            let language = &input.text.language;
+            let rows = [
+                ("text", input.name),
+                ("language", format!("{} ({})", language.lang, language.source.as_str())),
+                ("tokens", print.tokens.to_string()),
+                ("shingles", format!("{} distinct", print.shingles)),
+                ("content hash", format!("{:032x}", print.content)),
+                ("SimHash 64", format!("{:016x}", print.simhash64())),
+                ("SimHash 128", format!("{:032x}", print.simhash)),
+                ("MinHash", format!("{} … (128 lanes; all with --format json)", hex(&print.minhash[..4]))),
+                ("numerals", format!("{} distinct", print.numerals.distinct())),
+                ("scheme", print.scheme.number().to_string()),
+                ("config", format!("{:04x}", print.config)),
+                ("size", format!("{} bytes", print.encode().len())),
+            ];
+            for (name, value) in rows {
+                writeln!(out, "{name:<13} {value}")?;
+            }
+            if let Some(note) = note(&print, Rules::SHORTEST) {
+                writeln!(out, "\n{note}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn note(print: &Fingerprint, brief: u32) -> Option<String> {
+    match print.tokens {
+        0 => Some("There is no text here: it is never matched with anything.".to_owned()),
+        tokens if tokens < brief => {
+            Some(format!("Fewer than {brief} tokens: only ever matched word for word."))
+        }
+        _ => None,
+    }
+}
+
+fn hex(values: &[u16]) -> String {
+    values.iter().map(|value| format!("{value:04x}")).collect::<Vec<_>>().join(" ")
+}
+
+fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
+    json!({
+        "language": language.lang,
+        "language_source": language.source,
+        "tokens": print.tokens,
+        "shingles": print.shingles,
+        "content_hash": format!("{:032x}", print.content),
+        "simhash64": format!("{:016x}", print.simhash64()),
+        "simhash128": format!("{:032x}", print.simhash),
+        "minhash": print.minhash.as_slice(),
+        "sample": print.sample.values(),
+        "numerals": { "distinct": print.numerals.distinct(), "hashes": print.numerals.values() },
+        "scheme": print.scheme.number(),
+        "config": format!("{:04x}", print.config),
+        "compat": {
+            "simhash_fnv": compat::simhash::compute_simhash(plain),
+            "simhash_fnv_unicode": compat::simhash::compute_simhash_unicode(plain),
+            "txtfp_minhash": compat::txtfp::minhash(plain).map(|signature| {
+                signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            }),
+            "txtfp_simhash": compat::txtfp::simhash(plain).map(|hash| format!("{:016x}", hash.bits())),
+        },
+    })
+}

@@ -1,0 +1,69 @@
+//! `samestory follow`: verdicts as they arrive.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::Parser;
+use samestory::config::Config;
+use samestory::kafka::tools::follow::{Seen, follow};
+
+use super::Failure;
+use samestory::terminal::style::{Paint, printable};
+
+#[derive(Parser)]
+#[command(after_help = "\
+Examples:
+  samestory follow                          from now on, until Ctrl-C
+  samestory follow --from-beginning --idle 5  everything there is, then end
+
+Joins no consumer group and writes nothing.")]
+pub(super) struct Args {
+    /// Begin with the oldest verdict instead of the next
+    #[arg(long)]
+    from_beginning: bool,
+    /// End when nothing has come for so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<u64>,
+    /// End after so many records
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let topics = &config.bus.topics;
+    let mut names = vec![topics.unique.as_str(), topics.near_duplicate.as_str(), topics.dead_letter.as_str()];
+    names.dedup();
+    let idle = args.idle.map(Duration::from_secs);
+    let (mut shown, mut failed) = (0, Ok(()));
+    let paint = Paint::for_stdout();
+    follow(&config.bus, &names, args.from_beginning, idle, &mut |seen| {
+        let line = line(&seen, &topics.dead_letter, paint);
+        failed = writeln!(samestory::terminal::stdout(), "{line}").and_then(|()| io::stdout().flush());
+        shown += 1;
+        failed.is_ok() && args.count.is_none_or(|count| shown < count)
+    })?;
+    Ok(failed?)
+}
+
+fn line(seen: &Seen, dead_letters: &str, paint: Paint) -> String {
+    let key = printable(&seen.key);
+    if seen.topic == dead_letters {
+        return format!("{}  {key}", paint.bold("dead letter     "));
+    }
+    if seen.null {
+        return format!("{}  {key}  (no longer on {})", paint.dim("gone            "), seen.topic);
+    }
+    let says = |name: &str| seen.says(name).map(printable).unwrap_or_default();
+    let verdict = format!("{:<16}", says("verdict"));
+    let language = says("language");
+    match seen.says("duplicate-of") {
+        Some(of) => format!(
+            "{}  {language:<3} {key}  = {}  ({}, similarity {})",
+            paint.bold(&verdict),
+            printable(of),
+            says("match-type"),
+            says("similarity")
+        ),
+        None => format!("{}  {language:<3} {key}", verdict),
+    }
+}

@@ -1,0 +1,87 @@
+//! `samestory generation end`: ends the old generation of state, so that the new one publishes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use samestory::config::Config;
+use samestory::formats::GenerationEnd;
+use samestory::kafka::recovery::generations::end::{EndRequest, Ended, end};
+
+use super::Failure;
+
+const HELP: &str = "\
+Stop the processes of the old generation first (after a kill, their session has to end: some ten seconds). The command
+joins their groups, waits until it holds every partition, and writes the final offsets to the topic samestory.generations.
+From then on the new generation publishes from these offsets, and processes of the old one refuse every partition. It may
+run again: a generation that has ended already is reported, with exit code 0.
+
+In mode routed, route is ended first. Routed articles that are not judged keep it from ending; run the old generation with
+--role match until they are, or give --accept-repeats: then the new generation publishes them, and with them articles in
+between that have been published already. They are counted.
+
+Examples:
+  samestory --config new.toml generation end                   the generation before the one of these settings
+  samestory generation end --generation 1 --timeout 300
+
+Exit codes:
+  0  the generation has ended, now or before
+  1  it has not: others hold partitions, or articles are not judged";
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// End a generation of state whose processes are stopped
+    #[command(after_help = HELP)]
+    End(EndArgs),
+}
+
+#[derive(clap::Args)]
+struct EndArgs {
+    /// The generation to end, instead of the one before stage.generation
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    generation: Option<u32>,
+    /// How long to wait for partitions that others hold
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+    /// End although the new generation will publish some articles a second time
+    #[arg(long)]
+    accept_repeats: bool,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let Command::End(args) = &args.command;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let request = EndRequest {
+        generation: args.generation,
+        timeout: Duration::from_secs(args.timeout),
+        accept_repeats: args.accept_repeats,
+    };
+    let mut say = |line: &str| eprintln!("{line}");
+    let (end, when) = match end(&config.bus, &request, &stop, &mut say)? {
+        Ended::Now(end) => (end, "has ended"),
+        Ended::Before(end) => (end, "has ended already"),
+    };
+    print!("{}", report(&end, when));
+    Ok(())
+}
+
+fn report(end: &GenerationEnd, when: &str) -> String {
+    let mut text = format!("generation {} {when} ({})\n", end.generation, end.ended_at);
+    for (partition, next) in &end.next {
+        text += &format!("  {} partition {partition}: published up to offset {next}\n", end.topic);
+    }
+    if end.repeats > 0 {
+        text += &format!("  up to {} records are published a second time\n", end.repeats);
+    }
+    text
+}

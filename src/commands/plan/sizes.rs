@@ -1,0 +1,237 @@
+//! How much of everything a stage needs: plain arithmetic on what was measured. Nothing here is a promise; the constants
+//! say where they come from, and `docs/operations.md` shows the same formulas.
+
+use std::collections::BTreeMap;
+
+use samestory::config::home;
+use samestory_engine::model::Lang;
+use serde::Serialize;
+
+/// Disk for what is known of an article. `make bench FULL=1`: 2.0 KiB with a hundred thousand articles, 1.5 with a million,
+/// when more of it is compacted; the run below took 2,027 bytes. The larger one.
+const STATE: f64 = 2048.0;
+/// A volume has room for its state again: merging writes new tables before it deletes the old ones, and a state that is set
+/// aside stays until somebody deletes it.
+const ROOM: f64 = 2.0;
+/// An article's records in the changelog. 919 bytes, where 11,875 agency reports in English, Hindi and Japanese went through
+/// `samestory run` and lay on the broker's disk afterwards, before compaction.
+const CHANGELOG: f64 = 1000.0;
+/// What a record of the routed topic has beside the article: 914 bytes in that run, mostly the fingerprint.
+const ROUTED: f64 = 1000.0;
+/// What a tagged article has beside the article: 118 bytes in that run, where batches were large and well compressed.
+const VERDICT: f64 = 200.0;
+/// Memory of a process that remembers nothing, with the stores' budget as far as it fills. `make bench FULL=1` had 298 MB with
+/// a hundred thousand articles and 576 MB with a million in one partition, and a backlog of a million in four busy partitions
+/// levelled off at 689 MB: all three lie on this plane.
+const MEMORY: f64 = 230e6;
+/// What a busy partition adds to it: documents and canonicals that are kept decoded, outside the budget.
+const MEMORY_OF_A_PARTITION: f64 = 40e6;
+/// What each remembered article adds to it: the filter of band keys, and the indexes and filters of SST files. Outside the
+/// budget, too.
+const MEMORY_EACH: f64 = 310.0;
+/// What all stores of a process share.
+pub(super) const BUDGET: f64 = samestory_engine::index::BUDGET_BYTES as f64;
+/// Articles a second that one worker of each role does together. `make bench-kafka`: 1,983 on two cores that the broker
+/// shared.
+pub(super) const WORKER: f64 = 1900.0;
+/// Articles a second that a restore reads. `make bench-kafka`: 9,234.
+const RESTORE: f64 = 9200.0;
+const SECONDS_OF_A_DAY: f64 = 86_400.0;
+
+/// What somebody wants of a stage.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Needs {
+    pub(super) articles_per_day: f64,
+    pub(super) days: f64,
+    /// An article as it lies on the raw topic.
+    pub(super) article_bytes: f64,
+    /// Share of articles that are duplicates of earlier ones.
+    pub(super) duplicates: f64,
+    /// Copies of a topic.
+    pub(super) replication: u16,
+    /// The busiest hour, as a multiple of the average.
+    pub(super) peak: f64,
+    /// Languages, the heaviest first; the shares add up to one.
+    pub(super) languages: Vec<(Lang, f64)>,
+    /// Partitions of the match stage, if somebody has decided already.
+    pub(super) partitions: Option<u16>,
+}
+
+/// How much of everything that is. Bytes are bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Sizes {
+    pub(super) remembered_articles: f64,
+    pub(super) state_bytes: f64,
+    pub(super) volume_bytes: f64,
+    pub(super) changelog_bytes: f64,
+    pub(super) raw_bytes_per_day: f64,
+    pub(super) unique_bytes_per_day: f64,
+    pub(super) near_duplicate_bytes_per_day: f64,
+    pub(super) routed_bytes_per_hour_of_waiting: f64,
+    pub(super) partitions: u16,
+    pub(super) match_replicas: u16,
+    /// Share of all articles that the busiest partition gets.
+    pub(super) busiest_partition: f64,
+    pub(super) memory_bytes_of_one_process: f64,
+    pub(super) memory_bytes_of_each_replica: f64,
+    /// Of that, what the stores' budget does not bound.
+    pub(super) memory_bytes_of_each_replica_outside_the_budget: f64,
+    pub(super) volume_bytes_of_each_replica: f64,
+    pub(super) peak_articles_per_second: f64,
+    /// Of what one worker can do, in the busiest partition at the busiest hour.
+    pub(super) busiest_worker_load: f64,
+    pub(super) route_workers: u64,
+    pub(super) restore_seconds_of_the_busiest_partition: f64,
+}
+
+impl Needs {
+    pub(super) fn sizes(&self) -> Sizes {
+        let copies = f64::from(self.replication);
+        let remembered = self.articles_per_day * self.days;
+        let state = remembered * STATE;
+        let peak = self.articles_per_day / SECONDS_OF_A_DAY * self.peak;
+        let partitions = self.partitions.unwrap_or_else(|| self.enough_partitions());
+        let shares = self.shares(partitions);
+        // Sums of shares may come out a little above the whole.
+        let busiest = shares.values().copied().fold(0.0, f64::max).min(1.0);
+        let memory = |partitions: f64, remembered: f64| {
+            MEMORY + partitions * MEMORY_OF_A_PARTITION + remembered * MEMORY_EACH
+        };
+        let replica = memory(1.0, remembered * busiest);
+        let tagged = (self.article_bytes + VERDICT) * self.articles_per_day * copies;
+        Sizes {
+            remembered_articles: remembered,
+            state_bytes: state,
+            volume_bytes: state * ROOM,
+            changelog_bytes: remembered * CHANGELOG * copies,
+            raw_bytes_per_day: self.articles_per_day * self.article_bytes * copies,
+            unique_bytes_per_day: tagged * (1.0 - self.duplicates),
+            near_duplicate_bytes_per_day: tagged * self.duplicates,
+            routed_bytes_per_hour_of_waiting: peak * 3600.0 * (self.article_bytes + ROUTED) * copies,
+            partitions,
+            match_replicas: u16::try_from(shares.len()).unwrap_or(u16::MAX),
+            busiest_partition: busiest,
+            memory_bytes_of_one_process: memory(shares.len() as f64, remembered),
+            memory_bytes_of_each_replica: replica,
+            memory_bytes_of_each_replica_outside_the_budget: replica - BUDGET,
+            volume_bytes_of_each_replica: state * ROOM * busiest,
+            peak_articles_per_second: peak,
+            busiest_worker_load: peak * busiest / WORKER,
+            route_workers: (peak / WORKER).ceil().max(1.0) as u64,
+            restore_seconds_of_the_busiest_partition: remembered * busiest / RESTORE,
+        }
+    }
+
+    /// One for each language and one for what has none; not fewer than `samestory topics` makes unless it is told.
+    fn enough_partitions(&self) -> u16 {
+        u16::try_from(self.languages.len() + 1).unwrap_or(u16::MAX).max(4)
+    }
+
+    /// What each partition gets that gets anything, with the languages in `stage.languages` in this order.
+    fn shares(&self, partitions: u16) -> BTreeMap<i32, f64> {
+        let mut order = vec![Lang::UND];
+        order.extend(
+            self.languages.iter().map(|&(language, _)| language).filter(|&language| language != Lang::UND),
+        );
+        let mut shares = BTreeMap::new();
+        for &(language, share) in &self.languages {
+            *shares.entry(home(&order, language, i32::from(partitions))).or_insert(0.0) += share;
+        }
+        shares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use samestory_engine::text::language::LANGUAGES;
+
+    use super::*;
+
+    fn needs() -> impl Strategy<Value = Needs> {
+        let shares = proptest::collection::vec(0.01_f64..1.0, 1..LANGUAGES.len());
+        let numbers = (1.0_f64..1e9, 0.1_f64..4000.0, 10.0_f64..1e6, 0.0_f64..=1.0, 1.0_f64..20.0);
+        (shares, numbers, 1_u16..5, proptest::option::of(1_u16..200)).prop_map(
+            |(
+                mut shares,
+                (articles_per_day, days, article_bytes, duplicates, peak),
+                replication,
+                partitions,
+            )| {
+                shares.sort_by(|a, b| b.total_cmp(a));
+                let all: f64 = shares.iter().sum();
+                let languages =
+                    LANGUAGES.iter().zip(shares).map(|(row, share)| (row.lang, share / all)).collect();
+                Needs {
+                    articles_per_day,
+                    days,
+                    article_bytes,
+                    duplicates,
+                    replication,
+                    peak,
+                    languages,
+                    partitions,
+                }
+            },
+        )
+    }
+
+    /// Everything that grows with what is asked for.
+    fn growing(sizes: &Sizes) -> [f64; 10] {
+        [
+            sizes.remembered_articles,
+            sizes.state_bytes,
+            sizes.volume_bytes,
+            sizes.changelog_bytes,
+            sizes.raw_bytes_per_day,
+            sizes.memory_bytes_of_one_process,
+            sizes.memory_bytes_of_each_replica,
+            sizes.volume_bytes_of_each_replica,
+            sizes.peak_articles_per_second,
+            sizes.restore_seconds_of_the_busiest_partition,
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn more_articles_or_days_never_need_less(needs in needs(), more in 1.0_f64..10.0) {
+            let few = growing(&needs.sizes());
+            for many in [
+                Needs { articles_per_day: needs.articles_per_day * more, ..needs.clone() },
+                Needs { days: needs.days * more, ..needs.clone() },
+                Needs { replication: needs.replication + 1, ..needs.clone() },
+                Needs { peak: needs.peak * more, ..needs.clone() },
+            ] {
+                for (few, many) in few.iter().zip(growing(&many.sizes())) {
+                    prop_assert!(*few <= many, "{few} {many}");
+                }
+            }
+        }
+
+        #[test]
+        fn there_are_never_more_replicas_than_languages_or_partitions(needs in needs()) {
+            let sizes = needs.sizes();
+            prop_assert!(sizes.match_replicas >= 1);
+            prop_assert!(usize::from(sizes.match_replicas) <= needs.languages.len());
+            prop_assert!(sizes.match_replicas <= sizes.partitions);
+            // The busiest has its even share at least, and the heaviest language at least.
+            prop_assert!(sizes.busiest_partition >= needs.languages[0].1 - 1e-9);
+            prop_assert!(sizes.busiest_partition * f64::from(sizes.match_replicas) >= 1.0 - 1e-9);
+            prop_assert!(sizes.memory_bytes_of_each_replica <= sizes.memory_bytes_of_one_process);
+        }
+
+        #[test]
+        fn enough_partitions_are_one_for_each_language(needs in needs()) {
+            let needs = Needs { partitions: None, ..needs };
+            prop_assert_eq!(usize::from(needs.sizes().match_replicas), needs.languages.len());
+        }
+
+        #[test]
+        fn every_tagged_article_is_on_one_of_the_two_topics(needs in needs()) {
+            let sizes = needs.sizes();
+            let all = Needs { duplicates: 0.0, ..needs }.sizes();
+            let both = sizes.unique_bytes_per_day + sizes.near_duplicate_bytes_per_day;
+            prop_assert!((both - all.unique_bytes_per_day).abs() <= all.unique_bytes_per_day * 1e-9);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `samestory produce`: articles from files onto a topic.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use samestory::config::Config;
+use samestory::files as local;
+use samestory::files::{Reading, Source};
+use samestory::formats::fields::Refusal;
+use samestory::formats::{Event, json};
+use samestory::kafka::tools::produce::Sender;
+use samestory_engine::text;
+use samestory_engine::text::Options;
+use samestory_engine::text::markup::ContentType;
+
+use super::Failure;
+
+#[derive(Parser)]
+#[command(after_help = "\
+Examples:
+  samestory produce history/*.ndjson.gz             onto the raw topic, keyed by article id
+  samestory produce articles.csv --topic crawl.test --rate 200
+  samestory produce articles.ndjson --key language  for mode \"direct\"
+
+Records carry the article's fetched_at as their time where it has one. Lines that are no articles are sent as they are:
+the stage is there to deal with them.")]
+pub(super) struct Args {
+    /// NDJSON, a JSON array, CSV or TSV with a header, plain or compressed (gz, zst); - for standard input
+    #[arg(required = true, value_name = "FILES")]
+    files: Vec<PathBuf>,
+    /// Send to this topic instead of topics.raw
+    #[arg(long)]
+    topic: Option<String>,
+    /// What records are keyed by
+    #[arg(long, value_enum, default_value = "id")]
+    key: Key,
+    /// Records per second at most
+    #[arg(long, value_name = "N")]
+    rate: Option<u32>,
+    /// Begin again at the end, until it is stopped; standard input can be read only once
+    #[arg(long)]
+    repeat: bool,
+    /// No summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Key {
+    /// The article's id
+    Id,
+    /// The article's language, as it would be judged
+    Language,
+    /// Nothing
+    None,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    if args.repeat && args.files.iter().any(|file| file == Path::new("-")) {
+        return Err(Failure::OnlyOnce);
+    }
+    let topic = args.topic.as_deref().unwrap_or(&config.bus.topics.raw);
+    let sender = Sender::new(&config.bus, topic)?;
+    let reading = Reading {
+        sources: args.files.iter().map(|path| Source::new(path)).collect(),
+        format: None,
+        fields: config.fields.clone(),
+        owner: config.owner.clone(),
+        name_by_line: false,
+        limit: config.max_record(),
+    };
+    let (began, mut refused) = (Instant::now(), 0_u64);
+    let (sent, failed) = (Cell::new(0_u64), RefCell::new(Ok(())));
+    let pace = args.rate.map(|rate| Duration::from_secs_f64(1.0 / f64::from(rate.max(1))));
+    let mut send = |content: Result<Vec<u8>, Refusal>| {
+        let Ok(bytes) = content else {
+            refused += 1;
+            return true;
+        };
+        if let Some(pace) = pace {
+            let due = began + pace.mul_f64(sent.get() as f64);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        let event = json::Record::parse(&bytes)
+            .and_then(|record| json::decode(&record, &config.fields, || None))
+            .ok();
+        let (key, time) = match &event {
+            Some(Event::Article(article) | Event::Bodiless(article, _)) => {
+                (key(args.key, article, &config.text), article.fetched_at)
+            }
+            Some(Event::Delete(id)) => ((args.key == Key::Id).then(|| id.to_string()), None),
+            None => (None, None),
+        };
+        drop(failed.replace(sender.send(key.as_deref().map(str::as_bytes), Some(&bytes), time)));
+        sent.set(sent.get() + 1);
+        failed.borrow().is_ok()
+    };
+    loop {
+        let before = sent.get();
+        local::each_record(&reading, &mut send)?;
+        failed.replace(Ok(()))?;
+        // Files without a record in them would be read over and over, for nothing.
+        if !args.repeat || sent.get() == before {
+            break;
+        }
+    }
+    let sent = sent.get();
+    sender.finish()?;
+    if !args.quiet {
+        let seconds = began.elapsed().as_secs_f64();
+        eprintln!("{sent} records onto {topic} in {seconds:.1} s");
+        if refused > 0 {
+            eprintln!("{refused} records are over the limit of {} bytes and were not sent", reading.limit);
+        }
+    }
+    Ok(())
+}
+
+fn key(key: Key, article: &samestory_engine::model::Article, options: &Options) -> Option<String> {
+    match key {
+        Key::Id => Some(article.id.to_string()),
+        Key::None => None,
+        Key::Language => {
+            let content_type = article.content_type.as_deref().and_then(ContentType::parse);
+            let text = text::prepare(&article.body, content_type, article.language.as_deref(), options);
+            Some(text.map_or("und", |text| text.language.home.code()).to_owned())
+        }
+    }
+}

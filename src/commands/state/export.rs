@@ -1,0 +1,124 @@
+//! `samestory state export`
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use samestory::files::thousands;
+use samestory_engine::index::{Budget, Document, Outlet, RocksReader, Rows, StoreError, View};
+use samestory_engine::model::Flag;
+use serde_json::{Value, json};
+
+use super::{ExportArgs, Failure};
+use samestory::terminal::progress_bar::Bar;
+
+pub(super) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let store = RocksReader::existing(&args.dir, &Budget::default())?;
+    let mut bar = Bar::new(args.quiet);
+    let documents: u64 = store.inspect()?.languages.iter().map(|language| language.documents).sum();
+    let written = match &args.output {
+        None => write(&store, args.fingerprints, documents, &mut bar, samestory::terminal::stdout())?,
+        Some(path) => {
+            let failed = |error| Failure::Save { path: path.clone(), error };
+            let mut options = File::options();
+            let options = samestory::files::for_output(options.write(true).create(true).truncate(true));
+            let file = options.open(path).map_err(failed)?;
+            let written = write(&store, args.fingerprints, documents, &mut bar, &file);
+            let written = written.map_err(|failure| at(path, failure))?;
+            file.sync_all().map_err(failed)?;
+            written
+        }
+    };
+    bar.clear();
+    if !args.quiet {
+        bar.line(&format!("{} documents", thousands(written)));
+    }
+    Ok(())
+}
+
+/// What is said of standard output is meant of the file.
+fn at(path: &Path, failure: Failure) -> Failure {
+    match failure {
+        Failure::Output(error) => Failure::Save { path: path.to_owned(), error },
+        other => other,
+    }
+}
+
+fn write(
+    store: &RocksReader,
+    fingerprints: bool,
+    documents: u64,
+    bar: &mut Bar,
+    out: impl Write,
+) -> Result<u64, Failure> {
+    let mut out = BufWriter::with_capacity(1 << 18, out);
+    let mut written = 0;
+    for language in store.languages() {
+        let mut outcome = Ok(());
+        store.each_document(language, &mut |document| {
+            outcome = line(store, &document, fingerprints)
+                .map_err(Failure::from)
+                .and_then(|value| Ok(writeln!(out, "{value}")?));
+            written += u64::from(outcome.is_ok());
+            bar.draw(Some(written as f64 / documents.max(1) as f64), || {
+                format!("{} documents", thousands(written))
+            });
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        outcome?;
+    }
+    out.flush()?;
+    Ok(written)
+}
+
+/// All that is kept of a document.
+fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<Value, StoreError> {
+    let Document { language, fingerprint, judgement, .. } = document;
+    let cluster = store.cluster_of(document)?;
+    let duplicate_of = match judgement.duplicate_of {
+        Some(number) => store.document(*language, number)?.map(|original| original.id),
+        None => None,
+    };
+    let flags = Flag::ALL.iter().enumerate().filter(|(at, _)| document.flags >> at & 1 == 1);
+    let mut value = json!({
+        "id": document.id,
+        "language": language,
+        "number": document.number.0,
+        "verdict": judgement.verdict.as_str(),
+        "match_type": judgement.match_type.map(|kind| kind.as_str()),
+        "duplicate_of": duplicate_of,
+        "duplicate_of_number": judgement.duplicate_of.map(|number| number.0),
+        "similarity": judgement.similarity,
+        "confidence": judgement.confidence,
+        "cluster_id": cluster,
+        "cluster_number": document.cluster.0,
+        "revision": document.revision,
+        "outlet": match document.outlet {
+            Outlet::None => None,
+            Outlet::Unique => Some("unique"),
+            Outlet::NearDuplicate => Some("near-duplicate"),
+            Outlet::Both => Some("both"),
+        },
+        "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
+        "title": document.title.as_ref().map(|title| title.as_str()),
+        "host": document.host.as_ref().map(|host| host.as_str()),
+        "url": document.url.as_ref().map(|url| url.as_str()),
+        "published_at": document.published_at,
+        "event_time": document.event_time,
+        "last_seen": document.last_seen,
+        "input": document.position,
+        "scheme": fingerprint.scheme.number(),
+        "config": format!("{:08x}", fingerprint.config),
+        "content_hash": format!("{:032x}", fingerprint.content),
+        "simhash128": format!("{:032x}", fingerprint.simhash),
+        "tokens": fingerprint.tokens,
+        "shingles": fingerprint.shingles,
+        "numerals": fingerprint.numerals.distinct(),
+    });
+    if fingerprints {
+        let hex: String = fingerprint.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        value["fingerprint"] = hex.into();
+    }
+    Ok(value)
+}

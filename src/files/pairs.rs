@@ -1,0 +1,120 @@
+//! Pairs that an analyst has judged, from a file: two ids and a word on each line, separated by tabs.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use samestory_engine::engine::{Bond, Constraints};
+use samestory_engine::index::{Input, InputName};
+use samestory_engine::model::{ArticleId, Cut};
+
+/// Why a file of pairs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PairsError {
+    /// It is not there, or is no text.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A line says something else.
+    #[error("{}:{line}: {problem}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// Verdicts of one state must follow from one list.
+    #[error(
+        "the state was made with {}, and its verdicts would not follow from these; give the same pairs, or begin with a new --state",
+        made_with(*known)
+    )]
+    Others {
+        /// How many pairs the state was made with.
+        known: u64,
+    },
+}
+
+fn made_with(pairs: u64) -> String {
+    match pairs {
+        0 => "no --pairs".to_owned(),
+        pairs => format!("other --pairs ({pairs} of them)"),
+    }
+}
+
+/// Reads a file of pairs. The first line may be a header; columns after the third are the analyst's own.
+///
+/// # Errors
+/// Names the line.
+pub fn read_pairs(path: &Path) -> Result<Constraints, PairsError> {
+    let text =
+        fs::read_to_string(path).map_err(|error| PairsError::Unreadable { path: path.to_owned(), error })?;
+    parse(&text).map_err(|(line, problem)| PairsError::Line { path: path.to_owned(), line, problem })
+}
+
+fn parse(text: &str) -> Result<Constraints, (usize, String)> {
+    let mut constraints = Constraints::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |problem: String| (at + 1, problem);
+        let mut columns = line.split('\t');
+        let (Some(a), Some(b), Some(word)) = (columns.next(), columns.next(), columns.next()) else {
+            return Err(wrong("expected two ids and `same` or `different`, separated by tabs".to_owned()));
+        };
+        let bond = match word.trim().to_ascii_lowercase().as_str() {
+            "same" | "must-link" => Bond::Same,
+            "different" | "cannot-link" => Bond::Different,
+            "label" if at == 0 => continue,
+            other => return Err(wrong(format!("expected `same` or `different`, not {other:?}"))),
+        };
+        let id = |id: &str| ArticleId::new(id).map_err(|error| wrong(error.to_string()));
+        let pair = constraints.insert(&id(a)?, &id(b)?, bond);
+        pair.map_err(|error| wrong(format!("{a} and {b}: {error}")))?;
+    }
+    Ok(constraints)
+}
+
+/// What a state remembers of the pairs that its verdicts were made with.
+pub(super) fn entry(constraints: &Constraints) -> Option<(InputName, Input)> {
+    let note = Some(Cut::new(&format!("{:016x}", constraints.hash())));
+    let input = Input { next: constraints.len() as u64, note };
+    (!constraints.is_empty()).then(|| (name(), input))
+}
+
+/// The entry's name.
+pub(super) fn name() -> InputName {
+    InputName::new("pairs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_may_have_a_header_notes_and_either_word() {
+        let text = "\u{feff}id1\tid2\tlabel\r\na\tb\tsame\tseen by us\r\n\nc\td\tCannot-link\n";
+        assert_eq!(parse(text).unwrap().len(), 2);
+        assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, line, problem) in [
+            ("a\tb\tsame\na b same\n", 2, "expected two ids"),
+            ("a\tb\tmaybe\n", 1, "not \"maybe\""),
+            ("a\tb\tsame\nx\ty\tlabel\n", 2, "not \"label\""),
+            ("a\ta\tsame\n", 1, "a and a: both are the same article"),
+            ("a\tb\tsame\n\nb\ta\tdifferent\n", 3, "the opposite"),
+            ("\tb\tsame\n", 1, "an id of 0 bytes"),
+        ] {
+            let (at, said) = parse(text).unwrap_err();
+            assert!(at == line && said.contains(problem), "{at}: {said}");
+        }
+    }
+}

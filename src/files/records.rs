@@ -1,0 +1,173 @@
+//! Bytes → records: what stands on a line, in an element of an array, in a row of a table. A record is bounded in
+//! size while it is read, and one that cannot be used does not stop the next.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use crate::formats::fields::Refusal;
+use samestory_engine::model::Reason;
+
+use super::array::Array;
+use super::lines::Lines;
+use super::source::{Bytes, Source, SourceError, glimpse};
+use super::table::Table;
+
+/// How articles are written in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A JSON object on each line.
+    Ndjson,
+    /// A JSON array of objects, or objects one after the other over as many lines as they like.
+    Json,
+    /// A table with a header, separated by commas or semicolons.
+    Csv,
+    /// A table with a header, separated by tabs.
+    Tsv,
+}
+
+/// A record as it was read: JSON, or why it is none.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Where it starts, counted from 1.
+    pub(crate) line: u64,
+    pub(crate) content: Result<Vec<u8>, Refusal>,
+    /// As it stands in the file, where that is not the content.
+    pub(crate) original: Option<Vec<u8>>,
+    /// The input ended before the record did, so that there may be more of it later.
+    pub(crate) unfinished: bool,
+}
+
+/// The records of one input.
+pub(crate) enum Records {
+    Lines(Lines),
+    Array(Array),
+    Table(Box<Table>),
+}
+
+impl Records {
+    /// Tells how the input is written: as asked for, else from its name, else from its beginning.
+    pub(crate) fn new(
+        source: &Source,
+        bytes: Bytes,
+        asked: Option<Format>,
+        limit: usize,
+    ) -> Result<Records, SourceError> {
+        let unreadable = |error| SourceError::Unreadable { name: source.name(), error };
+        let (start, rest) = glimpse(bytes, |start| start.contains(&b'\n')).map_err(unreadable)?;
+        let mark = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let format = match asked.or_else(|| by_name(&source.name())).or_else(|| by_content(&start[mark..])) {
+            Some(format) => format,
+            None => return Err(SourceError::Unknown { name: source.name() }),
+        };
+        let delimiter = match format {
+            Format::Tsv => b'\t',
+            _ => delimiter(&start[mark..]),
+        };
+        let mut start = Cursor::new(start);
+        start.set_position(mark as u64);
+        let bytes = Bytes::with_capacity(rest.capacity(), Box::new(start.chain(rest)));
+        Ok(match format {
+            Format::Ndjson => Records::Lines(Lines::new(bytes, limit)),
+            Format::Json => Records::Array(Array::new(bytes, limit)),
+            Format::Csv | Format::Tsv => {
+                Records::Table(Box::new(Table::new(bytes, delimiter, limit).map_err(unreadable)?))
+            }
+        })
+    }
+
+    /// The next record; none at the end.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+        match self {
+            Records::Lines(lines) => lines.next(),
+            Records::Array(array) => array.next(),
+            Records::Table(table) => table.next(),
+        }
+    }
+
+    /// Whether all that has been read ahead is used up, so that the next record may be long in coming.
+    pub(crate) fn drained(&self) -> bool {
+        match self {
+            Records::Lines(lines) => lines.bytes.buffer().is_empty(),
+            Records::Array(array) => array.bytes.buffer().is_empty(),
+            Records::Table(table) => table.bytes.buffer().is_empty(),
+        }
+    }
+
+    /// The columns of a table.
+    pub(crate) fn columns(&self) -> Option<&[String]> {
+        match self {
+            Records::Table(table) => Some(&table.columns),
+            Records::Lines(_) | Records::Array(_) => None,
+        }
+    }
+}
+
+fn by_name(name: &str) -> Option<Format> {
+    let name = name.to_ascii_lowercase();
+    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
+    match name.rsplit_once('.')?.1 {
+        "ndjson" | "jsonl" | "jsonlines" | "ldjson" => Some(Format::Ndjson),
+        "csv" => Some(Format::Csv),
+        "tsv" | "tab" => Some(Format::Tsv),
+        _ => None,
+    }
+}
+
+/// An array begins with a bracket. An object that is written over several lines begins with a brace alone.
+fn by_content(start: &[u8]) -> Option<Format> {
+    let start = start.trim_ascii_start();
+    let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    match start.first() {
+        None => Some(Format::Ndjson),
+        Some(b'[') => Some(Format::Json),
+        Some(b'{') if line == b"{" => Some(Format::Json),
+        Some(b'{') => Some(Format::Ndjson),
+        Some(_) if line.contains(&b'\t') => Some(Format::Tsv),
+        Some(_) if line.contains(&b',') || line.contains(&b';') => Some(Format::Csv),
+        Some(_) => None,
+    }
+}
+
+/// What separates the columns of a header: whatever occurs most often in it.
+fn delimiter(start: &[u8]) -> u8 {
+    let header = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let count = |delimiter| header.iter().filter(|&&byte| byte == delimiter).count();
+    [b',', b';', b'\t', b'|'].into_iter().rev().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
+}
+
+/// What collects a record's bytes and stops at the limit, though the record goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Bounded {
+    bytes: Vec<u8>,
+    length: u64,
+}
+
+impl Bounded {
+    pub(crate) fn push(&mut self, part: &[u8], limit: usize) {
+        self.length += part.len() as u64;
+        let room = limit.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&part[..part.len().min(room)]);
+    }
+
+    /// The record, unless it was too long.
+    pub(crate) fn take(&mut self) -> Result<Vec<u8>, Refusal> {
+        let Bounded { bytes, length } = std::mem::take(self);
+        if bytes.len() as u64 == length { Ok(bytes) } else { Err(too_large(length, bytes.len())) }
+    }
+}
+
+pub(crate) fn too_large(length: u64, limit: usize) -> Refusal {
+    let message = format!(
+        "{length} bytes; at most {limit} are read (twice text.max_raw_bytes, or eight times text.max_bytes)"
+    );
+    Refusal::new(Reason::TooLarge, message)
+}
+
+/// [`BufRead::fill_buf`], not stopped by signals.
+pub(crate) fn fill<R: Read>(bytes: &mut BufReader<R>) -> io::Result<&[u8]> {
+    while let Err(error) = bytes.fill_buf() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(bytes.buffer())
+}

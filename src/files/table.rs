@@ -1,0 +1,129 @@
+//! A table with a header: each row becomes a JSON object with a text for each column.
+//!
+//! On `csv-core` rather than `csv`: that one would hold a whole file in memory after a quote that is never closed.
+
+use std::io::{self, BufRead};
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use crate::formats::fields::Refusal;
+use crate::formats::json;
+use samestory_engine::model::Reason;
+
+use super::records::{Record, fill, too_large};
+use super::source::Bytes;
+
+pub(crate) struct Table {
+    pub(crate) bytes: Bytes,
+    pub(crate) columns: Vec<String>,
+    reader: Reader,
+    line: u64,
+    limit: usize,
+    /// The values of a row, one after the other, and where each ends.
+    values: Vec<u8>,
+    ends: Vec<usize>,
+    /// The row as it stands, as far as the limit allows.
+    raw: Vec<u8>,
+    /// The last byte of the row, its end included.
+    last: u8,
+}
+
+/// More columns than anyone has.
+const COLUMNS: usize = 4096;
+
+impl Table {
+    /// Reads the header.
+    pub(crate) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<Table> {
+        let reader = ReaderBuilder::new().delimiter(delimiter).build();
+        let (values, ends) = (vec![0; 4096], vec![0; 64]);
+        let mut table = Table {
+            bytes,
+            columns: Vec::new(),
+            reader,
+            line: 1,
+            limit,
+            values,
+            ends,
+            raw: Vec::new(),
+            last: 0,
+        };
+        if let Some((_, Ok(count))) = table.row()? {
+            let header = (0..count).map(|at| String::from_utf8_lossy(table.value(at)).trim().to_owned());
+            table.columns = header.collect();
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+        let Some((line, row)) = self.row()? else { return Ok(None) };
+        let content = row.and_then(|count| self.object(count));
+        // A row without an end of line is whole if all its values are there and the last is in quotes.
+        let unfinished = match self.last {
+            b'\n' | b'\r' => false,
+            last => last != b'"' || content.is_err(),
+        };
+        self.raw.truncate(self.raw.trim_ascii_end().len());
+        let original = (self.raw.len() < self.limit).then(|| self.raw.clone());
+        Ok(Some(Record { line, content, original, unfinished }))
+    }
+
+    fn object(&self, count: usize) -> Result<Vec<u8>, Refusal> {
+        let undecodable = |message| Refusal::new(Reason::Undecodable, message);
+        if count != self.columns.len() {
+            let columns = self.columns.len();
+            return Err(undecodable(format!("a row of {count} values under a header of {columns}")));
+        }
+        let mut members = Vec::with_capacity(count);
+        for (at, column) in self.columns.iter().enumerate() {
+            let value = std::str::from_utf8(self.value(at))
+                .map_err(|_| undecodable(format!("the value of column \"{column}\" is not UTF-8")))?;
+            members.push((column.as_str(), value));
+        }
+        Ok(json::object(members))
+    }
+
+    fn value(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.values[start..self.ends[at]]
+    }
+
+    /// Reads a row; says on which line it starts and how many values it has.
+    fn row(&mut self) -> io::Result<Option<(u64, Result<usize, Refusal>)>> {
+        // Empty lines, and what is left of the end of the last one, so that the line number is that of the row.
+        while let Some(&byte @ (b'\n' | b'\r')) = fill(&mut self.bytes)?.first() {
+            self.line += u64::from(byte == b'\n');
+            self.bytes.consume(1);
+        }
+        let line = self.line;
+        self.raw.clear();
+        let (mut written, mut count, mut length, mut over) = (0, 0, 0, false);
+        loop {
+            let part = fill(&mut self.bytes)?;
+            let (result, read, wrote, ended) =
+                self.reader.read_record(part, &mut self.values[written..], &mut self.ends[count..]);
+            self.line += memchr::memchr_iter(b'\n', &part[..read]).count() as u64;
+            let room = self.limit.saturating_sub(self.raw.len());
+            self.raw.extend_from_slice(&part[..read.min(room)]);
+            self.last = part[..read].last().copied().unwrap_or(self.last);
+            self.bytes.consume(read);
+            (written, count, length) = (written + wrote, count + ended, length + read as u64);
+            match result {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull if self.values.len() < self.limit => {
+                    self.values.resize(self.limit.min(self.values.len() * 2), 0);
+                }
+                ReadRecordResult::OutputEndsFull if self.ends.len() < COLUMNS => {
+                    self.ends.resize(self.ends.len() * 2, 0);
+                }
+                // Too much: the rest of the row is read over what was read of it before.
+                ReadRecordResult::OutputFull => (written, over) = (0, true),
+                ReadRecordResult::OutputEndsFull => (count, over) = (0, true),
+                ReadRecordResult::Record if over => {
+                    return Ok(Some((line, Err(too_large(length, self.limit)))));
+                }
+                ReadRecordResult::Record => return Ok(Some((line, Ok(count)))),
+                ReadRecordResult::End => return Ok(None),
+            }
+        }
+    }
+}

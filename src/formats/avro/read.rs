@@ -1,0 +1,227 @@
+//! A datum as a [`Value`]: what is asked for is read where it lies, the rest is passed over.
+//!
+//! All of it is checked first, once, so that a field nobody asked for cannot hide that the bytes are not what the
+//! schema says. A field is found under its name, or under one that its writer says it had before (an alias).
+
+use std::cell::OnceCell;
+
+use crate::formats::fields::{Refusal, Shape, Value, spelled_alike};
+use samestory_engine::model::EventTime;
+use samestory_engine::model::Reason;
+
+use super::cursor::{Cursor, Flaw};
+use super::schema::{Field, Node, Schema, Unit};
+
+/// A value in a datum.
+#[derive(Debug)]
+pub struct Datum<'a> {
+    schema: &'a Schema,
+    node: usize,
+    /// Begins with it.
+    bytes: &'a [u8],
+    /// Where each field of a record begins.
+    fields: OnceCell<Vec<&'a [u8]>>,
+}
+
+const SHOWN: usize = 12;
+
+impl<'a> Datum<'a> {
+    /// Checks that the bytes are what the schema says, to the last.
+    ///
+    /// # Errors
+    /// They are not: [`Reason::Undecodable`], with the field and the place.
+    pub fn parse(schema: &'a Schema, bytes: &'a [u8]) -> Result<Datum<'a>, Refusal> {
+        let undecodable = |message: String| Refusal::new(Reason::Undecodable, message);
+        let mut cursor = Cursor::strict(bytes);
+        cursor.skip(schema, schema.root(), 0).map_err(|flaw| undecodable(flaw.to_string()))?;
+        match cursor.rest().len() {
+            0 => Ok(Datum::new(schema, schema.root(), bytes)),
+            left => Err(undecodable(format!(
+                "{left} bytes are left behind the record: it was written with another schema than its id says"
+            ))),
+        }
+    }
+
+    /// Looks through unions: whoever asks does not care that it could have been something else.
+    fn new(schema: &'a Schema, mut node: usize, mut bytes: &'a [u8]) -> Datum<'a> {
+        while let Node::Union(variants) = schema.node(node) {
+            let mut cursor = Cursor::checked(bytes);
+            let Ok(variant) = cursor.choice(variants.len(), "variant") else { break };
+            (node, bytes) = (variants[variant], cursor.rest());
+        }
+        Datum { schema, node, bytes, fields: OnceCell::new() }
+    }
+
+    pub(super) fn node(&self) -> &'a Node {
+        self.schema.node(self.node)
+    }
+
+    /// The fields of a record, each with where it begins.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'a Field, Datum<'a>)> {
+        let fields: &'a [Field] = match self.node() {
+            Node::Record(fields) => fields,
+            _ => &[],
+        };
+        let schema = self.schema;
+        let starts = self.starts();
+        fields.iter().zip(starts).map(move |(field, bytes)| (field, Datum::new(schema, field.node, bytes)))
+    }
+
+    fn starts(&self) -> &[&'a [u8]] {
+        self.fields.get_or_init(|| {
+            let Node::Record(fields) = self.node() else { return Vec::new() };
+            let mut cursor = Cursor::checked(self.bytes);
+            let mut starts = Vec::with_capacity(fields.len());
+            for field in fields {
+                starts.push(cursor.rest());
+                if cursor.skip(self.schema, field.node, 0).is_err() {
+                    break;
+                }
+            }
+            starts
+        })
+    }
+
+    /// Visits what an array or map holds, until told that it is enough.
+    pub(super) fn each(&self, mut visit: impl FnMut(Option<&'a [u8]>, Datum<'a>)) {
+        let mut cursor = Cursor::checked(self.bytes);
+        let (inner, keyed) = match self.node() {
+            Node::Array(items) => (*items, false),
+            Node::Map(values) => (*values, true),
+            _ => return,
+        };
+        let walked: Result<(), Flaw> = cursor.each_item(|cursor| {
+            let key = if keyed { Some(cursor.text()?) } else { None };
+            visit(key, Datum::new(self.schema, inner, cursor.rest()));
+            cursor.skip(self.schema, inner, 0)
+        });
+        debug_assert!(walked.is_ok(), "it was checked");
+    }
+
+    /// What a value of bytes holds.
+    pub(super) fn raw(&self) -> Option<&'a [u8]> {
+        match self.node() {
+            Node::Bytes | Node::Text | Node::Opaque(None) => self.number(Cursor::bytes),
+            Node::Fixed(length) | Node::Opaque(Some(length)) => self.number(|cursor| cursor.take(*length)),
+            _ => None,
+        }
+    }
+
+    fn number<T>(&self, read: impl Fn(&mut Cursor<'a>) -> Result<T, Flaw>) -> Option<T> {
+        read(&mut Cursor::checked(self.bytes)).ok()
+    }
+}
+
+impl Value for Datum<'_> {
+    fn member(&self, name: &str, loose: bool) -> Option<Self> {
+        match self.node() {
+            Node::Record(fields) => {
+                let called = |is: &dyn Fn(&str) -> bool| {
+                    let by_name = fields.iter().rposition(|field| is(&field.name));
+                    by_name.or_else(|| {
+                        fields.iter().rposition(|field| field.aliases.iter().any(|alias| is(alias)))
+                    })
+                };
+                let found = called(&|other| other == name);
+                let found = match loose {
+                    true => found.or_else(|| called(&|other| spelled_alike(other, name))),
+                    false => found,
+                }?;
+                Some(Datum::new(self.schema, fields[found].node, self.starts().get(found)?))
+            }
+            Node::Map(_) => {
+                let (mut exact, mut alike) = (None, None);
+                self.each(|key, value| match key.and_then(|key| str::from_utf8(key).ok()) {
+                    Some(key) if key == name => exact = Some(value),
+                    Some(key) if loose && spelled_alike(key, name) => alike = Some(value),
+                    _ => {}
+                });
+                exact.or(alike)
+            }
+            _ => None,
+        }
+    }
+
+    fn read(&self) -> Shape<Self> {
+        let text = |bytes: Option<&[u8]>| match bytes.map(str::from_utf8) {
+            Some(Ok(text)) => Shape::Text(text.to_owned()),
+            Some(Err(_)) => Shape::Other("bytes that are not UTF-8"),
+            None => Shape::Null,
+        };
+        let or_null = |shape: Option<Shape<Self>>| shape.unwrap_or(Shape::Null);
+        match self.node() {
+            Node::Null | Node::Union(_) => Shape::Null,
+            Node::Bool => or_null(self.number(Cursor::byte).map(|byte| Shape::Bool(byte == 1))),
+            Node::Int => or_null(self.number(Cursor::int).map(|number| Shape::Number(number.to_string()))),
+            Node::Long => or_null(self.number(Cursor::long).map(|number| Shape::Number(number.to_string()))),
+            Node::Float => {
+                let number = self.number(|cursor| cursor.take(4)).and_then(|bytes| bytes.try_into().ok());
+                or_null(number.map(|bytes| Shape::Number(f32::from_le_bytes(bytes).to_string())))
+            }
+            Node::Double => {
+                let number = self.number(|cursor| cursor.take(8)).and_then(|bytes| bytes.try_into().ok());
+                or_null(number.map(|bytes| Shape::Number(f64::from_le_bytes(bytes).to_string())))
+            }
+            Node::Bytes | Node::Text => text(self.number(Cursor::bytes)),
+            Node::Fixed(length) => text(self.number(|cursor| cursor.take(*length))),
+            Node::Uuid => {
+                or_null(self.number(|cursor| cursor.take(16)).map(|bytes| Shape::Text(uuid(bytes))))
+            }
+            Node::Time(unit) => {
+                or_null(self.number(Cursor::long).map(|number| Shape::Time(time(number, *unit))))
+            }
+            Node::Day => {
+                const DAY: i64 = 86_400_000;
+                let day = self.number(Cursor::int);
+                or_null(day.map(|day| Shape::Time(EventTime::from_millis(i64::from(day) * DAY))))
+            }
+            Node::Opaque(_) => Shape::Other("a number of a kind that is not read here"),
+            Node::Enum(symbols) => {
+                let symbol = self.number(|cursor| cursor.choice(symbols.len(), "symbol"));
+                or_null(symbol.map(|symbol| Shape::Text(symbols[symbol].clone())))
+            }
+            Node::Array(_) => {
+                let mut values = Vec::new();
+                self.each(|_, value| values.push(value));
+                Shape::List(values)
+            }
+            Node::Map(_) | Node::Record(_) => Shape::Record,
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self.node() {
+            Node::Record(fields) => fields.iter().take(SHOWN).map(|field| field.name.clone()).collect(),
+            Node::Map(_) => {
+                let mut names = Vec::new();
+                self.each(|key, _| {
+                    if names.len() < SHOWN {
+                        names.extend(key.map(|key| String::from_utf8_lossy(key).into_owned()));
+                    }
+                });
+                names
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn time(number: i64, unit: Unit) -> EventTime {
+    EventTime::from_millis(match unit {
+        Unit::Millis => number,
+        Unit::Micros => number.div_euclid(1_000),
+        Unit::Nanos => number.div_euclid(1_000_000),
+    })
+}
+
+/// Sixteen bytes as they are usually written.
+fn uuid(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! A record with what stands around it on the bus: `$key` and `$header.x` are paths like any other.
+
+use super::value::{Shape, Value};
+
+/// Keys and headers as a record brought them.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// The record's key.
+    pub key: Option<&'a [u8]>,
+    /// The record's headers, in their order.
+    pub headers: &'a [(String, Option<Vec<u8>>)],
+}
+
+impl Around<'_> {
+    fn key(&self) -> Option<String> {
+        self.key.and_then(|key| str::from_utf8(key).ok()).map(str::to_owned)
+    }
+
+    /// The last of that name: whoever adds a header later knows more.
+    pub(in crate::formats) fn header(&self, name: &str) -> Option<String> {
+        let (_, value) = self.headers.iter().rfind(|(key, _)| key == name)?;
+        value.as_deref().and_then(|value| str::from_utf8(value).ok()).map(str::to_owned)
+    }
+}
+
+/// A value of a record, or of what stands around it.
+#[derive(Debug)]
+pub enum Enclosed<'a, V> {
+    /// The record itself.
+    Record(V, Around<'a>),
+    /// Something inside it.
+    Inside(V),
+    /// The key, or a header.
+    Text(String),
+    /// All headers.
+    Headers(Around<'a>),
+}
+
+impl<V: Value> Value for Enclosed<'_, V> {
+    fn member(&self, name: &str, loose: bool) -> Option<Self> {
+        match self {
+            Enclosed::Record(record, around) => match name {
+                "$key" => around.key().map(Enclosed::Text),
+                "$header" => Some(Enclosed::Headers(*around)),
+                _ => match name.strip_prefix("$header.") {
+                    Some(header) => around.header(header).map(Enclosed::Text),
+                    None => record.member(name, loose).map(Enclosed::Inside),
+                },
+            },
+            Enclosed::Inside(value) => value.member(name, loose).map(Enclosed::Inside),
+            Enclosed::Headers(around) => around.header(name).map(Enclosed::Text),
+            Enclosed::Text(_) => None,
+        }
+    }
+
+    fn read(&self) -> Shape<Self> {
+        match self {
+            Enclosed::Text(text) => Shape::Text(text.clone()),
+            Enclosed::Headers(_) => Shape::Record,
+            Enclosed::Record(value, _) | Enclosed::Inside(value) => match value.read() {
+                Shape::Null => Shape::Null,
+                Shape::Bool(value) => Shape::Bool(value),
+                Shape::Number(number) => Shape::Number(number),
+                Shape::Text(text) => Shape::Text(text),
+                Shape::List(values) => Shape::List(values.into_iter().map(Enclosed::Inside).collect()),
+                Shape::Time(time) => Shape::Time(time),
+                Shape::Record => Shape::Record,
+                Shape::Other(what) => Shape::Other(what),
+            },
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Enclosed::Record(value, _) | Enclosed::Inside(value) => value.names(),
+            Enclosed::Text(_) | Enclosed::Headers(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Event;
+    use super::super::super::json::Record;
+    use super::super::{Field, Fields};
+    use super::*;
+
+    #[test]
+    fn keys_and_headers_are_fields_like_any_other() {
+        let headers = [
+            ("lang".to_owned(), Some(b"en".to_vec())),
+            ("lang".to_owned(), Some(b"hi".to_vec())),
+            ("x.gone".to_owned(), Some(b"true".to_vec())),
+            ("raw".to_owned(), Some(vec![0xff])),
+        ];
+        let around = Around { key: Some(b"k-1"), headers: &headers };
+        let fields = Fields::default()
+            .with(Field::Id, "$key")
+            .and_then(|fields| fields.with(Field::Language, "$header.lang"))
+            .and_then(|fields| fields.with(Field::Title, "$header.raw"))
+            .and_then(|fields| fields.with(Field::Title, "meta.title"))
+            .unwrap();
+        let record = br#"{"id":"other","body":"b","meta":{"title":"T"}}"#;
+        let read = |fields: &Fields| {
+            fields.event(&Enclosed::Record(Record::parse(record).unwrap(), around), || None).unwrap()
+        };
+        let Event::Article(article) = read(&fields) else { panic!("a delete") };
+        assert_eq!((article.id.as_str(), article.language.as_deref()), ("k-1", Some("hi")));
+        assert_eq!(article.title.as_deref(), Some("T"), "what is no text is not there");
+        let gone = fields.with(Field::Deleted, "$header.x.gone").unwrap();
+        assert!(matches!(read(&gone), Event::Delete(id) if id.as_str() == "k-1"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Runs a parser so that a panic costs one record and not the thread.
+//!
+//! Markup, Unicode, Avro and JSON parsers read bytes that anybody may have written. A panic in one of them is bad input:
+//! the record becomes a dead letter. This needs unwinding, so a build with `panic = "abort"` does not compile.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::fields::Refusal;
+use samestory_engine::model::Reason;
+
+#[cfg(not(panic = "unwind"))]
+compile_error!("a record that panics a parser becomes a dead letter, which needs panic = \"unwind\"");
+
+/// Bytes of a panic's message that a dead letter repeats.
+const MESSAGE: usize = 300;
+
+/// What a record must contain to panic the parser in a build for fault tests.
+#[cfg(feature = "faults")]
+pub const PANIC_MARKER: &str = "samestory-fault-test: panic here";
+
+#[cfg(feature = "faults")]
+static UNGUARDED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Takes the guard away in this process, to see that its absence is noticed.
+#[cfg(feature = "faults")]
+pub fn leave_unguarded() {
+    UNGUARDED.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Parses a record. `parse` must only read what it borrows: nothing half-written may survive the panic.
+///
+/// # Errors
+/// The parser's own refusal, or [`Reason::ParserPanicked`] where it panicked.
+pub fn isolate<T>(record: &[u8], parse: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    let guarded = || {
+        panic_on_marker(record);
+        parse()
+    };
+    #[cfg(feature = "faults")]
+    if UNGUARDED.load(std::sync::atomic::Ordering::Relaxed) {
+        return guarded();
+    }
+    catch_unwind(AssertUnwindSafe(guarded)).unwrap_or_else(|panic| {
+        let message = format!("the parser panicked: {}", message(panic.as_ref()));
+        Err(Refusal::new(Reason::ParserPanicked, message))
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    text.get(..text.floor_char_boundary(MESSAGE)).unwrap_or(text)
+}
+
+#[cfg(feature = "faults")]
+#[allow(clippy::panic, reason = "a fault that tests inject")]
+fn panic_on_marker(record: &[u8]) {
+    if str::from_utf8(record).is_ok_and(|text| text.contains(PANIC_MARKER)) {
+        panic!("a fault that a test asked for");
+    }
+}
+
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+fn panic_on_marker(_: &[u8]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_refusal_with_its_message() {
+        let outcome: Result<(), _> = isolate(b"", || panic!("index {} out of range", 7));
+        let refusal = outcome.unwrap_err();
+        assert_eq!(refusal.reason, Reason::ParserPanicked);
+        assert!(refusal.message.contains("index 7 out of range"), "{refusal}");
+        let long = "ä".repeat(MESSAGE);
+        let refusal = isolate::<()>(b"", || panic!("{long}")).unwrap_err();
+        assert!(refusal.message.len() < 2 * MESSAGE, "{refusal}");
+        assert_eq!(isolate(b"", || Ok(5)), Ok(5));
+    }
+}

@@ -1,0 +1,250 @@
+//! JSON in and out.
+//!
+//! In: nothing is built but the fields that are asked for. What an article holds besides is checked to be JSON and
+//! otherwise left alone, so a number like `1e400` or half a surrogate pair in a field nobody asked for is no reason to
+//! refuse it. What would break the parsers of those who read it next is: [`DEEPEST`], [`LONGEST_NUMBER`]. Of a key that
+//! stands there twice the last counts. Half a surrogate pair in a text that is asked for is read as U+FFFD.
+//!
+//! Out: one line per tagged article, the article itself byte for byte as it came.
+
+mod write;
+
+use std::cell::OnceCell;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::Event;
+use super::fields::{self, Fields, Refusal, Shape, Value};
+use samestory_engine::model::Reason;
+
+pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
+
+/// Objects and lists inside each other, as in Avro. Parsers give up somewhere between 64 (.NET) and 1,000 (Jackson, Python).
+pub const DEEPEST: usize = 128;
+
+/// Characters of a number. Jackson refuses longer ones, Python integers of more than 4,300 digits; a product of two primes
+/// of 2,048 bits has 1,233 and belongs into a string.
+pub const LONGEST_NUMBER: usize = 1000;
+
+/// A JSON text that may be an article.
+#[derive(Debug)]
+pub struct Record<'a> {
+    raw: &'a RawValue,
+    members: OnceCell<Vec<(String, &'a RawValue)>>,
+}
+
+impl<'a> Record<'a> {
+    /// Checks that the bytes are JSON which others can read too.
+    ///
+    /// # Errors
+    /// They are not: [`Reason::Undecodable`], [`Reason::TooDeep`] or [`Reason::LongNumber`], with the place.
+    pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, Refusal> {
+        let undecodable = |message| Refusal::new(Reason::Undecodable, message);
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| undecodable(format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| undecodable(not_json(&error)))?;
+        check_bounds(raw.get())?;
+        Ok(Record::new(raw))
+    }
+
+    fn new(raw: &'a RawValue) -> Record<'a> {
+        Record { raw, members: OnceCell::new() }
+    }
+
+    /// The text as it came, without the white space around it.
+    pub fn raw(&self) -> &'a RawValue {
+        self.raw
+    }
+
+    fn members(&self) -> &[(String, &'a RawValue)] {
+        self.members.get_or_init(|| {
+            let Members(members) = serde_json::from_str(self.raw.get()).unwrap_or_default();
+            members
+        })
+    }
+}
+
+/// Refuses valid JSON that consumers could not read.
+fn check_bounds(json: &str) -> Result<(), Refusal> {
+    let bytes = json.as_bytes();
+    let (mut at, mut depth) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = end_of_string(bytes, at),
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > DEEPEST {
+                    let message = format!(
+                        "more than {DEEPEST} objects and lists inside each other, at byte {}",
+                        at + 1
+                    );
+                    return Err(Refusal::new(Reason::TooDeep, message));
+                }
+            }
+            b']' | b'}' => depth -= 1,
+            b'-' | b'0'..=b'9' => {
+                let rest = &bytes[at..];
+                let length =
+                    rest.iter().position(|byte| !b"+-.0123456789eE".contains(byte)).unwrap_or(rest.len());
+                if length > LONGEST_NUMBER {
+                    let message = format!(
+                        "a number of {length} characters, at byte {}; {LONGEST_NUMBER} are read",
+                        at + 1
+                    );
+                    return Err(Refusal::new(Reason::LongNumber, message));
+                }
+                at += length - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Where the string that begins at a quote ends.
+fn end_of_string(bytes: &[u8], from: usize) -> usize {
+    let mut at = from + 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+/// What the parser says, with the column: there is only one line.
+fn not_json(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let what = message.rfind(" at line ").map_or(message.as_str(), |end| &message[..end]);
+    match error.line() {
+        0 | 1 => format!("not JSON: {what} at column {}", error.column()),
+        line => format!("not JSON: {what} at its line {line} column {}", error.column()),
+    }
+}
+
+/// Reads an article. Where its id is missing, `name` is asked for one.
+///
+/// # Errors
+/// The record is a dead letter, and this is why.
+pub fn decode(
+    record: &Record<'_>,
+    fields: &Fields,
+    name: impl Fn() -> Option<String>,
+) -> Result<Event, Refusal> {
+    fields.event(record, name)
+}
+
+impl Value for Record<'_> {
+    fn member(&self, name: &str, loose: bool) -> Option<Self> {
+        let members = self.members();
+        let exact = members.iter().rfind(|(key, _)| key == name);
+        let found = match loose {
+            true => exact.or_else(|| members.iter().rfind(|(key, _)| fields::spelled_alike(key, name))),
+            false => exact,
+        };
+        found.map(|&(_, raw)| Record::new(raw))
+    }
+
+    fn read(&self) -> Shape<Self> {
+        let text = self.raw.get();
+        match text.as_bytes().first() {
+            Some(b'"') => match serde_json::from_str::<Lossy>(text) {
+                Ok(Lossy(text)) => Shape::Text(text),
+                Err(_) => Shape::Null,
+            },
+            Some(b'{') => Shape::Record,
+            Some(b'[') => {
+                let values: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+                Shape::List(values.into_iter().map(Record::new).collect())
+            }
+            Some(b't') => Shape::Bool(true),
+            Some(b'f') => Shape::Bool(false),
+            Some(b'-' | b'0'..=b'9') => Shape::Number(text.to_owned()),
+            _ => Shape::Null,
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        const SHOWN: usize = 12;
+        self.members().iter().take(SHOWN).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// A text of which half a surrogate pair may be a part, as only asking for bytes allows.
+#[derive(Default)]
+struct Lossy(String);
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lossy, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Lossy;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Lossy, E> {
+                Ok(Lossy(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+/// An object's members as they stand, keys repeated or not.
+#[derive(Default)]
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(Lossy(key)) = map.next_key()? {
+                    members.push((key, map.next_value()?));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(json: &str) -> Result<(), Reason> {
+        Record::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
+    }
+
+    // An article with a list 100,000 deep, or a number of 100,000 digits, in a field that nobody asked for was passed on as it
+    // came, and broke whoever parsed the output topic.
+    #[test]
+    fn what_consumers_cannot_read_is_not_passed_on() {
+        let deep = |depth: usize| format!("{{\"x\":{}1{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+        assert_eq!(parsed(&deep(DEEPEST)), Ok(()));
+        assert_eq!(parsed(&deep(DEEPEST + 1)), Err(Reason::TooDeep));
+        assert_eq!(parsed(&deep(100_000)), Err(Reason::TooDeep));
+        let number = |digits: usize| format!("{{\"x\":[-{}]}}", "7".repeat(digits - 1));
+        assert_eq!(parsed(&number(LONGEST_NUMBER)), Ok(()));
+        assert_eq!(parsed(&number(LONGEST_NUMBER + 1)), Err(Reason::LongNumber));
+        assert_eq!(parsed(&format!("{{\"x\":1.5e{}}}", "0".repeat(100_000))), Err(Reason::LongNumber));
+        // What stands in a string is text, and siblings are not inside each other.
+        let text = format!(r#"{{"a\"[":"{}","b":"\\","c":"{}"}}"#, "[".repeat(1_000), "7".repeat(10_000));
+        assert_eq!(parsed(&text), Ok(()));
+        assert_eq!(parsed(&format!("{{\"x\":[{}[]]}}", "[[]],".repeat(1_000))), Ok(()));
+    }
+}

@@ -1,0 +1,136 @@
+//! What goes out, as JSON. Field names and their order are those of the schemas: readers see no difference.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use samestory_engine::model::{Article, ClusterRecord, DeadLetter, Position, Related, Tagged};
+
+/// A tagged article as it is written: the envelope.
+#[derive(Debug, Serialize)]
+pub struct Envelope<'a> {
+    /// What is said of the article.
+    #[serde(flatten)]
+    pub tagged: &'a Tagged,
+    /// The article as it came, unless it is to be left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub article: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    /// Appends it as one line.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        append(out, self);
+    }
+}
+
+/// A tagged article around the article's own bytes, which are JSON already and are not read again.
+pub fn enveloped(tagged: &Tagged, article: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(article.len() + 1024);
+    Envelope { tagged, article: None }.write(&mut out);
+    // Behind the last member, before the brace and the line's end.
+    out.truncate(out.len() - 2);
+    out.extend(b",\"article\":");
+    out.extend(article.trim_ascii());
+    out.push(b'}');
+    out
+}
+
+/// An article in our own fields, in the order of `raw-article.avsc`.
+pub fn mapped(article: &Article) -> Vec<u8> {
+    let mut out = Vec::with_capacity(article.body.len() + 512);
+    append(&mut out, article);
+    out.pop();
+    out
+}
+
+/// What an article has to do with, as one JSON text.
+pub fn related(related: &[Related]) -> String {
+    let mut out = Vec::new();
+    append(&mut out, &related);
+    out.pop();
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// A row of a table as an object with a text for each column.
+pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    struct Row<I>(std::cell::Cell<Option<I>>);
+    impl<'a, I: Iterator<Item = (&'a str, &'a str)>> Serialize for Row<I> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut out = serializer.serialize_map(None)?;
+            for (name, value) in self.0.take().into_iter().flatten() {
+                out.serialize_entry(name, value)?;
+            }
+            out.end()
+        }
+    }
+    let mut out = Vec::new();
+    append(&mut out, &Row(std::cell::Cell::new(Some(members.into_iter()))));
+    out.pop();
+    out
+}
+
+/// Takes line breaks and the white space after them out of JSON, so that it fits on one line. Inside strings JSON
+/// has no line breaks.
+pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'\n', b'\r', bytes).is_none() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut line = Vec::with_capacity(bytes.len());
+    let mut indent = false;
+    for &byte in bytes {
+        indent = matches!(byte, b'\n' | b'\r') || (indent && matches!(byte, b' ' | b'\t'));
+        if !indent {
+            line.push(byte);
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// Appends a dead letter as one line: where, why, and what stood there. Bytes that are not text are written as
+/// hexadecimal digits, so that nothing is lost; what was too long to be read is not there.
+pub fn write_dead_letter(letter: &DeadLetter, original: Option<&[u8]>, out: &mut Vec<u8>) {
+    append(out, &Letter { letter, original });
+}
+
+struct Letter<'a> {
+    letter: &'a DeadLetter,
+    original: Option<&'a [u8]>,
+}
+
+impl Serialize for Letter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_map(None)?;
+        match &self.letter.position {
+            Position::File { file, line } => {
+                out.serialize_entry("file", file.as_str())?;
+                out.serialize_entry("line", line)?;
+            }
+            position @ Position::Topic { .. } => out.serialize_entry("input", position)?,
+        }
+        out.serialize_entry("reason", self.letter.reason.as_str())?;
+        out.serialize_entry("message", &self.letter.message)?;
+        match self.original.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes)) {
+            None => out.serialize_entry("original", &None::<&str>)?,
+            Some(Ok(text)) => out.serialize_entry("original", text)?,
+            Some(Err(bytes)) => {
+                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                out.serialize_entry("original_hex", &hex)?;
+            }
+        }
+        out.end()
+    }
+}
+
+/// Appends a cluster record as one line.
+pub fn write_cluster(cluster: &ClusterRecord, out: &mut Vec<u8>) {
+    append(out, cluster);
+}
+
+fn append(out: &mut Vec<u8>, value: &impl Serialize) {
+    #[expect(clippy::expect_used, reason = "memory takes all bytes, and every key is a string")]
+    serde_json::to_writer(&mut *out, value).expect("plain values become JSON");
+    out.push(b'\n');
+}

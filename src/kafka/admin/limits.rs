@@ -1,0 +1,192 @@
+//! What the topics accept: the largest record and the oldest and newest timestamp. Read at the start and again after a
+//! refusal, and an input of every plan, so that no record is sent that the broker would refuse.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::error::KafkaError;
+
+use crate::config::{Bus, Mode, TopicNames};
+use samestory_engine::model::EventTime;
+
+use super::topics;
+use crate::kafka::client as clients;
+use crate::kafka::turn::faults;
+use crate::kafka::turn::record::Outgoing;
+
+/// How long the broker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The broker compares timestamps with its own clock; ours may differ by this much.
+const CLOCK_SKEW: i64 = 60_000;
+/// The record's original timestamp, where a topic would refuse it.
+const RECORD_TIME: &str = "samestory-record-time";
+
+/// What each topic that is written to accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    topics: BTreeMap<String, TopicLimits>,
+    /// Of a topic whose settings this user may not read.
+    otherwise: TopicLimits,
+}
+
+/// What one topic accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TopicLimits {
+    /// `max.message.bytes`, and never more than the producer sends.
+    pub(crate) bytes: usize,
+    /// `message.timestamp.before.max.ms`; nothing where the broker does not look at timestamps.
+    before: Option<i64>,
+    /// `message.timestamp.after.max.ms`.
+    after: Option<i64>,
+}
+
+impl Limits {
+    /// As the settings have them: what `samestory topics --create` makes.
+    pub(crate) fn of_settings(names: &TopicNames) -> Limits {
+        let otherwise = TopicLimits { bytes: names.max_message_bytes as usize, before: None, after: None };
+        Limits { topics: BTreeMap::new(), otherwise }
+    }
+
+    /// As the broker has them now.
+    pub(crate) fn read(bus: &Bus) -> Result<Limits, KafkaError> {
+        let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-limits").create()?;
+        let names = &bus.topics;
+        let mut written =
+            vec![&names.changelog, &names.unique, &names.near_duplicate, &names.clusters, &names.dead_letter];
+        written.extend((bus.mode == Mode::Routed).then_some(&names.routed));
+        written.sort_unstable();
+        written.dedup();
+        let resources: Vec<_> = written.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
+        let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+        let answers = topics::block_on(admin.describe_configs(&resources, &options))?;
+        let mut limits = Limits::of_settings(names);
+        for (name, answer) in written.into_iter().zip(answers) {
+            match answer {
+                Ok(answer) => {
+                    limits.topics.insert(name.clone(), TopicLimits::read(&answer, limits.otherwise));
+                }
+                Err(code) => tracing::warn!(
+                    topic = name,
+                    %code,
+                    "cannot read the topic's limits; assuming those of the settings"
+                ),
+            }
+        }
+        Ok(limits)
+    }
+
+    /// The same at the start: waits for a broker that is away, and assumes the settings where it refuses to answer.
+    pub(crate) fn await_read(bus: &Bus, stop: &AtomicBool) -> Limits {
+        while !stop.load(Ordering::Relaxed) {
+            match Limits::read(bus) {
+                Ok(limits) => return limits,
+                Err(error) if topics::is_transient(&error) => std::thread::sleep(Duration::from_millis(500)),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read the limits of the topics; assuming those of the settings");
+                    break;
+                }
+            }
+        }
+        Limits::of_settings(&bus.topics)
+    }
+
+    pub(crate) fn of(&self, topic: &str) -> TopicLimits {
+        self.topics.get(topic).copied().unwrap_or(self.otherwise)
+    }
+
+    /// The smallest record limit of all: records that are sent together must not exceed it either.
+    pub(crate) fn smallest(&self) -> usize {
+        self.topics.values().map(|topic| topic.bytes).min().unwrap_or(self.otherwise.bytes)
+    }
+
+    /// Takes a timestamp that the topic would refuse off the record and keeps it in a header. The broker then stamps the
+    /// record with the time of sending.
+    pub(crate) fn admit_time(&self, record: &mut Outgoing<'_>, now: EventTime) {
+        if let Some(time) = record.time
+            && !self.of(record.topic).accepts(time, now)
+            && !faults::mutant("unmeasured")
+        {
+            record.time = None;
+            record.headers.push((RECORD_TIME.to_owned(), Some(time.millis().to_string().into_bytes())));
+        }
+    }
+}
+
+impl TopicLimits {
+    fn read(answer: &ConfigResource, otherwise: TopicLimits) -> TopicLimits {
+        let found = |key: &str| answer.get(key).and_then(|entry| entry.value.clone());
+        let number = |key: &str| found(key).and_then(|value| value.parse::<i64>().ok());
+        let bytes = number("max.message.bytes").and_then(|bytes| usize::try_from(bytes).ok());
+        let stamped_by_broker = found("message.timestamp.type").as_deref() == Some("LogAppendTime");
+        // Before Kafka 3.6 there is one limit for both directions.
+        let either = number("message.timestamp.difference.max.ms");
+        let limit = |key: &str| {
+            let millis = number(key).or(either)?;
+            (!stamped_by_broker && millis < i64::MAX).then_some(millis)
+        };
+        TopicLimits {
+            bytes: bytes.unwrap_or(otherwise.bytes).min(otherwise.bytes),
+            before: limit("message.timestamp.before.max.ms"),
+            after: limit("message.timestamp.after.max.ms"),
+        }
+    }
+
+    /// Whether the broker takes a record with this timestamp now, whichever way its clock differs from ours.
+    fn accepts(&self, time: EventTime, now: EventTime) -> bool {
+        let ahead = time.millis().saturating_sub(now.millis());
+        let within = |distance: i64, limit: Option<i64>| {
+            limit.is_none_or(|limit| distance <= 0 || distance <= limit.saturating_sub(CLOCK_SKEW))
+        };
+        within(ahead, self.after) && within(ahead.saturating_neg(), self.before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn limits(before: Option<i64>, after: Option<i64>) -> TopicLimits {
+        TopicLimits { bytes: 1000, before, after }
+    }
+
+    #[test]
+    fn a_time_near_a_limit_is_refused_before_the_broker_does() {
+        let now = EventTime::from_millis(1_772_000_000_000);
+        let at = |delta: i64| EventTime::from_millis(now.millis() + delta);
+        let hour = limits(Some(HOUR), Some(HOUR));
+        for (delta, accepted) in
+            [(0, true), (HOUR / 2, true), (HOUR, false), (HOUR + 1, false), (-HOUR / 2, true), (-HOUR, false)]
+        {
+            assert_eq!(hour.accepts(at(delta), now), accepted, "{delta}");
+        }
+        let free = limits(None, None);
+        assert!(free.accepts(EventTime::from_millis(i64::MAX), now));
+        assert!(free.accepts(EventTime::from_millis(i64::MIN), now));
+        assert!(!hour.accepts(EventTime::from_millis(i64::MIN), now));
+        // A limit smaller than the skew: only the past is certain to be no future.
+        assert!(limits(None, Some(1000)).accepts(at(-1), now));
+    }
+
+    #[test]
+    fn a_refused_time_moves_into_a_header() {
+        let now = EventTime::from_millis(1_772_000_000_000);
+        let mut limits = Limits {
+            topics: BTreeMap::new(),
+            otherwise: TopicLimits { bytes: 1000, before: None, after: Some(HOUR) },
+        };
+        let far = EventTime::from_millis(now.millis() + 2 * HOUR);
+        let mut record = Outgoing { topic: "t", time: Some(far), ..Outgoing::default() };
+        limits.admit_time(&mut record, now);
+        assert_eq!((record.time, record.headers.len()), (None, 1));
+        assert_eq!(record.headers[0], (RECORD_TIME.into(), Some(far.millis().to_string().into_bytes())));
+        limits.otherwise.after = None;
+        let mut record = Outgoing { topic: "t", time: Some(far), ..Outgoing::default() };
+        limits.admit_time(&mut record, now);
+        assert_eq!((record.time, record.headers.len()), (Some(far), 0));
+    }
+}

@@ -1,0 +1,194 @@
+//! What the changelog says that its state was made with, for a route stage that has no state: it is asked before
+//! anything is written that the match stage could not take, and where a partition has no committed offset.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::config::{Bus, Config};
+use samestory_engine::index::{Change, Progress};
+use samestory_engine::model::TopicId;
+
+use super::topics;
+use crate::kafka::RunError;
+use crate::kafka::client as clients;
+use crate::kafka::client::{PATIENCE, Quiet, Role, Worker};
+use crate::kafka::matching::intake::Intake;
+
+/// Records before the end that are read first. A transaction ends with its progress, so these nearly always do.
+const NEAR_THE_END: i64 = 100;
+/// How long one partition may take to be read, before it is asked again.
+const READ: Duration = Duration::from_secs(30);
+/// How long raw offsets serve: many partitions are claimed one after the other.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The raw positions that match knows, from the last position record of each of its partitions.
+pub(crate) struct Recorded {
+    bus: Bus,
+    worker: Worker,
+    /// Partitions of the changelog.
+    partitions: i32,
+    read: Option<(Instant, RawOffsets)>,
+}
+
+/// By raw topic and partition, the highest raw offset that any match partition has judged.
+type RawOffsets = BTreeMap<(TopicId, i32), i64>;
+
+impl Recorded {
+    pub(crate) fn new(bus: &Bus, worker: &Worker, partitions: i32) -> Recorded {
+        Recorded { bus: bus.clone(), worker: worker.clone(), partitions, read: None }
+    }
+
+    /// The raw topics that articles were judged from. An old answer serves as well: match refuses another topic itself.
+    pub(crate) fn topics(&mut self) -> Result<BTreeSet<TopicId>, KafkaError> {
+        Ok(self.offsets(Duration::MAX)?.keys().map(|&(topic, _)| topic).collect())
+    }
+
+    /// By raw partition, the highest raw offset that match knows.
+    ///
+    /// The maximum over match partitions is right although each of them judges at its own pace. Route commits the
+    /// records of a raw partition in raw order, and a transaction reaches all routed partitions or none. So where one
+    /// match partition has read the raw offset m, everything below m is on the routed topic too, judged or waiting.
+    /// Nothing at or below m needs to be routed again, and everything above m may: match ignores repeats.
+    pub(crate) fn raw_offsets(&mut self, topic: TopicId) -> Result<BTreeMap<i32, i64>, KafkaError> {
+        let mut highest = BTreeMap::new();
+        for (&(known, partition), &offset) in self.offsets(FRESH)? {
+            if !known.differs_from(topic) {
+                let held = highest.entry(partition).or_insert(offset);
+                *held = offset.max(*held);
+            }
+        }
+        Ok(highest)
+    }
+
+    fn offsets(&mut self, fresh: Duration) -> Result<&RawOffsets, KafkaError> {
+        let read = match self.read.take().filter(|(when, _)| when.elapsed() < fresh) {
+            Some(read) => read,
+            None => (Instant::now(), self.read()?),
+        };
+        Ok(&self.read.insert(read).1)
+    }
+
+    fn read(&self) -> Result<RawOffsets, KafkaError> {
+        let mut offsets = RawOffsets::new();
+        each_progress(&self.bus, &self.worker, self.partitions, |progress| {
+            for (&place, &offset) in &progress.raw {
+                let held = offsets.entry(place).or_insert(offset);
+                *held = offset.max(*held);
+            }
+            None::<()>
+        })?;
+        Ok(offsets)
+    }
+}
+
+/// Waits for the broker, and compares what every partition's state was made with to the settings.
+///
+/// # Errors
+/// They do not fit.
+pub(crate) fn await_fitting(
+    config: &Config,
+    partitions: i32,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), RunError> {
+    let mut said = false;
+    while !stop.load(Ordering::Relaxed) {
+        match misfit(config, partitions) {
+            Ok(None) => return Ok(()),
+            Ok(Some(why)) => return Err(RunError::Misfit(why)),
+            Err(error) if topics::is_transient(&error) => {
+                if !std::mem::replace(&mut said, true) {
+                    tracing::warn!(%error, "the changelog cannot be read; it is tried again and again");
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            Err(error) => return Err(RunError::Client(error)),
+        }
+    }
+    Ok(())
+}
+
+fn misfit(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
+    let (bus, intake) = (&config.bus, Intake::routed(config, partitions));
+    let worker = Worker { role: Role::Route, number: 0 };
+    each_progress(bus, &worker, partitions, |progress| intake.misfit(progress))
+}
+
+/// Reads the last position record of each changelog partition until one of them gives an answer.
+fn each_progress<T>(
+    bus: &Bus,
+    worker: &Worker,
+    partitions: i32,
+    mut ask: impl FnMut(&Progress) -> Option<T>,
+) -> Result<Option<T>, KafkaError> {
+    let surveyor: BaseConsumer<Quiet> =
+        clients::surveyor(bus, &format!("{}-survey", worker.id(bus))).create_with_context(Quiet)?;
+    let log: BaseConsumer<Quiet> = clients::restorer(bus, worker).create_with_context(Quiet)?;
+    for partition in 0..partitions {
+        let ends = surveyor.fetch_watermarks(&bus.topics.changelog, partition, PATIENCE)?;
+        if let Some(progress) = last_progress(&log, &bus.topics.changelog, partition, ends)?
+            && let Some(answer) = ask(&progress)
+        {
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}
+
+/// The newest progress in a partition of the changelog; nothing where there is none, or none that we can read: the
+/// match stage will say what is the matter with that.
+pub(crate) fn last_progress(
+    log: &BaseConsumer<Quiet>,
+    topic: &str,
+    partition: i32,
+    (low, high): (i64, i64),
+) -> Result<Option<Progress>, KafkaError> {
+    let mut reach = NEAR_THE_END;
+    loop {
+        let from = low.max(high.saturating_sub(reach));
+        let found = newest(log, topic, partition, (from, high))?;
+        if found.is_some() || from == low {
+            return Ok(found);
+        }
+        reach = reach.saturating_mul(20);
+    }
+}
+
+fn newest(
+    log: &BaseConsumer<Quiet>,
+    topic: &str,
+    partition: i32,
+    (from, to): (i64, i64),
+) -> Result<Option<Progress>, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, partition, Offset::Offset(from))?;
+    log.assign(&list)?;
+    let (mut found, mut next, deadline) = (None, from, Instant::now() + READ);
+    while next < to {
+        match log.poll(Duration::from_millis(200)) {
+            Some(Ok(message)) => {
+                next = message.offset() + 1;
+                let change = Change::decode(message.key().unwrap_or_default(), message.payload());
+                if let Ok(Change::Progress(progress)) = change {
+                    found = Some(progress);
+                }
+            }
+            // What is left is undecided, aborted, or marks of transactions. The partition before may still have its say.
+            Some(Err(KafkaError::PartitionEOF(at))) if at == partition => break,
+            Some(Err(KafkaError::PartitionEOF(_))) => {}
+            // Among them that nobody may join a group that nobody joins.
+            Some(Err(error)) => tracing::debug!(%error, partition, "reading what state was made with"),
+            None => {}
+        }
+        if next < to && Instant::now() > deadline {
+            return Err(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,520 @@
+//! The topics: made with the right partition counts and settings, and checked before anything is read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, ConfigResource, ConfigSource, NewTopic, ResourceSpecifier,
+    TopicReplication,
+};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::config::{Bus, Mode};
+
+use crate::kafka::client as clients;
+use crate::kafka::client::Quiet;
+
+use super::wanted::Deviation;
+pub use super::wanted::{Setting, Severity, Wanted, wanted};
+
+/// How long a question about topics may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Kafka's own default.
+const TOMBSTONES: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A problem with a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopicProblem {
+    /// It does not exist.
+    Missing {
+        /// Which.
+        topic: String,
+    },
+    /// Two topics that belong together differ.
+    Partitions {
+        /// Which.
+        topic: String,
+        /// What it has.
+        found: i32,
+        /// The topic it must be like.
+        like: String,
+        /// What that has.
+        expected: i32,
+    },
+    /// Fewer replicas than the cluster allows, or only one.
+    Replication {
+        /// Which.
+        topic: String,
+        /// What it has.
+        found: u16,
+        /// What it should have.
+        expected: u16,
+        /// The cluster has no brokers for more.
+        brokers: usize,
+    },
+    /// A setting that something rests on.
+    Setting {
+        /// Which topic.
+        topic: String,
+        /// Which setting.
+        key: &'static str,
+        /// As it is.
+        found: String,
+        /// As it must be.
+        expected: String,
+        /// What rests on it.
+        severity: Severity,
+        /// What it protects from.
+        why: &'static str,
+    },
+}
+
+impl TopicProblem {
+    /// What depends on it.
+    pub fn severity(&self) -> Severity {
+        match self {
+            TopicProblem::Missing { .. } | TopicProblem::Partitions { .. } => Severity::Error,
+            TopicProblem::Replication { .. } => Severity::Warning,
+            TopicProblem::Setting { severity, .. } => *severity,
+        }
+    }
+
+    /// The command that resolves it.
+    pub fn fix(&self, bus: &Bus) -> String {
+        let servers = bus.properties.get("bootstrap.servers").map_or("HOST:9092", |servers| servers.reveal());
+        // Kafka's own tools read what they need to log in from a file.
+        let login = match bus.properties.contains_key("security.protocol") {
+            true => " --command-config client.properties",
+            false => "",
+        };
+        let tool = |name: &str| format!("{name} --bootstrap-server {servers}{login}");
+        match self {
+            TopicProblem::Missing { .. } => "samestory topics --create".to_owned(),
+            TopicProblem::Partitions { topic, .. } => {
+                format!(
+                    "docs/operations.md says how to start over with {topic}; partitions cannot be taken away"
+                )
+            }
+            TopicProblem::Replication { expected, brokers, .. } if usize::from(*expected) > *brokers => {
+                format!("add brokers to the cluster: it has {brokers}")
+            }
+            TopicProblem::Replication { .. } => format!(
+                "{} --reassignment-json-file plan.json --execute   # docs/operations.md makes plan.json",
+                tool("kafka-reassign-partitions.sh")
+            ),
+            TopicProblem::Setting { topic, key, expected, severity, .. } => {
+                let command = format!(
+                    "{} --alter --entity-type topics --entity-name {topic} --add-config {key}={expected}",
+                    tool("kafka-configs.sh")
+                );
+                match severity {
+                    Severity::Advice => command,
+                    Severity::Warning | Severity::Error => {
+                        format!("{command}   # or: samestory topics --fix")
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for TopicProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TopicProblem::Missing { topic } => write!(f, "topic {topic} does not exist"),
+            TopicProblem::Partitions { topic, found, like, expected } => {
+                write!(
+                    f,
+                    "topic {topic} has {found} partitions, but {like} has {expected}; they must be the same"
+                )
+            }
+            TopicProblem::Replication { topic, found, expected, .. } => {
+                let replicas = if *found == 1 { "replica" } else { "replicas" };
+                write!(
+                    f,
+                    "topic {topic} has {found} {replicas}; it should have {expected}: one lost disk must not lose it"
+                )
+            }
+            TopicProblem::Setting { topic, key, found, expected, severity, why } => {
+                let must = if *severity == Severity::Error { "must" } else { "should" };
+                write!(f, "topic {topic} has {key}={found}; it {must} be {expected}: {why}")
+            }
+        }
+    }
+}
+
+/// Why the topics cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TopicError {
+    /// Each with what it is about.
+    #[error("{}; `samestory topics --check` lists what is wrong, `samestory topics --create` makes what is missing, `samestory topics --fix` corrects settings (what exists and is not listed, this user may not see: docs/security.md)", list(.0))]
+    Wrong(Vec<TopicProblem>),
+    /// The broker refuses or does not answer.
+    #[error("topics: {0}")]
+    Broker(#[from] KafkaError),
+    /// The broker refuses to make one.
+    #[error("topic {topic} cannot be made: {code}")]
+    Refused {
+        /// Which.
+        topic: String,
+        /// What the broker said.
+        code: RDKafkaErrorCode,
+    },
+}
+
+fn list(problems: &[TopicProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What a run needs to know of the topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Partitions of the routed topic; 0 where there is none.
+    pub routed: i32,
+    /// Partitions of the changelog: so many states there are.
+    pub states: i32,
+    /// How long the changelog keeps tombstones.
+    pub tombstones: Duration,
+}
+
+/// What [`create`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Topics that were missing and exist now.
+    pub topics: Vec<String>,
+    /// Replicas of each.
+    pub replication: u16,
+    /// Brokers of the cluster.
+    pub brokers: usize,
+}
+
+impl Created {
+    /// Why the new topics are less durable than they could be.
+    pub fn warning(&self) -> Option<String> {
+        let Created { topics, replication, brokers } = self;
+        let few = *replication < crate::kafka::admin::wanted::replication(None, usize::MAX);
+        (few && !topics.is_empty()).then(|| {
+            format!(
+                "the new topics have {replication} replica(s), and the cluster has {brokers} broker(s): a lost disk may lose \
+                 committed articles and the state; three brokers or more are safe"
+            )
+        })
+    }
+}
+
+/// Creates the topics that are missing. Existing ones stay as they are.
+///
+/// # Errors
+/// The broker refuses, or does not answer.
+pub fn create(bus: &Bus) -> Result<Created, TopicError> {
+    let Cluster { brokers, topics: existing, .. } = survey(bus)?;
+    let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
+    let mut made = Vec::new();
+    for wanted in wanted(bus, brokers) {
+        if existing.contains_key(&wanted.name) {
+            continue;
+        }
+        let raw = existing.get(&bus.topics.raw).map(|raw| raw.partitions);
+        // In direct mode the changelog goes along with the raw topic, however many partitions that has.
+        let follows = bus.mode == Mode::Direct && wanted.name == bus.topics.changelog;
+        let partitions = raw.filter(|_| follows).unwrap_or(wanted.partitions);
+        let outcome = match create_one(&admin, &wanted, partitions, false)? {
+            // It does not know the two limits for times.
+            Err(RDKafkaErrorCode::InvalidConfig) => create_one(&admin, &wanted, partitions, true)?,
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(()) => made.push(wanted.name),
+            Err(RDKafkaErrorCode::TopicAlreadyExists) => {}
+            Err(code) => return Err(TopicError::Refused { topic: wanted.name, code }),
+        }
+    }
+    // A new topic is not known to every broker at once, and whoever uses it next may ask any of them.
+    let deadline = Instant::now() + PATIENCE * 2;
+    let mut known = made.is_empty();
+    while !known && Instant::now() < deadline {
+        let addresses = survey(bus)?.addresses;
+        known = addresses.iter().all(|address| {
+            // One that does not answer is asked again until the deadline; the others have the topics.
+            let asked = survey_of(bus, Some(address));
+            asked.is_ok_and(|cluster| made.iter().all(|name| cluster.topics.contains_key(name)))
+        });
+        if !known {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(Created {
+        topics: made,
+        replication: crate::kafka::admin::wanted::replication(bus.topics.replication, brokers),
+        brokers,
+    })
+}
+
+fn create_one(
+    admin: &AdminClient<DefaultClientContext>,
+    wanted: &Wanted,
+    partitions: i32,
+    old_broker: bool,
+) -> Result<Result<(), RDKafkaErrorCode>, KafkaError> {
+    let replication = TopicReplication::Fixed(i32::from(wanted.replication));
+    let mut topic = NewTopic::new(&wanted.name, partitions, replication);
+    for (key, value) in wanted.at_creation(old_broker) {
+        topic = topic.set(key, value);
+    }
+    let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
+    let answers = block_on(admin.create_topics([&topic], &options))?;
+    Ok(answers.into_iter().try_for_each(|answer| answer.map(|_| ()).map_err(|(_, code)| code)))
+}
+
+/// Looks for problems with the topics.
+///
+/// # Errors
+/// The broker does not answer.
+pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
+    let Cluster { brokers, topics: existing, .. } = survey(bus)?;
+    let mut problems = Vec::new();
+    let wanted = wanted(bus, brokers);
+    for topic in wanted.iter().filter(|topic| !existing.contains_key(&topic.name)) {
+        problems.push(TopicProblem::Missing { topic: topic.name.clone() });
+    }
+    let count = |topic: &str| existing.get(topic).map_or(0, |topic| topic.partitions);
+    let input = if bus.mode == Mode::Routed { &bus.topics.routed } else { &bus.topics.raw };
+    if let (Some(changelog), Some(input_topic)) = (existing.get(&bus.topics.changelog), existing.get(input))
+        && changelog.partitions != input_topic.partitions
+    {
+        let (topic, like) = (bus.topics.changelog.clone(), input.clone());
+        let (found, expected) = (changelog.partitions, input_topic.partitions);
+        problems.push(TopicProblem::Partitions { topic, found, like, expected });
+    }
+    let mut counts = Counts {
+        routed: count(&bus.topics.routed),
+        states: count(&bus.topics.changelog),
+        tombstones: TOMBSTONES,
+    };
+    if problems.is_empty() {
+        let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
+        for topic in &wanted {
+            let replicas = existing.get(&topic.name).map_or(0, |existing| existing.replicas);
+            settings(&admin, topic, (replicas, brokers), &mut problems, &mut counts, bus)?;
+        }
+    }
+    Ok((problems, counts))
+}
+
+/// Compares one topic. Settings that this user may not read are not checked, and a warning says so.
+fn settings(
+    admin: &AdminClient<DefaultClientContext>,
+    topic: &Wanted,
+    (replicas, brokers): (u16, usize),
+    problems: &mut Vec<TopicProblem>,
+    counts: &mut Counts,
+    bus: &Bus,
+) -> Result<(), TopicError> {
+    // One replica is worth a word even where it was chosen.
+    let expected = topic.replication.max(2);
+    if !topic.foreign && replicas < expected {
+        let topic = topic.name.clone();
+        problems.push(TopicProblem::Replication { topic, found: replicas, expected, brokers });
+    }
+    let answer = match described(admin, &topic.name)? {
+        Ok(answer) => answer,
+        // The crawlers' topic is theirs: to read its settings is one right more than the stage needs.
+        Err(code) if topic.foreign => {
+            tracing::debug!(topic = topic.name, %code, "its settings cannot be read");
+            return Ok(());
+        }
+        Err(code) => {
+            tracing::warn!(topic = topic.name, %code, "its settings cannot be read, so they are not checked");
+            return Ok(());
+        }
+    };
+    let found = |key: &str| answer.get(key).and_then(|entry| entry.value.clone());
+    for Deviation { key, found, expected, severity, why } in topic.deviations(found, replicas) {
+        let topic = topic.name.clone();
+        problems.push(TopicProblem::Setting { topic, key, found, expected, severity, why });
+    }
+    if topic.name == bus.topics.changelog
+        && let Some(Ok(millis)) = found("delete.retention.ms").map(|text| text.parse())
+    {
+        counts.tombstones = Duration::from_millis(millis);
+    }
+    Ok(())
+}
+
+fn described(
+    admin: &AdminClient<DefaultClientContext>,
+    topic: &str,
+) -> Result<Result<ConfigResource, RDKafkaErrorCode>, KafkaError> {
+    let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+    let answers = block_on(admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options))?;
+    Ok(answers.into_iter().next().unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition)))
+}
+
+/// Sets what [`check`] found wrong with the settings of our own topics; says what it changed. Replication, partitions and the
+/// crawlers' topic stay as they are.
+///
+/// # Errors
+/// The broker refuses, or does not answer.
+pub fn fix(bus: &Bus) -> Result<Vec<TopicProblem>, TopicError> {
+    let (problems, _) = check(bus)?;
+    let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
+    let mut wrong: BTreeMap<&str, Vec<&TopicProblem>> = BTreeMap::new();
+    for problem in &problems {
+        if let TopicProblem::Setting { topic, severity: Severity::Warning | Severity::Error, .. } = problem {
+            wrong.entry(topic.as_str()).or_default().push(problem);
+        }
+    }
+    for (topic, problems) in &wrong {
+        let refused = |code| TopicError::Refused { topic: (*topic).to_owned(), code };
+        let answer = described(&admin, topic)?.map_err(refused)?;
+        let mut alter = AlterConfig::new(ResourceSpecifier::Topic(topic));
+        // This request replaces all settings of a topic, so those that it has of its own are sent along.
+        for entry in answer.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic) {
+            alter = alter.set(&entry.name, entry.value.as_deref().unwrap_or_default());
+        }
+        for problem in problems {
+            if let TopicProblem::Setting { key, expected, .. } = problem {
+                alter = alter.set(key, expected);
+            }
+        }
+        let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+        for answer in block_on(admin.alter_configs([&alter], &options))? {
+            answer.map_err(|(_, code)| refused(code))?;
+        }
+    }
+    Ok(wrong.into_values().flatten().cloned().collect())
+}
+
+/// Checks the topics, and waits for a broker that is away.
+///
+/// # Errors
+/// They are not as they must be. Nothing where it was told to stop before the broker answered.
+pub(crate) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<Counts>, TopicError> {
+    let mut said = false;
+    while !stop.load(Ordering::Relaxed) {
+        match check(bus) {
+            Ok((problems, counts)) => {
+                let (errors, rest): (Vec<_>, Vec<_>) =
+                    problems.into_iter().partition(|problem| problem.severity() == Severity::Error);
+                if !errors.is_empty() {
+                    return Err(TopicError::Wrong(errors));
+                }
+                warn(&rest);
+                return Ok(Some(counts));
+            }
+            Err(TopicError::Broker(error)) if is_transient(&error) => {
+                if !std::mem::replace(&mut said, true) {
+                    tracing::warn!(%error, "the broker does not answer; it is tried again and again");
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// One line for every kind of problem, whatever the number of topics that have it.
+fn warn(problems: &[TopicProblem]) {
+    let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for problem in problems.iter().filter(|problem| problem.severity() == Severity::Warning) {
+        let (kind, topic) = match problem {
+            TopicProblem::Replication { topic, found, expected, .. } => {
+                (format!("replicas: {found}, should be {expected}"), topic)
+            }
+            TopicProblem::Setting { topic, key, found, expected, .. } => {
+                (format!("{key}={found}, should be {expected}"), topic)
+            }
+            TopicProblem::Missing { topic } | TopicProblem::Partitions { topic, .. } => {
+                (problem.to_string(), topic)
+            }
+        };
+        kinds.entry(kind).or_default().push(topic);
+    }
+    for (kind, topics) in kinds {
+        tracing::warn!(topics = topics.join(","), "{kind} (`samestory topics --check` explains)");
+    }
+}
+
+pub(crate) fn is_transient(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode as Code;
+    let code = match error {
+        // The library's own question leaves these out.
+        KafkaError::AdminOp(code) => Some(*code),
+        error => error.rdkafka_error_code(),
+    };
+    matches!(
+        code,
+        Some(
+            Code::BrokerTransportFailure
+                | Code::OperationTimedOut
+                | Code::AllBrokersDown
+                | Code::Resolve
+                | Code::RequestTimedOut
+                | Code::LeaderNotAvailable
+                | Code::NotController
+                | Code::TimedOutQueue
+        )
+    )
+}
+
+/// The cluster as its metadata shows it.
+struct Cluster {
+    brokers: usize,
+    /// Where each broker is reached.
+    addresses: Vec<String>,
+    topics: BTreeMap<String, Existing>,
+}
+
+struct Existing {
+    partitions: i32,
+    /// Of the partition that has the fewest.
+    replicas: u16,
+}
+
+fn survey(bus: &Bus) -> Result<Cluster, KafkaError> {
+    survey_of(bus, None)
+}
+
+/// As the metadata of one broker shows it, or of any.
+fn survey_of(bus: &Bus, address: Option<&str>) -> Result<Cluster, KafkaError> {
+    let mut config = clients::surveyor(bus, "samestory-topics");
+    if let Some(address) = address {
+        config.set("bootstrap.servers", address);
+    }
+    let consumer: BaseConsumer<Quiet> = config.create_with_context(Quiet)?;
+    let metadata = consumer.fetch_metadata(None, PATIENCE)?;
+    let topics = metadata.topics().iter().filter(|topic| topic.error().is_none()).map(|topic| {
+        let replicas = topic.partitions().iter().map(|partition| partition.replicas().len()).min();
+        let replicas = u16::try_from(replicas.unwrap_or(0)).unwrap_or(u16::MAX);
+        (topic.name().to_owned(), Existing { partitions: topic.partitions().len() as i32, replicas })
+    });
+    let addresses =
+        metadata.brokers().iter().map(|broker| format!("{}:{}", broker.host(), broker.port())).collect();
+    Ok(Cluster { brokers: metadata.brokers().len(), addresses, topics: topics.collect() })
+}
+
+/// Waits for an answer of the administrative client.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    // The answers come from the library's own thread; nothing here needs a runtime.
+    futures_executor::block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_is_slow_to_answer_is_waited_for_whoever_asks() {
+        let slow = RDKafkaErrorCode::OperationTimedOut;
+        assert!(is_transient(&KafkaError::AdminOp(slow)));
+        assert!(is_transient(&KafkaError::MetadataFetch(slow)));
+        assert!(!is_transient(&KafkaError::AdminOp(RDKafkaErrorCode::TopicAuthorizationFailed)));
+    }
+}

@@ -1,0 +1,406 @@
+//! The stage with state: look-up → verdict → state. Reads routed articles, or raw ones where they come by language.
+
+mod attempts;
+pub(crate) mod intake;
+pub(crate) mod outgoing;
+#[cfg(test)]
+mod relocation_tests;
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::config::Bus;
+use crate::metrics;
+use crate::status::{Board, Standing};
+use samestory_engine::engine::{Decided, Engine, Plan};
+use samestory_engine::index::{
+    BusPosition, Change, Committed, Laid, Rows, Shelf, Store, StoreError, TopicName, View,
+};
+use samestory_engine::model::Lang;
+
+use super::recovery::generations::{Admitted, Generations, OFTEN};
+use super::recovery::leftovers::Holdings;
+use super::recovery::restore::{Cause, Restorer, Slots};
+use super::recovery::takeover::{Decisions, Disagreed};
+use super::route::payload::Placed;
+use super::turn::record::{Outgoing, Record};
+use super::turn::source::Source;
+use super::turn::stage::{Planning, Stage};
+use super::turn::{faults, measure};
+use intake::{Intake, Places, Taken, Unreadable};
+use outgoing::{Original, Writer};
+
+pub(crate) use attempts::Attempts;
+use tasks::Task;
+
+/// How often what was applied is written down, so that a crash replays minutes and not hours.
+pub(crate) const FLUSH: Duration = Duration::from_secs(60);
+
+/// How often topics' ids are compared while partitions are worked on. librdkafka reads on from the same offset in a topic
+/// that was deleted and created again, if that is long enough (2.12 has a FIXME there).
+const COMPARE: Duration = Duration::from_secs(10);
+
+/// The stage with state.
+pub(crate) struct Judge {
+    pub(crate) bus: Bus,
+    pub(crate) engine: Engine,
+    pub(crate) intake: Intake,
+    pub(crate) restorer: Restorer,
+    pub(crate) writer: Writer,
+    pub(crate) accept: Decisions,
+    pub(crate) disagreed: Disagreed,
+    /// Stores that fail.
+    pub(crate) attempts: Attempts,
+    /// Restores that may run.
+    pub(crate) slots: Slots,
+    /// The partitions of the process.
+    pub(crate) holdings: Holdings,
+    /// Where a store that keeps failing is reported.
+    pub(crate) board: Arc<Board>,
+    pub(crate) generations: Generations,
+    pub(crate) tasks: BTreeMap<i32, Task>,
+    /// Causes for which partitions were made from zero in the life of this process.
+    pub(crate) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
+    /// Partitions whose state could not be opened when it was last tried, and why.
+    pub(crate) unusable: BTreeMap<i32, String>,
+    /// How often what was applied is written down.
+    pub(crate) flush: Duration,
+    /// Where purging may go up to, by partition.
+    pub(crate) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
+    /// Where the stores are shown to those who ask.
+    pub(crate) shelf: Arc<Shelf>,
+    /// When the topics' ids were last compared.
+    pub(crate) compared: Instant,
+}
+
+/// A decision about all partitions of a batch.
+pub(crate) struct Judged {
+    partitions: Vec<Part>,
+}
+
+struct Part {
+    partition: i32,
+    plan: Plan,
+    /// The changes, worked out for the store as it is.
+    laid: Laid,
+    places: Places,
+    records: Vec<Record>,
+    /// Articles and deletes that were judged before, and are left out.
+    repeated: u64,
+    /// Below this offset nothing is said.
+    silent_below: i64,
+    /// Where it goes on after it has waited for the generation before.
+    waits: Option<i64>,
+}
+
+impl Part {
+    /// What is decided and not kept silent, with the place of its record.
+    fn said(&self, intake: &Intake) -> impl Iterator<Item = (&Decided, (usize, Placed))> {
+        let decided = self.plan.decided.iter().zip(self.places.iter().copied());
+        decided.filter(|(_, (at, _))| {
+            let record = self.records.get(*at);
+            !record.is_some_and(|record| record.offset < self.silent_below || intake.is_silent(record))
+        })
+    }
+}
+
+/// Why a partition stops.
+enum Trouble {
+    Store(StoreError),
+    /// Nothing that waiting would change.
+    Stop(Unreadable),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::Store(error)
+    }
+}
+
+impl From<Unreadable> for Trouble {
+    fn from(unreadable: Unreadable) -> Trouble {
+        Trouble::Stop(unreadable)
+    }
+}
+
+impl Judge {
+    fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
+        let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
+            return Err(Unreadable::new("it is not running").into());
+        };
+        let progress = running.store.progress()?;
+        let leader_epoch = records.last().and_then(|record| record.leader_epoch);
+        let Taken { mut batch, places, repeated } = self.intake.batch(partition, &mut records, &progress)?;
+        batch.bus = Some(BusPosition {
+            application: TopicName::new(&self.bus.app),
+            cluster: running.here.cluster.clone(),
+            changelog: running.here.changelog,
+            topic: TopicName::new(self.intake.topic()),
+            topic_id: running.here.input,
+            partition,
+            next: u64::try_from(next).unwrap_or(0),
+            leader_epoch,
+        });
+        if faults::mutant("wall-clock") {
+            batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
+        }
+        self.writer.fit_all(&mut batch, &places, &mut records);
+        let (plan, laid) = self.engine.plan_laid(&running.store, batch)?;
+        // Before anything is committed: room that cannot be made is found out now.
+        let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
+        for language in languages {
+            let new = !running.store.languages().contains(&language);
+            running.store.ensure_language(language)?;
+            if new {
+                faults::point("create-family");
+            }
+        }
+        Ok(Part { partition, plan, laid, places, records, repeated, silent_below: i64::MIN, waits: None })
+    }
+}
+
+impl Judge {
+    /// Partitions whose topics are not the ones that their positions belong to any more. They are taken over again, which
+    /// stops them by name.
+    fn recreated(&mut self) -> Vec<i32> {
+        let often = faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64);
+        let idle = !self.tasks.values().any(|task| matches!(task, Task::Running(_)));
+        if idle || self.compared.elapsed() < Duration::from_millis(often) {
+            return Vec::new();
+        }
+        self.compared = Instant::now();
+        let now = match self.here() {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::debug!(%error, "comparing topic ids; it is tried again");
+                return Vec::new();
+            }
+        };
+        let other = |task: &Task| matches!(task, Task::Running(running) if running.here.differs(&now));
+        let recreated: Vec<i32> =
+            self.tasks.iter().filter(|(_, task)| other(task)).map(|(&partition, _)| partition).collect();
+        for &partition in &recreated {
+            tracing::error!(
+                partition,
+                "a topic was deleted and created again; the partition is taken over again"
+            );
+            self.revoked(partition);
+            self.assigned(partition);
+        }
+        recreated
+    }
+}
+
+impl Stage for Judge {
+    type Planned = Judged;
+
+    fn assigned(&mut self, partition: i32) {
+        self.holdings.assigned(partition);
+        self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
+    }
+
+    fn revoked(&mut self, partition: i32) {
+        self.disagreed.forget(partition);
+        self.attempts.forget(partition);
+        if let Some(Task::Running(mut running)) = self.tasks.remove(&partition)
+            && let Err(error) = running.store.flush()
+        {
+            tracing::warn!(partition, "closing: {error}; the changelog has it all");
+        }
+        self.holdings.revoked(partition);
+    }
+
+    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
+        let partitions: Vec<i32> = self.tasks.keys().copied().collect();
+        let mut ready = Vec::new();
+        for partition in partitions {
+            let Some(task) = self.tasks.remove(&partition) else { continue };
+            let (task, from) = self.advance_one(partition, task, source);
+            self.tasks.insert(partition, task);
+            ready.extend(from.map(|from| (partition, from)));
+        }
+        ready
+    }
+
+    fn standing(&self) -> Vec<(i32, Standing)> {
+        let standing = |partition: i32, task: &Task| match task {
+            Task::Claiming { .. } => match self.unusable.get(&partition) {
+                Some(why) => Standing::StateUnusable { why: why.clone() },
+                None => Standing::TakingOver,
+            },
+            Task::NoSpace { .. } => Standing::NoSpace,
+            Task::Restoring { restoring, .. } => Standing::Restoring(restoring.so_far()),
+            Task::Running(running) => Standing::Running(Arc::clone(&running.sizes)),
+            Task::Stopped => Standing::Stopped,
+        };
+        self.tasks.iter().map(|(&partition, task)| (partition, standing(partition, task))).collect()
+    }
+
+    fn is_taking_over(&self) -> bool {
+        self.tasks.values().any(|task| match task {
+            Task::Claiming { not_before } => *not_before <= Instant::now(),
+            Task::Restoring { .. } => true,
+            Task::Running(_) | Task::NoSpace { .. } | Task::Stopped => false,
+        })
+    }
+
+    fn has_to_say(&self) -> bool {
+        self.tasks.values().any(|task| matches!(task, Task::Running(running) if running.unsaid.is_some()))
+    }
+
+    fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
+        self.intake.gather(records.values().flatten())
+    }
+
+    fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<Judged> {
+        for (&partition, task) in &self.tasks {
+            if matches!(task, Task::Running(running) if running.unsaid.is_some()) {
+                records.entry(partition).or_default();
+            }
+        }
+        let mut planning = Planning {
+            planned: Judged { partitions: Vec::new() },
+            next: BTreeMap::new(),
+            halted: Vec::new(),
+        };
+        for (partition, mut records) in records {
+            let surveyor = &self.restorer.surveyor;
+            let Admitted { silent_below, waits } = self.generations.admit(partition, &mut records, surveyor);
+            if let (true, Some(from)) = (records.is_empty(), waits) {
+                if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
+                    running.held = Some((Instant::now() + OFTEN, from));
+                }
+                planning.halted.push(partition);
+                continue;
+            }
+            let unsaid = match self.tasks.get(&partition) {
+                Some(Task::Running(running)) => running.unsaid,
+                _ => None,
+            };
+            let Some(next) = records.last().map(|record| record.offset + 1).or(unsaid) else { continue };
+            match self.plan_one(partition, records, next) {
+                Ok(part) => {
+                    planning.next.insert(partition, next);
+                    planning.planned.partitions.push(Part { silent_below, waits, ..part });
+                }
+                Err(trouble) => {
+                    match trouble {
+                        Trouble::Store(error) => self.fail(partition, error),
+                        Trouble::Stop(why) => {
+                            tracing::error!(partition, "stopped: {why}");
+                            self.tasks.insert(partition, Task::Stopped);
+                        }
+                    }
+                    planning.halted.push(partition);
+                }
+            }
+        }
+        self.intake.settle();
+        if faults::mutant("state-before-commit") {
+            for part in &planning.planned.partitions {
+                if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
+                    let end = running.store.changelog_next().ok().flatten().unwrap_or(0);
+                    let proof = Committed::attest(BTreeMap::from([(part.partition, end)]));
+                    let _applied = running.store.apply(&part.plan.changes, &proof);
+                }
+            }
+        }
+        planning
+    }
+
+    fn outgoing<'a>(&'a self, judged: &'a Judged) -> Vec<Outgoing<'a>> {
+        let mut out = Vec::new();
+        let nothing = Record::default();
+        for part in &judged.partitions {
+            for (decided, (at, placed)) in part.said(&self.intake) {
+                let record = part.records.get(at).unwrap_or(&nothing);
+                self.writer.decided(decided, Original { record, placed }, &mut out);
+            }
+            out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
+        }
+        out
+    }
+
+    fn apply(&mut self, judged: Judged, proof: &Committed) -> Vec<i32> {
+        let mut halted = Vec::new();
+        for part in judged.partitions {
+            let partition = part.partition;
+            let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
+            if running.unsaid.take().is_some() {
+                self.accept.spend(partition);
+            }
+            let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
+            measure::plan(&part.plan.stats, said);
+            metrics::repeated("match", part.repeated);
+            if part.plan.stats.stream_times_set > 0 {
+                let times = part.plan.stats.stream_times_set;
+                tracing::warn!(partition, times, "stream time set by control record");
+            }
+            if faults::mutant("state-before-commit") {
+                continue;
+            }
+            match running.store.apply_laid(part.laid, proof) {
+                Ok(()) => {
+                    let next = part.records.last().map(|record| record.offset + 1);
+                    if let (Some(purge), Some(next)) = (&self.purge, next) {
+                        // Whoever purges may have ended; that is no reason to stop.
+                        let _sent = purge.send((partition, next));
+                    }
+                    if let Some(from) = part.waits {
+                        running.held = Some((Instant::now() + OFTEN, from));
+                        halted.push(partition);
+                    }
+                }
+                // It is behind its log now: close it, open it again, replay.
+                Err(error) => {
+                    tracing::error!(partition, "state could not follow what was committed: {error}");
+                    self.fail(partition, error);
+                    halted.push(partition);
+                }
+            }
+        }
+        faults::point("apply");
+        halted
+    }
+
+    fn out_of_range(&mut self) -> Vec<i32> {
+        let running = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Running(_)));
+        let running: Vec<i32> = running.map(|(&partition, _)| partition).collect();
+        // Taken over again: that compares positions with the log, and stops those that do not fit.
+        for &partition in &running {
+            self.tasks.remove(&partition);
+            self.assigned(partition);
+        }
+        running
+    }
+
+    fn upkeep(&mut self) -> Vec<i32> {
+        let mut failed = Vec::new();
+        for (&partition, task) in &mut self.tasks {
+            if let Task::Running(running) = task
+                && running.flushed.elapsed() > self.flush
+            {
+                running.flushed = Instant::now();
+                faults::point("store-flush");
+                match running.store.flush() {
+                    Ok(()) => self.attempts.forget(partition),
+                    Err(error) => failed.push((partition, error)),
+                }
+                running.sizes = measure::sizes(&running.store);
+            }
+        }
+        let mut halted = self.recreated();
+        for (partition, error) in failed {
+            self.fail(partition, error);
+            halted.push(partition);
+        }
+        halted
+    }
+
+    fn close(&mut self) {
+        let partitions: Vec<i32> = self.tasks.keys().copied().collect();
+        partitions.into_iter().for_each(|partition| self.revoked(partition));
+    }
+}

@@ -1,0 +1,443 @@
+//! Decisions → records: topics, keys, values and headers as the contract has them.
+
+use std::sync::Arc;
+
+use crate::config::{TopicNames, ValueForm};
+use crate::formats::avro;
+use crate::formats::avro::ArticlePart;
+use crate::formats::json;
+use samestory_engine::engine::{Batch, Decided, Incoming, Output};
+use samestory_engine::index::{Change, Outlet};
+use samestory_engine::model::{ArticleId, Position, Verdict};
+use samestory_engine::model::{DeadLetter, Reason, Tagged};
+
+use super::intake::Places;
+use crate::kafka::admin::limits::Limits;
+use crate::kafka::route::payload::{Form, Placed};
+use crate::kafka::route::routed;
+use crate::kafka::turn::faults;
+use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
+
+/// What begins so is ours; whatever came in under such a name is not passed on.
+const OURS: &str = "samestory-";
+const ERRORS: &str = "__samestory.errors.";
+/// Bytes of headers that came in and did not go out.
+const HEADERS_DROPPED: &str = "samestory-headers-dropped";
+
+/// Writes decisions as records.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    pub(crate) topics: TopicNames,
+    pub(crate) form: ValueForm,
+    pub(crate) wire: Wire,
+    pub(crate) limits: Arc<Limits>,
+}
+
+/// Whether the tagged article of a record can be delivered. Decided before the article is judged, from the record and the
+/// limits alone: one that cannot be delivered must leave no trace in state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Whole,
+    /// Without the headers that came in.
+    WithoutHeaders,
+    /// Not at all: so many bytes, where so many are allowed.
+    No {
+        bytes: usize,
+        limit: usize,
+    },
+}
+
+/// Room for everything that stands beside an article in a record, in value and headers together. On the output topics that is
+/// a verdict: at most nine ids of 512 bytes that JSON writes with six for one, twice, and some hundred bytes of numbers and
+/// names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
+pub(crate) const VERDICT: usize = 64 << 10;
+
+/// How values of ours are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// As JSON.
+    Json,
+    /// As Avro, with the ids that our schemas have in the registry.
+    Avro { unique: u32, near_duplicate: u32, clusters: u32 },
+}
+
+/// An input as it came, for what goes out with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Original<'a> {
+    pub(crate) record: &'a Record,
+    /// Where the article is in the record's value.
+    pub(crate) placed: Placed,
+}
+
+impl Original<'_> {
+    fn value(&self) -> Option<&[u8]> {
+        self.record.value.as_deref().and_then(|value| value.get(self.placed.from..))
+    }
+
+    fn headers(&self) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
+        let dropped = self.record.headers_dropped;
+        let dropped = (dropped > 0).then(|| (HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into())));
+        passed_on(&self.record.headers).cloned().chain(dropped)
+    }
+}
+
+/// The headers that go out again: all but those with a name of ours, which nobody else may set.
+fn passed_on(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
+    headers.iter().filter(|(name, _)| !name.starts_with(OURS) && !name.starts_with(ERRORS))
+}
+
+/// Reads from a routed record how much route has dropped.
+pub(crate) fn headers_dropped(headers: &Headers) -> usize {
+    let found = headers.iter().find(|(name, _)| name == HEADERS_DROPPED);
+    let text = found.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+impl Writer {
+    /// What goes out for one input, in order.
+    pub(crate) fn decided<'a>(
+        &'a self,
+        decided: &Decided,
+        original: Original<'_>,
+        out: &mut Vec<Outgoing<'a>>,
+    ) {
+        let single = self.topics.unique == self.topics.near_duplicate;
+        let mut nulled = false;
+        for output in &decided.outputs {
+            match output {
+                Output::Tagged(tagged) => out.push(self.tagged(tagged, original)),
+                // On one topic for all, the article itself says where it moved; only what is gone is retracted, once.
+                Output::Null { lives, .. } if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
+                Output::Null { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
+                Output::Notice { notice, .. } if faults::mutant("two-voices") => {
+                    out.extend(
+                        Outlet::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)),
+                    );
+                }
+                Output::Notice { to, notice } => out.push(Outgoing {
+                    topic: &self.topics.routed,
+                    partition: Some(*to),
+                    key: Some(notice.id.as_str().into()),
+                    value: Some(routed::encode_notice(notice, &decided.position, decided.time)),
+                    headers: Headers::new(),
+                    time: decided.time,
+                }),
+                Output::Cluster(cluster) => {
+                    let value = match self.wire {
+                        Wire::Json => {
+                            let mut value = Vec::new();
+                            json::write_cluster(cluster, &mut value);
+                            value.pop();
+                            value
+                        }
+                        Wire::Avro { clusters, .. } => {
+                            let mut value = avro::frame(clusters, 1024);
+                            avro::write_cluster(cluster, &mut value);
+                            value
+                        }
+                    };
+                    out.push(self.cluster(cluster.id.to_string(), Some(value), &decided.position));
+                }
+                Output::NoCluster { id, remaining } => {
+                    let mut tombstone = self.cluster(id.to_string(), None, &decided.position);
+                    let canonical = |id: &ArticleId| (format!("{OURS}canonical"), Some(id.as_str().into()));
+                    tombstone.headers.extend(remaining.as_ref().map(canonical));
+                    out.push(tombstone);
+                }
+                Output::DeadLetter(letter) => out.push(self.dead_letter(letter, original)),
+            }
+        }
+    }
+
+    fn tombstone(&self, id: &ArticleId, outlet: Outlet, decided: &Decided) -> Outgoing<'_> {
+        Outgoing {
+            topic: match outlet {
+                Outlet::NearDuplicate => &self.topics.near_duplicate,
+                Outlet::Unique | Outlet::None | Outlet::Both => &self.topics.unique,
+            },
+            key: Some(id.as_str().into()),
+            headers: position(&decided.position),
+            // A forget has a time of its own: which record it travels with is an accident.
+            time: decided.time,
+            ..Outgoing::default()
+        }
+    }
+
+    /// Whether the tagged article can be delivered, whatever its verdict.
+    pub(crate) fn fit(&self, original: Original<'_>) -> Fit {
+        let article = original.value().map_or(0, <[u8]>::len);
+        let value = match (self.form, self.wire) {
+            (ValueForm::Envelope, Wire::Json) if !is_json(original) => 2 * article + 2,
+            _ => article,
+        };
+        let topics = [&self.topics.unique, &self.topics.near_duplicate];
+        let limit = topics.map(|topic| self.limits.of(topic).bytes).into_iter().min().unwrap_or(0);
+        let bytes = value + VERDICT;
+        match bytes + weight(&original.headers().collect()) {
+            _ if bytes > limit => Fit::No { bytes, limit },
+            all if all > limit => Fit::WithoutHeaders,
+            _ => Fit::Whole,
+        }
+    }
+
+    /// Drops the headers of records whose tagged article would be too large with them, and makes dead letters of those
+    /// that are too large without.
+    pub(crate) fn fit_all(&self, batch: &mut Batch, places: &Places, records: &mut [Record]) {
+        if faults::mutant("unmeasured") {
+            return;
+        }
+        for (item, &(at, placed)) in batch.items.iter_mut().zip(places) {
+            let Some(record) = records.get_mut(at) else { continue };
+            let article = match &item.incoming {
+                Incoming::Article(article) | Incoming::Bodiless { article, .. } => article,
+                _ => continue,
+            };
+            match self.fit(Original { record, placed }) {
+                Fit::Whole => {}
+                Fit::WithoutHeaders => record.drop_headers(),
+                Fit::No { bytes, limit } => {
+                    let letter = too_large(item.position.clone(), bytes, limit);
+                    let (id, language) = (article.id.clone(), article.language);
+                    item.incoming = Incoming::Undelivered { id, language, letter };
+                }
+            }
+        }
+    }
+
+    fn tagged(&self, tagged: &Tagged, original: Original<'_>) -> Outgoing<'_> {
+        let article = original.value().unwrap_or_default();
+        let value = match (self.form, self.wire) {
+            (ValueForm::Passthrough, _) => article.to_vec(),
+            (ValueForm::Envelope, Wire::Json) => enveloped_json(tagged, original),
+            (ValueForm::Envelope, Wire::Avro { unique, near_duplicate, .. }) => {
+                let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
+                let mut value = avro::frame(id, article.len() + 1024);
+                let article = match original.placed.form {
+                    Form::Mapped => ArticlePart::Mapped(article),
+                    Form::Own | Form::Json => ArticlePart::Original(article),
+                };
+                avro::write_envelope(tagged, article, &mut value);
+                value
+            }
+        };
+        let mut headers: Headers = original.headers().collect();
+        verdict(tagged, &mut headers);
+        headers.extend(position(&tagged.input));
+        Outgoing {
+            topic: match tagged.verdict {
+                Verdict::Unique => &self.topics.unique,
+                Verdict::NearDuplicate | Verdict::ExactDuplicate => &self.topics.near_duplicate,
+            },
+            partition: None,
+            key: Some(tagged.id.as_str().into()),
+            value: Some(value),
+            headers,
+            time: original.record.time,
+        }
+    }
+
+    fn cluster(&self, id: String, value: Option<Vec<u8>>, from: &Position) -> Outgoing<'_> {
+        let (key, headers) = (Some(id.into_bytes()), position(from));
+        Outgoing { topic: &self.topics.clusters, key, value, headers, ..Outgoing::default() }
+    }
+
+    /// The record as it came, with the reason beside it.
+    pub(crate) fn dead_letter(&self, letter: &DeadLetter, original: Original<'_>) -> Outgoing<'_> {
+        let record = original.record;
+        let mut headers: Headers = original.headers().collect();
+        let mut say = |suffix: &str, value: String| {
+            headers.push((format!("{ERRORS}{suffix}"), Some(value.into_bytes())));
+        };
+        if let Position::Topic { topic, partition, offset } = &letter.position {
+            say("topic", topic.to_string());
+            say("partition", partition.to_string());
+            say("offset", offset.to_string());
+        }
+        let stage = match letter.reason {
+            Reason::Undeliverable => "deliver",
+            Reason::Unreadable => "read",
+            _ => "decode",
+        };
+        say("stage", stage.into());
+        say("exception.class.name", letter.reason.as_str().into());
+        say("exception.message", letter.message.clone());
+        let value = original.value().map(<[u8]>::to_vec);
+        let mut out = Outgoing {
+            topic: &self.topics.dead_letter,
+            partition: None,
+            key: record.key.clone(),
+            value,
+            headers,
+            // The broker may have refused the record for its time.
+            time: record.time.filter(|_| !matches!(record.fate, Some(Fate::Undeliverable { .. }))),
+        };
+        let limit = self.limits.of(&self.topics.dead_letter).bytes;
+        let copy = record.copied();
+        if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
+            let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
+            out.headers.push((format!("{ERRORS}value.dropped.bytes"), Some(bytes.to_string().into_bytes())));
+        }
+        // What came in is almost too large by its key and headers alone.
+        if copy > Copied::WithoutValue || out.bytes() > limit {
+            out.headers.retain(|(name, _)| name.starts_with(ERRORS));
+            out.key = None;
+            out.headers.push((format!("{ERRORS}headers.dropped"), Some(b"true".to_vec())));
+        }
+        out
+    }
+
+    /// A change as its changelog record.
+    pub(crate) fn change(&self, change: &Change, partition: i32) -> Outgoing<'_> {
+        let (key, value) = change.encode();
+        let topic = &self.topics.changelog;
+        Outgoing { topic, partition: Some(partition), key: Some(key), value, ..Outgoing::default() }
+    }
+}
+
+/// The headers that an article takes along to the routed topic, which takes records of `limit` bytes: none where it would be
+/// too large with them. Decided from the article alone, so that forgets which travel with it make no difference.
+///
+/// # Errors
+/// It is too large without headers, too.
+pub(crate) fn fitting_headers(
+    limit: usize,
+    from: &Position,
+    article: usize,
+    headers: &Headers,
+) -> Result<Headers, DeadLetter> {
+    let limit = if faults::mutant("unmeasured") { usize::MAX } else { limit };
+    let bytes = article + VERDICT;
+    if bytes > limit {
+        return Err(too_large(from.clone(), bytes, limit));
+    }
+    let kept: Headers = passed_on(headers).cloned().collect();
+    match weight(&kept) {
+        dropped if bytes + dropped > limit => {
+            Ok(vec![(HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into_bytes()))])
+        }
+        _ => Ok(kept),
+    }
+}
+
+fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
+    let message = format!("up to {bytes} bytes as it would go out; the topic takes {limit}");
+    DeadLetter { position, reason: Reason::TooLarge, message }
+}
+
+/// Whether the article can stand in JSON as it is.
+fn is_json(original: Original<'_>) -> bool {
+    match original.placed.form {
+        Form::Json => true,
+        Form::Own => !avro::is_framed(original.value().unwrap_or_default()),
+        Form::Mapped => false,
+    }
+}
+
+/// What is not JSON can only come from before the settings were changed: it goes out as a text of digits, not lost.
+fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
+    let article = original.value().unwrap_or_default();
+    if is_json(original) {
+        return json::enveloped(tagged, article);
+    }
+    let digits: String = article.iter().map(|byte| format!("{byte:02x}")).collect();
+    json::enveloped(tagged, format!("\"{digits}\"").as_bytes())
+}
+
+/// The verdict as headers, so that a reader can filter without decoding.
+fn verdict(tagged: &Tagged, headers: &mut Headers) {
+    let mut say =
+        |name: &str, value: String| headers.push((format!("{OURS}{name}"), Some(value.into_bytes())));
+    say("verdict", tagged.verdict.as_str().into());
+    if let Some(kind) = tagged.match_type {
+        say("match-type", kind.as_str().into());
+    }
+    if let Some(id) = &tagged.duplicate_of {
+        say("duplicate-of", id.to_string());
+    }
+    say("cluster", tagged.cluster.to_string());
+    say("canonical", tagged.canonical_id.to_string());
+    say("similarity", tagged.similarity.get().to_string());
+    say("confidence", tagged.confidence.get().to_string());
+    say("language", tagged.language.to_string());
+    say("revision", tagged.revision.to_string());
+    if !tagged.flags.is_empty() {
+        let flags: Vec<&str> = tagged.flags.iter().map(|flag| flag.as_str()).collect();
+        say("flags", flags.join(","));
+    }
+    if !tagged.related.is_empty() {
+        say("related", json::related(&tagged.related));
+    }
+}
+
+/// Where the input was that a record goes out for.
+fn position(position: &Position) -> Headers {
+    let Position::Topic { topic, partition, offset } = position else { return Headers::new() };
+    let say = |name: &str, value: String| (format!("{OURS}{name}"), Some(value.into_bytes()));
+    vec![
+        say("topic", topic.to_string()),
+        say("partition", partition.to_string()),
+        say("offset", offset.to_string()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Settings};
+
+    fn writer(most: u32) -> Writer {
+        let settings: Settings = toml::from_str(&format!("[topics]\nmax_message_bytes = {most}")).unwrap();
+        let topics = Config::try_from(settings).unwrap().bus.topics;
+        let limits = Arc::new(Limits::of_settings(&topics));
+        Writer { topics, form: ValueForm::Envelope, wire: Wire::Json, limits }
+    }
+
+    fn fit(value: Vec<u8>, header: usize) -> Fit {
+        let headers = vec![("h".to_owned(), Some(vec![0; header]))];
+        let record = Record { value: Some(value), headers, ..Record::default() };
+        writer(200_000).fit(Original { record: &record, placed: Placed::WHOLE })
+    }
+
+    #[test]
+    fn headers_go_first_and_then_the_article() {
+        assert_eq!(fit(b"{}".to_vec(), 10), Fit::Whole);
+        assert_eq!(fit(b"{}".to_vec(), 140_000), Fit::WithoutHeaders);
+        assert!(matches!(fit(vec![b' '; 140_000], 10), Fit::No { limit: 200_000, .. }));
+    }
+
+    /// Avro that was routed before the settings asked for JSON goes out as hex digits, twice as long: it passed the limit on
+    /// the way in and was refused on the way out, for ever.
+    #[test]
+    fn hex_digits_count_twice() {
+        let avro = |bytes: usize| [vec![0; 5], vec![b'a'; bytes]].concat();
+        assert_eq!(fit(avro(60_000), 10), Fit::Whole);
+        assert!(matches!(fit(avro(80_000), 10), Fit::No { .. }));
+        assert_eq!(fit(vec![b' '; 80_000], 10), Fit::Whole);
+    }
+
+    #[test]
+    fn a_dead_letter_is_made_smaller_until_it_fits() {
+        let writer = writer(200_000);
+        let letter = |value: usize, header: usize, fate: Option<Fate>| {
+            let headers = vec![("h".to_owned(), Some(vec![0; header]))];
+            let key = Some(b"key".to_vec());
+            let time = Some(samestory_engine::model::EventTime::from_millis(1_930_000_000_000));
+            let record =
+                Record { time, key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
+            let position = record.position("raw", 0);
+            let letter = too_large(position, 1, 1);
+            let out = writer.dead_letter(&letter, Original { record: &record, placed: Placed::WHOLE });
+            assert!(out.bytes() <= 200_000);
+            // A time may be what the broker refused.
+            assert_eq!(out.time.is_some(), record.fate.is_none());
+            (out.value.is_some(), out.key.is_some(), out.headers.iter().any(|(name, _)| name == "h"))
+        };
+        assert_eq!(letter(100, 100, None), (true, true, true));
+        assert_eq!(letter(300_000, 100, None), (false, true, true));
+        assert_eq!(letter(300_000, 300_000, None), (false, false, false));
+        let refused = |copy| Some(Fate::Undeliverable { why: String::new(), copy });
+        assert_eq!(letter(100, 100, refused(Copied::Whole)), (true, true, true));
+        assert_eq!(letter(100, 100, refused(Copied::WithoutValue)), (false, true, true));
+        assert_eq!(letter(100, 100, refused(Copied::Nothing)), (false, false, false));
+    }
+}

@@ -1,0 +1,644 @@
+//! One voice for an id: several partitions of match at different speeds, and readers that take a tombstone for a delete.
+//!
+//! A partition is replayed record by record. What it sends to the routed topic is appended to the log of the partition that
+//! it is for, and what it publishes is noted in the order in which it is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::config::{Config, Settings, home};
+use crate::kafka::route::decode::Decoder;
+use crate::kafka::route::routing::{Routing, Send};
+use crate::kafka::tools::replay::{Read, Replay, events, is_notice};
+use crate::kafka::turn::record::Record;
+use samestory_engine::engine::EmptyUpdate;
+use samestory_engine::index::{Document, Outlet, Residence, Stay, View};
+use samestory_engine::model::{ArticleId, EventTime, Position, TopicId};
+use samestory_engine::text::language::find;
+
+/// `und`, then three languages.
+const PARTITIONS: i32 = 4;
+const EN: i32 = 1;
+const FR: i32 = 2;
+const DE: i32 = 3;
+const HOUR: i64 = 3_600_000;
+
+/// Numbers that follow from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Seventy words that follow from the number of a story: the same number again is the same text.
+fn text(story: u64) -> String {
+    const WORDS: [&str; 8] = ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
+    let mut order = Random(story + 1);
+    let mut word = || format!("{}{}", WORDS[order.below(8) as usize], WORDS[order.below(8) as usize]);
+    (0..70).map(|_| word()).collect::<Vec<_>>().join(" ")
+}
+
+/// A version of an article as the crawler writes it.
+#[derive(Clone)]
+struct Version {
+    id: String,
+    /// Language and story; nothing for a delete.
+    article: Option<(&'static str, u64)>,
+    /// Event time, where it is not now.
+    fetched_at: Option<i64>,
+    /// Bytes beside the text.
+    ballast: usize,
+}
+
+fn article(id: &str, language: &'static str, story: u64) -> Version {
+    Version { id: id.to_owned(), article: Some((language, story)), fetched_at: None, ballast: 0 }
+}
+
+fn delete(id: &str) -> Version {
+    Version { id: id.to_owned(), article: None, fetched_at: None, ballast: 0 }
+}
+
+/// A record on an output topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Said {
+    /// The partition that wrote it.
+    writer: i32,
+    topic: Outlet,
+    id: String,
+    /// Where the raw record was.
+    offset: i64,
+    /// A record, not a tombstone.
+    live: bool,
+}
+
+struct Bus {
+    config: Config,
+    routing: Routing,
+    /// The next raw offset, and the time of the next raw record.
+    next: i64,
+    now: i64,
+    logs: Vec<Vec<Read>>,
+    /// How far each partition has read its log, and the highest raw offset that it has heard of.
+    done: Vec<usize>,
+    heard: Vec<i64>,
+    matches: Vec<Replay>,
+    said: Vec<Said>,
+    /// Relocation notices: from, to.
+    notices: Vec<(usize, i32)>,
+    is_single: bool,
+}
+
+impl Bus {
+    fn new(settings: &str) -> Bus {
+        const LANGUAGES: &str = "[language]\ntrust = \"declared\"\n[stage]\nlanguages = [\"en\", \"fr\", \"de\"]\n[match]\nretention = \"1h\"\n";
+        let config = |settings: &str| -> Config {
+            let settings: Settings = toml::from_str(settings).unwrap();
+            Config::try_from(settings).unwrap()
+        };
+        // Limits of the output topics are match's own: route takes whatever its own topic takes.
+        let routes = config(LANGUAGES);
+        let config = config(&format!("{LANGUAGES}{settings}"));
+        let routing = Routing {
+            decoder: Decoder::new(&routes, true, None),
+            languages: config.bus.languages.clone(),
+            topic: config.bus.topics.raw.clone(),
+            topic_id: TopicId::from_halves(7, 7),
+            partitions: PARTITIONS,
+            limit: usize::MAX,
+            refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
+        };
+        let count = PARTITIONS as usize;
+        Bus {
+            routing,
+            next: 0,
+            now: 1_772_000_000_000,
+            logs: vec![Vec::new(); count],
+            done: vec![0; count],
+            heard: vec![-1; count],
+            matches: (0..PARTITIONS).map(|at| Replay::new(&config, at, PARTITIONS)).collect(),
+            said: Vec::new(),
+            notices: Vec::new(),
+            is_single: config.bus.topics.unique == config.bus.topics.near_duplicate,
+            config,
+        }
+    }
+
+    /// Routes these versions in one batch.
+    fn route(&mut self, versions: &[Version]) {
+        self.route_as(versions, false);
+    }
+
+    fn route_as(&mut self, versions: &[Version], silent: bool) {
+        let mut outbox = self.routing.outbox();
+        outbox.set_silent(silent);
+        let mut records = Vec::new();
+        for version in versions {
+            let value = version.article.map(|(language, story)| {
+                let (id, body, fetched_at) = (&version.id, text(story), version.fetched_at.unwrap_or(self.now));
+                let ballast = "x".repeat(version.ballast);
+                format!(
+                    r#"{{"id":"{id}","language":"{language}","fetched_at":{fetched_at},"body":"{body}","ballast":"{ballast}"}}"#
+                )
+            });
+            records.push(Record {
+                offset: self.next,
+                time: Some(EventTime::from_millis(self.now)),
+                key: Some(version.id.clone().into_bytes()),
+                value: value.map(String::into_bytes),
+                ..Record::default()
+            });
+            self.next += 1;
+            self.now += 1;
+        }
+        self.routing.route(0, records, EventTime::from_millis(self.now), &mut outbox);
+        for send in outbox.finish() {
+            let Send::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
+            let time = time.map(EventTime::millis);
+            self.append(
+                partition,
+                Read { time, key: Some(key), value: Some(value), headers, ..Read::default() },
+            );
+        }
+    }
+
+    fn append(&mut self, partition: i32, read: Read) {
+        let log = &mut self.logs[partition as usize];
+        let offset = log.len() as i64;
+        log.push(Read { offset, ..read });
+    }
+
+    /// One record of one partition; nothing where it has read all.
+    fn take_one(&mut self, at: usize) -> bool {
+        let Some(read) = self.logs[at].get(self.done[at]).cloned() else { return false };
+        self.done[at] += 1;
+        for event in events(read.value.as_deref().unwrap()).unwrap() {
+            self.heard[at] = self.heard[at].max(event.offset);
+        }
+        let time = read.time;
+        for sent in self.matches[at].take(read).unwrap() {
+            let names = &self.config.bus.topics;
+            let topic = match sent.topic {
+                topic if topic == names.routed => {
+                    let to = sent.partition.unwrap();
+                    assert!(is_notice(sent.value.as_deref().unwrap()).unwrap());
+                    self.notices.push((at, to));
+                    let (key, value, headers) = (sent.key, sent.value, sent.headers);
+                    self.append(to, Read { time, key, value, headers, ..Read::default() });
+                    continue;
+                }
+                topic if topic == names.unique => Outlet::Unique,
+                topic if topic == names.near_duplicate => Outlet::NearDuplicate,
+                _ => continue,
+            };
+            let (_, offset) = sent.headers.iter().find(|(name, _)| name == "samestory-offset").unwrap();
+            let said = Said {
+                writer: at as i32,
+                topic,
+                id: String::from_utf8(sent.key.unwrap()).unwrap(),
+                offset: String::from_utf8(offset.clone().unwrap()).unwrap().parse().unwrap(),
+                live: sent.value.is_some(),
+            };
+            self.check_tombstone(&said);
+            self.said.push(said);
+        }
+        true
+    }
+
+    /// Where the newest version of an article is published, another partition retracts it only if it has not read yet that
+    /// the article had left: nobody who knows of a move retracts what the new home has published.
+    fn check_tombstone(&self, said: &Said) {
+        let offset = |document: &Document| match document.position {
+            Position::Topic { offset, .. } => offset,
+            Position::File { .. } => panic!("a file"),
+        };
+        let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &said.id)?, at)));
+        let Some((newest, home)) = documents.max_by_key(|(document, _)| offset(document)) else { return };
+        // A tombstone for a later version than any that is stored: that version is deleted, or a dead letter.
+        if !said.live && said.offset <= offset(&newest) && newest.outlet.and(said.topic) == newest.outlet {
+            let heard = self.heard[said.writer as usize];
+            // To the writer the article is gone, by a delete that the home has not read yet. A later version would have changed that.
+            let gone = self.residence(said.writer, &said.id) == Some(Stay::Gone);
+            assert!(
+                gone || home != said.writer && heard < offset(&newest),
+                "{said:?} retracts what lives in {home}: {:?}",
+                self.histories(&said.id)
+            );
+        }
+    }
+
+    /// Everything that a partition can read now.
+    fn drain(&mut self, partition: i32) {
+        while self.take_one(partition as usize) {}
+    }
+
+    /// Everything, in this order of partitions, again and again.
+    fn settle(&mut self, order: &[i32]) {
+        while (0..self.logs.len()).any(|at| self.done[at] < self.logs[at].len()) {
+            (0..PARTITIONS).filter(|at| !order.contains(at)).for_each(|at| self.drain(at));
+            order.iter().for_each(|&at| self.drain(at));
+        }
+    }
+
+    /// Everything, in an order by chance.
+    fn settle_by_chance(&mut self, random: &mut Random) {
+        while (0..self.logs.len()).any(|at| self.done[at] < self.logs[at].len()) {
+            let (at, records) = (random.below(PARTITIONS as u64), 1 + random.below(6));
+            for _ in 0..records {
+                self.take_one(at as usize);
+            }
+        }
+    }
+
+    /// What a topic holds for a reader that takes a tombstone for a delete: by id, the source offset.
+    fn table(&self, topic: Outlet) -> BTreeMap<String, i64> {
+        let mut table = BTreeMap::new();
+        for said in self.said.iter().filter(|said| said.topic == topic) {
+            match said.live {
+                true => drop(table.insert(said.id.clone(), said.offset)),
+                false => drop(table.remove(&said.id)),
+            }
+        }
+        table
+    }
+
+    /// The same for a reader that ignores what is older than what it has, tombstones included.
+    fn table_by_offset(&self, topic: Outlet) -> BTreeSet<String> {
+        let mut last: BTreeMap<String, (i64, bool)> = BTreeMap::new();
+        for said in self.said.iter().filter(|said| said.topic == topic) {
+            let held = last.entry(said.id.clone()).or_insert((-1, false));
+            if said.offset >= held.0 {
+                *held = (said.offset, said.live);
+            }
+        }
+        last.into_iter().filter(|(_, (_, live))| *live).map(|(id, _)| id).collect()
+    }
+
+    fn document(&self, at: i32, id: &str) -> Option<Document> {
+        let (store, id) = (self.matches[at as usize].store(), ArticleId::new(id).unwrap());
+        let language = *store.languages_of(&id).unwrap().first()?;
+        store.document(language, store.number_of(language, &id).unwrap()?).unwrap()
+    }
+
+    fn residence(&self, at: i32, id: &str) -> Option<Stay> {
+        let row = self.matches[at as usize].store().residence(&ArticleId::new(id).unwrap()).unwrap();
+        row.map(|Residence { stay, .. }| stay)
+    }
+
+    /// Which of these ids live on a topic, by the documents of all partitions.
+    fn living(&self, topic: Outlet, ids: &BTreeSet<String>) -> BTreeSet<String> {
+        let lives = |id: &&String| {
+            let documents = (0..PARTITIONS).filter_map(|at| self.document(at, id));
+            let documents: Vec<Document> = documents.collect();
+            assert!(documents.len() <= 1, "{id} has two homes");
+            documents.iter().any(|document| document.outlet.and(topic) == document.outlet)
+        };
+        ids.iter().filter(lives).cloned().collect()
+    }
+
+    /// Records and tombstones of an id on a topic, in order: `r7`, `t8`.
+    fn history(&self, topic: Outlet, id: &str) -> String {
+        let said = self.said.iter().filter(|said| said.topic == topic && said.id == id);
+        let said = said.map(|said| format!("{}{}", if said.live { 'r' } else { 't' }, said.offset));
+        said.collect::<Vec<_>>().join(" ")
+    }
+
+    fn histories(&self, id: &str) -> [String; 2] {
+        [Outlet::Unique, Outlet::NearDuplicate].map(|topic| self.history(topic, id))
+    }
+
+    /// Stream time of a language is at least an hour and a half later when this is read.
+    fn let_time_pass(&mut self, language: &'static str) {
+        self.now += 3 * HOUR / 2;
+        let story = 1_000_000 + self.next as u64;
+        let others: Vec<Version> =
+            (0..6).map(|n| article(&format!("later-{story}-{n}"), language, story + n)).collect();
+        self.route(&others);
+    }
+}
+
+#[test]
+fn languages_live_where_these_tests_expect_them() {
+    let bus = Bus::new("");
+    let at = |code| home(&bus.config.bus.languages, find(code).unwrap().lang, PARTITIONS);
+    assert_eq!(["en", "fr", "de"].map(at), [EN, FR, DE]);
+}
+
+// An update moved an article to another language, and so to another partition. The old one wrote tombstones when it heard of it,
+// behind the record of the new one: a KTable or a Connect sink deleted a live article.
+#[test]
+fn the_former_home_writes_no_tombstone() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("");
+        bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
+        bus.settle(&order);
+        // To the same topic, and then to the other one.
+        bus.route(&[article("x", "fr", 3)]);
+        bus.settle(&order);
+        assert_eq!(bus.histories("x"), ["r1 r2", ""], "{order:?}");
+        assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: FR }));
+        assert_eq!(bus.notices, [(EN as usize, FR)]);
+        bus.route(&[article("y", "en", 4), article("z", "en", 5)]);
+        bus.settle(&order);
+        bus.route(&[article("y", "fr", 2)]);
+        bus.settle(&order);
+        assert_eq!(bus.histories("y"), ["r3 t5", "r5"], "the new home retracts it");
+        let tombstone = bus.said.iter().find(|said| !said.live).unwrap();
+        assert_eq!(tombstone.writer, FR, "{order:?}");
+    }
+}
+
+#[test]
+fn there_and_back_leaves_the_article_where_it_is() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("");
+        bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
+        bus.settle(&order);
+        for (round, offset) in [(0, 2), (1, 4)] {
+            bus.route(&[article("x", "fr", 2)]);
+            bus.settle(&order);
+            bus.route(&[article("x", "en", 10 + round)]);
+            bus.settle(&order);
+            assert_eq!(bus.table(Outlet::Unique).get("x"), Some(&(offset + 1)), "{:?}", bus.histories("x"));
+            assert_eq!(bus.table(Outlet::NearDuplicate).get("x"), None, "{:?}", bus.histories("x"));
+        }
+        assert_eq!((bus.residence(EN, "x"), bus.residence(FR, "x")), (None, Some(Stay::Moved { to: EN })));
+    }
+}
+
+/// Both moves are in one batch of route, and the partition in the middle is read last, or first.
+#[test]
+fn twice_in_one_batch_the_notice_follows_the_article() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("");
+        bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
+        bus.settle(&order);
+        bus.route(&[article("x", "fr", 2), article("x", "en", 3)]);
+        bus.settle(&order);
+        // The notice reaches the middle behind the second move, and comes back with it.
+        assert_eq!(bus.histories("x"), ["r1 r3", "r2 t3"], "{order:?}");
+        assert!(bus.notices.contains(&(FR as usize, EN)));
+    }
+}
+
+#[test]
+fn a_notice_is_forwarded_to_the_current_home() {
+    let mut bus = Bus::new("");
+    bus.route(&[article("other", "de", 2), article("x", "en", 1)]);
+    bus.settle(&[EN, FR, DE]);
+    bus.route(&[article("x", "fr", 3)]);
+    bus.route(&[article("x", "de", 2)]);
+    // The middle has seen the article come and go before the first one hears of anything.
+    [FR, DE, EN, FR, DE].into_iter().for_each(|at| bus.drain(at));
+    assert_eq!(bus.notices, [(FR as usize, DE), (EN as usize, FR), (FR as usize, DE)]);
+    // One tombstone for what the first home published, one for what the second did.
+    assert_eq!(bus.histories("x"), ["r1 r2 t3 t2", "r3"]);
+    assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: DE }), "it knows the last home");
+}
+
+#[test]
+fn a_delete_in_flight_leaves_nothing() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("");
+        bus.route(&[article("other", "fr", 2)]);
+        bus.settle(&order);
+        // The first home publishes the article after the second one has deleted it.
+        bus.route(&[article("x", "en", 1), article("x", "fr", 2), delete("x")]);
+        bus.settle(&order);
+        for topic in [Outlet::Unique, Outlet::NearDuplicate] {
+            assert_eq!(bus.table(topic).get("x"), None, "{order:?}: {:?}", bus.histories("x"));
+        }
+        assert_eq!((bus.residence(EN, "x"), bus.residence(FR, "x")), (Some(Stay::Gone), Some(Stay::Gone)));
+        assert!(bus.document(EN, "x").is_none() && bus.document(FR, "x").is_none());
+    }
+}
+
+#[test]
+fn a_new_version_that_is_a_dead_letter_takes_the_old_one_with_it() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("[topics]\nmax_message_bytes = 100000\n");
+        bus.route(&[article("x", "en", 1)]);
+        bus.settle(&order);
+        bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 2) }]);
+        bus.settle(&order);
+        assert_eq!(bus.histories("x"), ["r0 t1", ""], "{order:?}");
+        assert_eq!(bus.residence(FR, "x"), Some(Stay::Gone));
+        // And it may come again.
+        bus.route(&[article("x", "fr", 2)]);
+        bus.settle(&order);
+        assert_eq!(bus.histories("x"), ["r0 t1 r2", ""]);
+        assert_eq!(bus.residence(FR, "x"), None);
+        // A dead letter beside a version that lives here takes nothing.
+        bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 5) }]);
+        bus.settle(&order);
+        assert_eq!(bus.table(Outlet::Unique).get("x"), Some(&2));
+    }
+}
+
+#[test]
+fn an_article_that_arrives_expired_is_remembered_where_it_is_published() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("");
+        bus.let_time_pass("fr");
+        bus.let_time_pass("en");
+        let other = bus.next;
+        bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
+        bus.settle(&order);
+        let old = Some(bus.now - 5 * HOUR);
+        bus.route(&[Version { fetched_at: old, ..article("x", "fr", 2) }]);
+        bus.settle(&order);
+        let (first, second) = (other + 1, other + 2);
+        let moved = [format!("r{first} t{second}"), format!("r{second}")];
+        assert_eq!(bus.histories("x"), moved, "{order:?}");
+        assert_eq!(bus.residence(FR, "x"), Some(Stay::Published(Outlet::NearDuplicate)));
+        assert!(bus.document(FR, "x").is_none());
+        // It goes on: what was published there is retracted too.
+        bus.route(&[article("x", "en", 7)]);
+        bus.settle(&order);
+        let [unique, near] = bus.histories("x");
+        assert_eq!(unique, format!("{} r{}", moved[0], second + 1));
+        assert_eq!(near, format!("r{second} t{}", second + 1));
+        assert_eq!(bus.residence(FR, "x"), Some(Stay::Moved { to: EN }));
+        // A delete finds what was published and not stored.
+        bus.route(&[Version { fetched_at: old, ..article("x", "fr", 2) }]);
+        bus.settle(&order);
+        bus.route(&[delete("x")]);
+        bus.settle(&order);
+        let tables = [Outlet::Unique, Outlet::NearDuplicate].map(|topic| bus.table(topic).contains_key("x"));
+        assert_eq!(tables, [false, false], "{:?}", bus.histories("x"));
+    }
+}
+
+#[test]
+fn a_silent_record_sends_no_notice() {
+    let mut bus = Bus::new("");
+    bus.route_as(&[article("other", "fr", 2), article("x", "en", 1), article("x", "fr", 3)], true);
+    bus.settle(&[EN, FR]);
+    assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "the old generation has said it");
+    assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: FR }));
+    // The first record that is not silent moves what the old generation has published.
+    bus.route(&[article("x", "en", 2)]);
+    bus.settle(&[EN, FR]);
+    assert_eq!(bus.notices, [(FR as usize, EN)]);
+    assert_eq!(bus.histories("x"), ["r3", ""], "it is on the same topic");
+    bus.route(&[article("x", "fr", 2)]);
+    bus.settle(&[EN, FR]);
+    assert_eq!(bus.histories("x"), ["r3 t4", "r4"]);
+}
+
+#[test]
+fn before_publish_from_nothing_is_retracted_and_nothing_is_lost() {
+    let from = 1_772_000_000_000 + 10 * HOUR;
+    let mut bus = Bus::new("[output]\npublish_from = \"2026-02-25T16:13:20Z\"\n");
+    assert_eq!(bus.config.engine.publish_from, Some(EventTime::from_millis(from)));
+    bus.route(&[article("x", "en", 1), article("x", "fr", 3), article("x", "en", 4)]);
+    bus.settle(&[EN, FR]);
+    assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "what was never published needs no retraction");
+    bus.now = from + HOUR;
+    bus.route(&[article("other", "fr", 2), article("y", "en", 5)]);
+    bus.settle(&[EN, FR]);
+    // A late version from before that time is not published, and leaves what was published where it is.
+    bus.now = from - HOUR / 4;
+    let late = bus.next;
+    bus.route(&[article("y", "fr", 6)]);
+    bus.settle(&[EN, FR]);
+    assert_eq!(bus.histories("y"), ["r4", ""]);
+    assert_eq!(
+        bus.document(FR, "y").unwrap().outlet,
+        Outlet::Unique,
+        "the new home is responsible for it now"
+    );
+    bus.now = from + HOUR;
+    bus.route(&[article("y", "fr", 2)]);
+    bus.settle(&[EN, FR]);
+    assert_eq!(bus.histories("y"), [format!("r4 t{}", late + 1), format!("r{}", late + 1)]);
+}
+
+#[test]
+fn on_one_topic_only_what_is_gone_is_retracted() {
+    for order in [[EN, FR], [FR, EN]] {
+        let mut bus = Bus::new("[output]\ntopics = \"single\"\n[topics]\nmax_message_bytes = 100000\n");
+        assert!(bus.is_single);
+        bus.route(&[article("other", "fr", 2), article("x", "en", 1), article("y", "en", 4)]);
+        bus.settle(&order);
+        bus.route(&[article("x", "fr", 2), Version { ballast: 60_000, ..article("y", "fr", 3) }]);
+        bus.settle(&order);
+        assert_eq!(bus.history(Outlet::Unique, "x"), "r1 r3", "{order:?}");
+        assert_eq!(bus.history(Outlet::Unique, "y"), "r2 t4", "{order:?}");
+    }
+}
+
+#[test]
+fn residences_expire_with_their_language() {
+    let mut bus = Bus::new("");
+    bus.let_time_pass("en");
+    bus.let_time_pass("fr");
+    bus.route(&[article("x", "en", 1), article("y", "en", 2), article("z", "en", 3)]);
+    bus.settle(&[EN, FR]);
+    bus.route(&[article("x", "fr", 3), delete("y")]);
+    [FR, EN].into_iter().for_each(|at| bus.drain(at));
+    assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: FR }));
+    assert_eq!(bus.residence(EN, "y"), Some(Stay::Gone));
+    // A retention passes in the new home before it hears of the notice.
+    bus.let_time_pass("fr");
+    let last = bus.logs[FR as usize].len();
+    let log = &mut bus.logs[FR as usize];
+    let at = log.iter().position(|read| is_notice(read.value.as_deref().unwrap()).unwrap()).unwrap();
+    let notice = log.remove(at);
+    log.push(notice);
+    assert_eq!(log.len(), last);
+    bus.let_time_pass("en");
+    let before = bus.said.len();
+    bus.settle(&[EN, FR]);
+    assert_eq!((bus.residence(EN, "x"), bus.residence(EN, "y")), (None, None));
+    assert!(bus.said[before..].iter().all(|said| said.id.starts_with("later")), "nothing is known any more");
+}
+
+/// Notices come again when a partition sends them again; that changes nothing.
+#[test]
+fn a_notice_that_comes_again_changes_nothing() {
+    let mut bus = Bus::new("");
+    let moves = ["en", "fr", "de", "fr", "en", "de"];
+    bus.route(&[article("other", "fr", 2), article("more", "de", 2)]);
+    for (story, language) in (1..).zip(moves) {
+        bus.route(&[article("x", language, 1 + story % 3)]);
+        bus.settle(&[EN, FR, DE]);
+    }
+    let ids = BTreeSet::from(["x".to_owned()]);
+    let living = [Outlet::Unique, Outlet::NearDuplicate].map(|topic| bus.living(topic, &ids));
+    for at in 0..PARTITIONS {
+        let notices = bus.logs[at as usize].clone().into_iter();
+        let notices = notices.filter(|read| is_notice(read.value.as_deref().unwrap()).unwrap());
+        for notice in notices.collect::<Vec<_>>() {
+            bus.append(at, notice);
+        }
+    }
+    bus.settle(&[DE, FR, EN]);
+    let tables = [Outlet::Unique, Outlet::NearDuplicate]
+        .map(|topic| bus.table(topic).into_keys().filter(|id| id == "x").collect::<BTreeSet<_>>());
+    assert_eq!(tables, living, "{:?}", bus.histories("x"));
+}
+
+/// A version of one of a few ids. Texts are few, too, so that verdicts differ.
+fn by_chance(random: &mut Random, id: u64) -> Version {
+    let id = format!("a{id}");
+    match random.below(8) {
+        0 => delete(&id),
+        _ => article(&id, ["en", "fr", "de"][random.below(3) as usize], random.below(12)),
+    }
+}
+
+/// One move at a time, partitions at any speed: a reader that takes a tombstone for a delete is right after each.
+#[test]
+fn however_fast_partitions_are_a_tombstone_deletes_no_live_article() {
+    let ids: BTreeSet<String> = (0..10).map(|id| format!("a{id}")).collect();
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let mut bus = Bus::new("");
+        for round in 0..25 {
+            let versions: Vec<Version> = (0..10).map(|id| by_chance(&mut random, id)).collect();
+            let versions: Vec<Version> = versions.into_iter().filter(|_| random.below(3) > 0).collect();
+            let cut = random.below(versions.len() as u64 + 1) as usize;
+            bus.route(&versions[..cut]);
+            bus.route(&versions[cut..]);
+            bus.settle_by_chance(&mut random);
+            for topic in [Outlet::Unique, Outlet::NearDuplicate] {
+                let table: BTreeSet<String> = bus.table(topic).into_keys().collect();
+                assert_eq!(table, bus.living(topic, &ids), "seed {seed}, round {round}, {topic:?}");
+            }
+        }
+        assert!(bus.notices.len() > 30, "{} notices", bus.notices.len());
+    }
+}
+
+/// Moves at any speed, also where a partition lags behind several of them. Then it may write a record or a tombstone of a
+/// version that others have replaced ([`Bus::check_tombstone`] sees that nobody else does), and the source offset tells.
+#[test]
+fn wherever_a_partition_lags_the_source_offset_tells() {
+    let ids: BTreeSet<String> = (0..6).map(|id| format!("a{id}")).collect();
+    let mut forwarded = 0;
+    for seed in 100..140 {
+        let mut random = Random(seed);
+        let mut bus = Bus::new("");
+        for _ in 0..12 {
+            let versions: Vec<Version> = (0..random.below(12))
+                .map(|_| {
+                    let id = random.below(6);
+                    by_chance(&mut random, id)
+                })
+                .collect();
+            bus.route(&versions);
+            for _ in 0..random.below(30) {
+                let at = random.below(PARTITIONS as u64);
+                bus.take_one(at as usize);
+            }
+        }
+        bus.settle_by_chance(&mut random);
+        forwarded += bus.notices.len();
+        for topic in [Outlet::Unique, Outlet::NearDuplicate] {
+            assert_eq!(bus.table_by_offset(topic), bus.living(topic, &ids), "seed {seed}, {topic:?}");
+        }
+    }
+    assert!(forwarded > 500, "{forwarded} notices");
+}

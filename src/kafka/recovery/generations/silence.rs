@@ -1,0 +1,247 @@
+//! The silent time of a new generation: it follows the old one and publishes nothing that the old one publishes.
+//!
+//! Until the old generation has a generation-end record, records below its committed offset are taken silently and all others
+//! wait: the new generation never overtakes. Without a committed offset (never written, or expired) nothing is known, and
+//! the partition waits. In mode `routed` the boundary follows what match has judged and not what route has read, since
+//! `generation end --accept-repeats` may give unjudged articles back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rdkafka::TopicPartitionList;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+
+use crate::config::{Bus, Mode};
+use crate::formats::GenerationEnd;
+
+use super::{EndLog, LookError, backlog, offsets_of};
+use crate::kafka::client as clients;
+use crate::kafka::client::{PATIENCE, Quiet, Role};
+use crate::kafka::turn::record::Record;
+
+/// How often the old generation is asked for, and how long a partition waits before it looks again.
+pub(crate) const OFTEN: Duration = Duration::from_millis(500);
+
+/// Which of a partition's records are taken now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    /// Below this offset nothing is published.
+    pub(crate) silent_below: i64,
+    /// Where reading resumes after waiting, if the partition waits.
+    pub(crate) waits: Option<i64>,
+}
+
+impl Admitted {
+    /// Everything is taken and published.
+    pub(crate) const ALL: Admitted = Admitted { silent_below: i64::MIN, waits: None };
+}
+
+/// Up to where the old generation has published a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Boundary {
+    /// Not known: take nothing.
+    Unknown,
+    /// So far at least, and it may still publish more: take what is below.
+    Moving(i64),
+    /// Exactly so far: publish the rest.
+    Final(i64),
+}
+
+impl Boundary {
+    /// Below which offset nothing is published, and how many of these offsets, from the first, are taken.
+    fn admits(self, offsets: &[i64]) -> (i64, usize) {
+        let below = |until: i64| offsets.partition_point(|&offset| offset < until);
+        match self {
+            Boundary::Unknown => (i64::MIN, 0),
+            Boundary::Moving(until) => (until, below(until)),
+            Boundary::Final(until) => match below(until) {
+                0 => (until, offsets.len()),
+                silent => (until, silent),
+            },
+        }
+    }
+}
+
+/// The old generation, as long as the new one has to be silent.
+pub(crate) struct Earlier {
+    generation: u32,
+    raw: String,
+    /// Asks for the offsets of the group that reads the raw topic.
+    reads: BaseConsumer<Quiet>,
+    /// In mode `routed`, the topic and the offsets of the group that judges.
+    judges: Option<(String, BaseConsumer<Quiet>)>,
+    end: Option<GenerationEnd>,
+    /// By partition, the offset below which everything is published; nothing where the group has none.
+    known: BTreeMap<i32, Option<i64>>,
+    /// Partitions that this worker has records of.
+    wanted: BTreeSet<i32>,
+    barrier: Option<Barrier>,
+    asked: Option<Instant>,
+    /// What was logged already: it waits for days, perhaps.
+    said: BTreeSet<&'static str>,
+}
+
+/// Raw offsets that count as published once match has judged everything that was routed when they were read.
+struct Barrier {
+    next: BTreeMap<i32, Option<i64>>,
+    routed: BTreeMap<i32, i64>,
+}
+
+impl Earlier {
+    /// `old` is the application in the generation before.
+    pub(crate) fn new(old: &Bus, name: &str) -> Result<Earlier, KafkaError> {
+        let name = format!("{name}-follow");
+        let (reader, judges) = match old.mode {
+            Mode::Direct => (Role::Direct, None),
+            Mode::Routed => {
+                let judges = offsets_of(old, Role::Match, &name)?;
+                (Role::Route, Some((old.topics.routed.clone(), judges)))
+            }
+        };
+        Ok(Earlier {
+            generation: old.generation,
+            raw: old.topics.raw.clone(),
+            reads: offsets_of(old, reader, &name)?,
+            judges,
+            end: None,
+            known: BTreeMap::new(),
+            wanted: BTreeSet::new(),
+            barrier: None,
+            asked: None,
+            said: BTreeSet::new(),
+        })
+    }
+
+    /// Takes its end from the records, if it is there. An end is written once, so it is never asked for again.
+    pub(crate) fn learn(&mut self, ends: &BTreeMap<u32, GenerationEnd>) {
+        if self.end.is_none()
+            && let Some(end) = ends.get(&self.generation)
+        {
+            let (generation, ended_at) = (self.generation, &end.ended_at);
+            tracing::info!(generation, ended_at, next = ?end.next, "the old generation has ended; publishing from its final offsets on");
+            self.end = Some(end.clone());
+        }
+    }
+
+    pub(crate) fn admit(
+        &mut self,
+        partition: i32,
+        records: &mut Vec<Record>,
+        ends: &mut EndLog,
+        surveyor: &BaseConsumer<Quiet>,
+    ) -> Admitted {
+        let offsets: Vec<i64> = records.iter().map(|record| record.offset).collect();
+        let Some(&last) = offsets.last() else { return Admitted::ALL };
+        let boundary = self.boundary(partition, last, ends, surveyor).unwrap_or_else(|error| {
+            self.say("away", |generation| tracing::warn!(partition, generation, %error, "the old generation's progress is not known; waiting and publishing nothing"));
+            Boundary::Unknown
+        });
+        let (silent_below, count) = boundary.admits(&offsets);
+        records.truncate(count);
+        Admitted { silent_below, waits: offsets.get(count).copied() }
+    }
+
+    fn boundary(
+        &mut self,
+        partition: i32,
+        last: i64,
+        ends: &mut EndLog,
+        surveyor: &BaseConsumer<Quiet>,
+    ) -> Result<Boundary, LookError> {
+        self.wanted.insert(partition);
+        let known = self.known.get(&partition).copied().flatten();
+        // While it warms up, far below the old generation, there is nothing to ask.
+        let warming = known.is_some_and(|known| last < known);
+        let asked_lately = self.asked.is_some_and(|asked| asked.elapsed() < OFTEN);
+        if self.end.is_none() && !warming && !asked_lately {
+            self.asked = Some(Instant::now());
+            self.learn(ends.look(surveyor)?);
+            if self.end.is_none() {
+                self.follow(surveyor)?;
+            }
+        }
+        if let Some(end) = &self.end {
+            return Ok(Boundary::Final(end.next(partition)));
+        }
+        Ok(match self.known.get(&partition) {
+            Some(Some(until)) => {
+                let until = *until;
+                if last >= until {
+                    self.say("caught-up", |generation| tracing::info!(partition, until, generation, "caught up with the old generation, which has not ended: following it and publishing nothing. Once its processes are stopped, run `samestory generation end`"));
+                }
+                Boundary::Moving(until)
+            }
+            Some(None) => {
+                self.say("unknown", |generation| tracing::warn!(partition, generation, "the old generation has no committed offset for this partition (it has not read it, or the offset has expired), and it has not ended: waiting and publishing nothing. Start the old generation once more, or run `samestory generation end`"));
+                Boundary::Unknown
+            }
+            None => Boundary::Unknown,
+        })
+    }
+
+    /// Asks how far the old generation has come.
+    fn follow(&mut self, surveyor: &BaseConsumer<Quiet>) -> Result<(), KafkaError> {
+        let Some((topic, judges)) = &self.judges else {
+            let next = self.committed()?;
+            self.advance(next);
+            return Ok(());
+        };
+        let barrier = match self.barrier.take() {
+            Some(barrier) => barrier,
+            // In this order: every record routed for these offsets lies below these ends.
+            None => Barrier { next: self.committed()?, routed: backlog::ends(surveyor, topic)? },
+        };
+        let judged = backlog::judged(judges, surveyor, topic, &barrier.routed)
+            .and_then(|judged| backlog::is_empty(judges, topic, &judged, &barrier.routed));
+        match judged {
+            Ok(true) => self.advance(barrier.next),
+            Ok(false) => self.barrier = Some(barrier),
+            Err(error) => {
+                self.barrier = Some(barrier);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, next: BTreeMap<i32, Option<i64>>) {
+        for (partition, next) in next {
+            let known = self.known.entry(partition).or_default();
+            *known = (*known).max(next);
+        }
+    }
+
+    fn committed(&self) -> Result<BTreeMap<i32, Option<i64>>, KafkaError> {
+        let mut list = TopicPartitionList::new();
+        for &partition in &self.wanted {
+            list.add_partition(&self.raw, partition);
+        }
+        let answer = self.reads.committed_offsets(list, PATIENCE)?;
+        let next = |&partition| Ok((partition, clients::offset_in(&answer, &self.raw, partition)?));
+        self.wanted.iter().map(next).collect()
+    }
+
+    fn say(&mut self, what: &'static str, log: impl FnOnce(u32)) {
+        if self.said.insert(what) {
+            log(self.generation);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_overtakes_and_never_mixes_silent_records_with_others() {
+        let offsets = [10, 11, 13, 14];
+        assert_eq!(Boundary::Unknown.admits(&offsets), (i64::MIN, 0));
+        assert_eq!(Boundary::Moving(9).admits(&offsets), (9, 0));
+        assert_eq!(Boundary::Moving(13).admits(&offsets), (13, 2));
+        assert_eq!(Boundary::Moving(99).admits(&offsets), (99, 4));
+        assert_eq!(Boundary::Final(10).admits(&offsets), (10, 4));
+        assert_eq!(Boundary::Final(13).admits(&offsets), (13, 2));
+        assert_eq!(Boundary::Final(99).admits(&offsets), (99, 4));
+    }
+}

@@ -1,0 +1,291 @@
+//! State on the disk that no assigned partition uses: stores of partitions that moved away, and quarantined copies.
+//!
+//! They are deleted once nothing was written to them for as long as the changelog keeps tombstones. From then on a store
+//! would be rebuilt from zero anyway, and articles that were deleted meanwhile are still in it. One quarantined copy of a
+//! partition is kept until then. A store that a worker was assigned, or that another process has open, is never touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::status::Guard;
+use samestory_engine::index::{StoreError, destroy};
+
+use super::restore::Cause;
+use crate::kafka::turn::faults;
+
+/// How often it is looked for.
+const OFTEN: Duration = Duration::from_secs(60);
+
+/// The partitions of a process, shared by its workers and whoever deletes what they left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holdings(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    assigned: BTreeSet<i32>,
+    deleting: BTreeSet<i32>,
+}
+
+impl Holdings {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn assigned(&self, partition: i32) {
+        self.inner().assigned.insert(partition);
+    }
+
+    pub(crate) fn revoked(&self, partition: i32) {
+        self.inner().assigned.remove(&partition);
+    }
+
+    /// Whether the store of this partition is being deleted; its new owner waits for that.
+    pub(crate) fn is_deleting(&self, partition: i32) -> bool {
+        self.inner().deleting.contains(&partition)
+    }
+
+    /// Whether the store may be deleted. If so, nobody opens it until [`Holdings::deleted`].
+    fn may_delete(&self, partition: i32) -> bool {
+        let mut inner = self.inner();
+        let free = !inner.assigned.contains(&partition);
+        if free {
+            inner.deleting.insert(partition);
+        }
+        free
+    }
+
+    fn deleted(&self, partition: i32) {
+        self.inner().deleting.remove(&partition);
+    }
+}
+
+/// A directory of a changelog's states.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Store { partition: i32 },
+    Quarantined { partition: i32 },
+}
+
+/// What a directory of this name holds: `<changelog>-3` a store, `<changelog>-3.damaged.1` a quarantined copy of one. Nothing
+/// where the name is not one of ours.
+fn kind(name: &str, changelog: &str) -> Option<Kind> {
+    let rest = name.strip_prefix(changelog)?.strip_prefix('-')?;
+    let number = |text: &str| -> Option<i32> {
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    };
+    match rest.split_once('.') {
+        None => Some(Kind::Store { partition: number(rest)? }),
+        Some((partition, copy)) => {
+            let (cause, nth) = copy.split_once('.')?;
+            number(nth)?;
+            Cause::ALL.iter().find(|known| known.as_str() == cause)?;
+            Some(Kind::Quarantined { partition: number(partition)? })
+        }
+    }
+}
+
+/// When anything in a directory was last written.
+fn last_written(directory: &Path) -> Option<SystemTime> {
+    let files = fs::read_dir(directory).ok()?;
+    let written = |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let newest = files.filter_map(|file| written(&file.ok()?.path())).max();
+    newest.max(written(directory).filter(|_| newest.is_none()))
+}
+
+/// What is to be deleted, with why.
+fn leftovers(
+    state: &Path,
+    changelog: &str,
+    horizon: Duration,
+    now: SystemTime,
+) -> Vec<(Kind, PathBuf, &'static str)> {
+    let Ok(entries) = fs::read_dir(state) else { return Vec::new() };
+    let mut delete = Vec::new();
+    let mut copies: BTreeMap<i32, Vec<(SystemTime, PathBuf)>> = BTreeMap::new();
+    for entry in entries.filter_map(Result::ok) {
+        // A link is not ours: nothing here makes one.
+        let Ok(true) = entry.file_type().map(|kind| kind.is_dir()) else { continue };
+        let Some(kind) = entry.file_name().to_str().and_then(|name| kind(name, changelog)) else { continue };
+        let Some(written) = last_written(&entry.path()) else { continue };
+        let old = now.duration_since(written).is_ok_and(|age| age > horizon);
+        match kind {
+            kind if old => delete.push((kind, entry.path(), "older than the changelog keeps tombstones")),
+            Kind::Quarantined { partition } => {
+                copies.entry(partition).or_default().push((written, entry.path()));
+            }
+            Kind::Store { .. } => {}
+        }
+    }
+    for (partition, mut copies) in copies {
+        copies.sort();
+        copies.pop();
+        let older = copies.into_iter().map(|(_, path)| path);
+        delete.extend(
+            older.map(|path| (Kind::Quarantined { partition }, path, "a newer quarantined copy exists")),
+        );
+    }
+    delete
+}
+
+/// Deletes what is left over. Returns what is gone.
+fn sweep(
+    state: &Path,
+    changelog: &str,
+    horizon: Duration,
+    now: SystemTime,
+    holdings: &Holdings,
+) -> Vec<PathBuf> {
+    let mut gone = Vec::new();
+    for (kind, path, why) in leftovers(state, changelog, horizon, now) {
+        let deleted = match kind {
+            Kind::Store { partition } if !holdings.may_delete(partition) => continue,
+            Kind::Store { partition } => {
+                let deleted = destroy(&path);
+                holdings.deleted(partition);
+                deleted
+            }
+            Kind::Quarantined { .. } => destroy(&path),
+        };
+        let directory = path.display();
+        match deleted {
+            Ok(()) => {
+                tracing::info!(%directory, why, "state deleted");
+                gone.push(path);
+            }
+            // Of another process that shares the directory.
+            Err(StoreError::InUse { .. }) => {}
+            Err(error) => tracing::warn!(%directory, %error, "state cannot be deleted; it is tried again"),
+        }
+    }
+    gone
+}
+
+/// Deletes what is left over, now and then, until it is told to stop.
+pub(crate) fn start(
+    state: PathBuf,
+    changelog: String,
+    horizon: Duration,
+    holdings: Holdings,
+    stop: Arc<AtomicBool>,
+    guard: Guard,
+) -> std::io::Result<()> {
+    let often = Duration::from_millis(faults::number("SAMESTORY_SWEEP_MS", OFTEN.as_millis() as u64));
+    let work = move || {
+        let _guard = guard;
+        let mut swept = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+            if swept.elapsed() >= often {
+                sweep(&state, &changelog, horizon, now(), &holdings);
+                swept = Instant::now();
+            }
+        }
+    };
+    std::thread::Builder::new().name("leftovers".into()).spawn(work).map(drop)
+}
+
+#[allow(clippy::disallowed_methods, reason = "files are stamped by this clock")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HORIZON: Duration = Duration::from_secs(24 * 3600);
+
+    struct Dir(PathBuf);
+
+    impl Dir {
+        fn new(name: &str) -> Dir {
+            let dir = crate::temporary::temporary(name);
+            drop(fs::remove_dir_all(&dir));
+            fs::create_dir_all(&dir).unwrap();
+            Dir(dir)
+        }
+
+        /// A directory whose only file was written so many hours ago.
+        fn state(&self, name: &str, hours: u64) {
+            fs::create_dir(self.0.join(name)).unwrap();
+            let file = fs::File::create(self.0.join(name).join("000001.sst")).unwrap();
+            file.set_modified(now() - Duration::from_secs(hours * 3600)).unwrap();
+        }
+
+        fn names(&self) -> Vec<String> {
+            let names = fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<String> =
+                names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+
+        fn sweep(&self, holdings: &Holdings) {
+            sweep(&self.0, "log", HORIZON, now(), holdings);
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            drop(fs::remove_dir_all(&self.0));
+        }
+    }
+
+    // Nothing was ever deleted: volumes filled with the stores of partitions that had moved away, and an article that was
+    // erased stayed in them and in quarantined copies.
+    #[test]
+    fn what_was_not_written_to_since_the_horizon_is_deleted() {
+        let dir = Dir::new("leftovers");
+        dir.state("log-0", 30);
+        dir.state("log-1", 30);
+        dir.state("log-2", 20);
+        dir.state("log-3.damaged.1", 30);
+        let holdings = Holdings::default();
+        holdings.assigned(0);
+        dir.sweep(&holdings);
+        assert_eq!(dir.names(), ["log-0", "log-2"]);
+        assert!(!holdings.is_deleting(1), "its next owner may go on");
+        // It moves away, and is not written to any more.
+        holdings.revoked(0);
+        dir.sweep(&holdings);
+        assert_eq!(dir.names(), ["log-2"]);
+    }
+
+    #[test]
+    fn of_a_partition_the_newest_quarantined_copy_is_kept() {
+        let dir = Dir::new("quarantined");
+        for (name, hours) in
+            [("log-3.damaged.1", 5), ("log-3.too-old.1", 2), ("log-3.damaged.2", 3), ("log-4.damaged.1", 9)]
+        {
+            dir.state(name, hours);
+        }
+        dir.sweep(&Holdings::default());
+        assert_eq!(dir.names(), ["log-3.too-old.1", "log-4.damaged.1"]);
+    }
+
+    #[test]
+    fn only_directories_of_our_own_naming_are_deleted() {
+        let dir = Dir::new("strangers");
+        let strangers = [
+            "log-",
+            "log-+1",
+            "log-1.backup.1",
+            "log-1.damaged",
+            "log-1.damaged.x",
+            "log-1x",
+            "log.g2-1",
+            "lost+found",
+            "other-1",
+        ];
+        strangers.iter().for_each(|name| dir.state(name, 1000));
+        fs::write(dir.0.join("log-1"), "a file").unwrap();
+        std::os::unix::fs::symlink("other-1", dir.0.join("log-2")).unwrap();
+        let before = dir.names();
+        dir.sweep(&Holdings::default());
+        assert_eq!(dir.names(), before);
+    }
+}

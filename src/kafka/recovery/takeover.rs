@@ -1,0 +1,435 @@
+//! Taking a partition over: the group's offset and the changelog's position must agree, or somebody has to decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::formats::GenerationEnd;
+use samestory_engine::index::BusPosition;
+
+use crate::kafka::admin::ids::Here;
+
+/// A partition and an offset in it, as an operator writes them: `3:1042`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartitionOffset {
+    /// The partition.
+    pub partition: i32,
+    /// The offset.
+    pub offset: i64,
+}
+
+impl FromStr for PartitionOffset {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<PartitionOffset, Self::Err> {
+        let numbers = text.split_once(':').and_then(|(partition, offset)| {
+            Some(PartitionOffset { partition: partition.parse().ok()?, offset: offset.parse().ok()? })
+        });
+        let valid = numbers.filter(|at| at.partition >= 0 && at.offset >= 0);
+        valid.ok_or("write PARTITION:OFFSET as the log names them, for example 3:1042")
+    }
+}
+
+/// What the operator has decided about partitions that do not agree. Each decision names the numbers that the log has
+/// printed, so it fits that disagreement and no later one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accept {
+    /// Resume these partitions at these offsets, whatever the changelog says.
+    pub offsets: BTreeSet<PartitionOffset>,
+    /// Records from these offsets on are gone: resume behind them.
+    pub gaps: BTreeSet<PartitionOffset>,
+}
+
+impl Accept {
+    fn offset(&self, partition: i32, offset: i64) -> bool {
+        self.offsets.contains(&PartitionOffset { partition, offset })
+    }
+
+    fn gap(&self, partition: i32, offset: i64) -> bool {
+        self.gaps.contains(&PartitionOffset { partition, offset })
+    }
+
+    /// The offset that was named for a partition.
+    fn named(&self, partition: i32) -> Option<i64> {
+        self.offsets.iter().find(|at| at.partition == partition).map(|at| at.offset)
+    }
+}
+
+/// The operator's decisions, shared by all workers. Each applies once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decisions(Arc<Mutex<Accept>>);
+
+impl Decisions {
+    pub(crate) fn new(accept: Accept) -> Decisions {
+        Decisions(Arc::new(Mutex::new(accept)))
+    }
+
+    /// Those that have not been applied yet.
+    pub(crate) fn left(&self) -> Accept {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was decided about a partition is committed: it does not count again.
+    pub(crate) fn spend(&self, partition: i32) {
+        let mut accept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        accept.offsets.retain(|at| at.partition != partition);
+        accept.gaps.retain(|at| at.partition != partition);
+    }
+}
+
+/// How often a disagreement is found again before it is final, and how long after each time.
+const CLAIMS_AGAIN: u32 = 3;
+/// See [`CLAIMS_AGAIN`].
+pub(crate) const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Disagreements in a row, by partition. A rebalance or a broker that has just come back can show an offset from before
+/// the last commit; what is still so after three more claims is a matter for the operator.
+#[derive(Debug, Default)]
+pub(crate) struct Disagreed(BTreeMap<i32, u32>);
+
+impl Disagreed {
+    /// Takes note of one more. Whether it is final.
+    pub(crate) fn is_final(&mut self, partition: i32) -> bool {
+        let found = self.0.entry(partition).or_default();
+        *found += 1;
+        *found > CLAIMS_AGAIN
+    }
+
+    /// The partition agrees, or is not ours any more.
+    pub(crate) fn forget(&mut self, partition: i32) {
+        self.0.remove(&partition);
+    }
+}
+
+/// What is known of a partition when its state is restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Which one.
+    pub(crate) partition: i32,
+    /// The group's offset.
+    pub(crate) committed: Option<i64>,
+    /// What the changelog says has been judged.
+    pub(crate) position: Option<i64>,
+    /// The position was written in another topic or cluster than there is now.
+    pub(crate) moved: Option<Moved>,
+    /// The log no longer holds the record before the position: it was cut there and written again.
+    pub(crate) truncated: bool,
+    /// The first record that the log still holds.
+    pub(crate) low: i64,
+    /// Where the log ends.
+    pub(crate) high: i64,
+}
+
+/// A position that does not belong to the topics as they are now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// What differs.
+    what: &'static str,
+    /// As recorded with the position.
+    before: String,
+    /// As it is now.
+    now: String,
+}
+
+/// Compares where a position was written with what is there now. What either side does not know is not compared.
+pub(crate) fn moved(position: &BusPosition, topic: &str, here: &Here) -> Option<Moved> {
+    let moved = |what, before: &dyn fmt::Display, now: &dyn fmt::Display| {
+        Some(Moved { what, before: before.to_string(), now: now.to_string() })
+    };
+    if position.topic.as_str() != topic {
+        return moved("input topic", &position.topic, &topic);
+    }
+    match (&position.cluster, &here.cluster) {
+        (Some(before), Some(now)) if before != now => return moved("cluster id", before, now),
+        _ => {}
+    }
+    match (&position.topic_id, &here.input) {
+        (Some(before), Some(now)) if before != now => return moved("topic id of the input", before, now),
+        _ => {}
+    }
+    match (&position.changelog, &here.changelog) {
+        (Some(before), Some(now)) if before != now => moved("topic id of the changelog", before, now),
+        _ => None,
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Takeover {
+    /// Nobody has read it yet: begin, and write that down.
+    Begin,
+    /// Go on from here.
+    Resume(i64),
+    /// Go on from here, as the operator has said; so many records are lost.
+    Accepted { from: i64, lost: i64 },
+    /// Somebody has to decide.
+    Stop(Disagreement),
+}
+
+/// Why a partition stands still until somebody decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Disagreement {
+    /// The group says one thing, the changelog another.
+    Offsets { partition: i32, committed: i64, position: Option<i64> },
+    /// Records that were not read are gone.
+    Gap { partition: i32, next: i64, low: i64 },
+    /// The log ends before what was read.
+    Shorter { partition: i32, next: i64, high: i64 },
+    /// The position belongs to another topic or cluster.
+    Moved { partition: i32, moved: Moved, position: Option<i64>, resume: i64 },
+    /// The log was cut before what was read, and written again.
+    Truncated { partition: i32, next: i64 },
+    /// The next generation publishes.
+    Ended(Box<GenerationEnd>),
+}
+
+/// The way out that always works.
+const NEW_GENERATION: &str = "or build the state again from the raw topic: start a new generation with the next number in stage.generation";
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Disagreement::Offsets { partition, committed, position } => {
+                write!(f, "the group's offset is {committed}, ")?;
+                match position {
+                    Some(position) => write!(f, "but the changelog's position is {position}")?,
+                    None => write!(f, "but the changelog has no position")?,
+                }
+                write!(
+                    f,
+                    "; set the group's offset back, start once with --accept-offsets {partition}:{committed} to resume there with the state as it is, {NEW_GENERATION}"
+                )
+            }
+            Disagreement::Gap { partition, next, low } => write!(
+                f,
+                "the next record is {next}, but the topic begins at {low}: {} records are gone; start once with --accept-gap {partition}:{next} to resume at {low} without them",
+                low - next
+            ),
+            Disagreement::Ended(end) => write!(
+                f,
+                "generation {} has ended ({}, at offsets {:?}) and publishes nothing more; start the next one, with a higher stage.generation",
+                end.generation, end.ended_at, end.next
+            ),
+            Disagreement::Shorter { partition, next, high } => write!(
+                f,
+                "the next record is {next}, but the topic ends at {high}: it was truncated, records that were judged are gone; set the group's offset to OFFSET and start once with --accept-offsets {partition}:OFFSET, {NEW_GENERATION}"
+            ),
+            Disagreement::Moved { partition, moved: Moved { what, before, now }, position, resume } => {
+                write!(f, "the position ")?;
+                if let Some(position) = position {
+                    write!(f, "{position} ")?;
+                }
+                write!(
+                    f,
+                    "was written with {what} {before}, but it is {now} now: the topic was deleted and created again, or this is another topic or cluster; start once with --accept-offsets {partition}:{resume} to resume there with the state as it is, {NEW_GENERATION}"
+                )
+            }
+            Disagreement::Truncated { partition, next } => write!(
+                f,
+                "the log was truncated before offset {next} and written again (its leader epoch says so): records before {next} were never judged; set the group's offset back to OFFSET and start once with --accept-offsets {partition}:OFFSET (without setting it back: {partition}:{next}), {NEW_GENERATION}"
+            ),
+        }
+    }
+}
+
+/// Decides.
+pub(crate) fn decide(known: Known, accept: &Accept) -> Takeover {
+    let Known { partition, committed, position, moved, truncated, low, high } = known;
+    let held = |offset: i64| (low..=high).contains(&offset);
+    let accepted = |offset: i64| accept.offset(partition, offset) && held(offset);
+    if let Some(moved) = moved {
+        // Where the group has no offset in the new topic, the operator's is all there is.
+        let resume = committed.or(accept.named(partition)).unwrap_or(low);
+        return match accepted(resume) {
+            true => Takeover::Accepted { from: resume, lost: 0 },
+            false => {
+                let resume = committed.unwrap_or(low);
+                Takeover::Stop(Disagreement::Moved { partition, moved, position, resume })
+            }
+        };
+    }
+    let next = match (committed, position) {
+        (None, None) => return Takeover::Begin,
+        (None, Some(position)) => position,
+        (Some(committed), Some(position)) if committed == position => position,
+        (Some(committed), _) if accepted(committed) => {
+            return Takeover::Accepted { from: committed, lost: 0 };
+        }
+        (Some(committed), position) => {
+            return Takeover::Stop(Disagreement::Offsets { partition, committed, position });
+        }
+    };
+    match next {
+        next if next < low && accept.gap(partition, next) => {
+            Takeover::Accepted { from: low, lost: low - next }
+        }
+        next if next < low => Takeover::Stop(Disagreement::Gap { partition, next, low }),
+        next if next > high => Takeover::Stop(Disagreement::Shorter { partition, next, high }),
+        next if truncated && accepted(next) => Takeover::Accepted { from: next, lost: 0 },
+        next if truncated => Takeover::Stop(Disagreement::Truncated { partition, next }),
+        next => Takeover::Resume(next),
+    }
+}
+
+/// Decides for a stage without state: it has the group's offset and nothing else.
+pub(crate) fn decide_stateless(
+    partition: i32,
+    committed: Option<i64>,
+    (low, high): (i64, i64),
+    accept: &Accept,
+) -> Takeover {
+    let position = committed;
+    decide(Known { partition, committed, position, moved: None, truncated: false, low, high }, accept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samestory_engine::index::TopicName;
+    use samestory_engine::model::TopicId;
+
+    fn no() -> Accept {
+        Accept::default()
+    }
+
+    fn offset(at: &str) -> Accept {
+        Accept { offsets: [at.parse().unwrap()].into(), ..Accept::default() }
+    }
+
+    fn gap(at: &str) -> Accept {
+        Accept { gaps: [at.parse().unwrap()].into(), ..Accept::default() }
+    }
+
+    fn known(committed: Option<i64>, position: Option<i64>) -> Known {
+        Known { partition: 3, committed, position, moved: None, truncated: false, low: 10, high: 100 }
+    }
+
+    #[test]
+    fn every_row_of_the_table() {
+        let partition = 3;
+        assert_eq!(decide(known(None, None), &no()), Takeover::Begin);
+        assert_eq!(decide(known(None, Some(17)), &no()), Takeover::Resume(17));
+        assert_eq!(decide(known(Some(17), Some(17)), &no()), Takeover::Resume(17));
+        for position in [None, Some(16), Some(18)] {
+            let disagreement = Disagreement::Offsets { partition, committed: 17, position };
+            assert_eq!(decide(known(Some(17), position), &no()), Takeover::Stop(disagreement));
+            let accepted = Takeover::Accepted { from: 17, lost: 0 };
+            assert_eq!(decide(known(Some(17), position), &offset("3:17")), accepted);
+        }
+        let stop = Disagreement::Gap { partition, next: 7, low: 10 };
+        assert_eq!(decide(known(Some(7), Some(7)), &no()), Takeover::Stop(stop.clone()));
+        assert_eq!(decide(known(None, Some(7)), &no()), Takeover::Stop(stop));
+        let accepted = Takeover::Accepted { from: 10, lost: 3 };
+        assert_eq!(decide(known(Some(7), Some(7)), &gap("3:7")), accepted);
+        let shorter = Disagreement::Shorter { partition, next: 101, high: 100 };
+        assert_eq!(decide(known(Some(101), Some(101)), &no()), Takeover::Stop(shorter));
+        assert_eq!(decide(known(Some(100), Some(100)), &no()), Takeover::Resume(100));
+    }
+
+    // --accept-offsets meant every partition and stayed in force: left in the arguments of a pod, it accepted whatever
+    // disagreed months later, and records were lost without a word.
+    #[test]
+    fn a_decision_is_about_one_partition_and_one_offset_and_applies_once() {
+        let disagrees = || known(Some(17), Some(16));
+        for other in ["2:17", "3:18", "3:16"] {
+            assert!(matches!(decide(disagrees(), &offset(other)), Takeover::Stop(_)), "{other}");
+            assert!(matches!(decide(known(Some(7), Some(7)), &gap(other)), Takeover::Stop(_)), "{other}");
+        }
+        let both: Accept =
+            Accept { offsets: ["3:17", "4:9"].map(|at| at.parse().unwrap()).into(), ..Accept::default() };
+        let decisions = Decisions::new(both);
+        let shared = decisions.clone();
+        assert!(matches!(decide(disagrees(), &shared.left()), Takeover::Accepted { from: 17, lost: 0 }));
+        decisions.spend(3);
+        assert!(matches!(decide(disagrees(), &shared.left()), Takeover::Stop(_)));
+        assert_eq!(shared.left(), offset("4:9"));
+        for wrong in ["3", "3:", ":17", "-1:17", "3:-1", "3:x", "all"] {
+            assert!(wrong.parse::<PartitionOffset>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_disagreement_is_final_when_it_was_found_three_times_more() {
+        let mut disagreed = Disagreed::default();
+        assert_eq!([0; 4].map(|_| disagreed.is_final(3)), [false, false, false, true]);
+        assert!(!disagreed.is_final(4), "each partition for itself");
+        disagreed.forget(3);
+        assert!(!disagreed.is_final(3));
+    }
+
+    /// An input topic was deleted and created again: the old position was a bare number, and the first records of the
+    /// new topic were skipped without a word.
+    #[test]
+    fn a_position_of_another_topic_is_never_used_and_both_ids_are_named() {
+        let written = BusPosition {
+            application: TopicName::new("app"),
+            cluster: Some(TopicName::new("cluster-a")),
+            changelog: Some(TopicId::from_halves(0, 1)),
+            topic: TopicName::new("articles"),
+            topic_id: Some(TopicId::from_halves(0, 2)),
+            partition: 0,
+            next: 17,
+            leader_epoch: None,
+        };
+        let same =
+            Here { cluster: written.cluster.clone(), changelog: written.changelog, input: written.topic_id };
+        assert_eq!(moved(&written, "articles", &same), None);
+        // What a broker does not say is no proof.
+        assert_eq!(moved(&written, "articles", &Here { cluster: None, changelog: None, input: None }), None);
+        let others = [
+            Here { cluster: Some(TopicName::new("cluster-b")), ..same.clone() },
+            Here { changelog: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+            Here { input: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+        ];
+        let mut found: Vec<Moved> =
+            others.iter().map(|here| moved(&written, "articles", here).unwrap()).collect();
+        found.extend(moved(&written, "renamed", &same));
+        assert_eq!(found.len(), 4);
+        for moved in found {
+            let Moved { what, before, now } = moved.clone();
+            // The same number on both sides proves nothing.
+            let known = |committed| Known { moved: Some(moved.clone()), ..known(committed, Some(17)) };
+            let Takeover::Stop(stopped) = decide(known(Some(17)), &no()) else { panic!("{what}") };
+            let said = stopped.to_string();
+            for part in [what, &before, &now, "17", "--accept-offsets 3:17", "stage.generation"] {
+                assert!(said.contains(part), "{said}");
+            }
+            let accepted = |from| Takeover::Accepted { from, lost: 0 };
+            assert_eq!(decide(known(Some(20)), &offset("3:20")), accepted(20));
+            // Its group has no offset: the operator's is taken, and the beginning of the topic is proposed.
+            assert_eq!(decide(known(None), &offset("3:10")), accepted(10));
+            assert_eq!(decide(known(None), &offset("3:64")), accepted(64));
+            let Takeover::Stop(stopped) = decide(known(None), &no()) else { panic!("{what}") };
+            assert!(stopped.to_string().contains("--accept-offsets 3:10 "), "{stopped}");
+            assert!(matches!(decide(known(Some(101)), &offset("3:101")), Takeover::Stop(_)));
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_cut_and_written_again_stops_the_partition() {
+        let truncated = Known { truncated: true, ..known(Some(17), Some(17)) };
+        let stop = Disagreement::Truncated { partition: 3, next: 17 };
+        assert_eq!(decide(truncated.clone(), &no()), Takeover::Stop(stop));
+        assert_eq!(decide(truncated, &offset("3:17")), Takeover::Accepted { from: 17, lost: 0 });
+    }
+
+    #[test]
+    fn without_state_the_groups_offset_is_all_there_is() {
+        assert_eq!(decide_stateless(0, None, (0, 5), &no()), Takeover::Begin);
+        assert_eq!(decide_stateless(0, Some(3), (0, 5), &no()), Takeover::Resume(3));
+        let gap = decide_stateless(0, Some(3), (4, 5), &no());
+        assert!(matches!(gap, Takeover::Stop(Disagreement::Gap { .. })));
+    }
+
+    #[test]
+    fn a_disagreement_names_both_numbers_and_the_ways_out() {
+        let said = Disagreement::Offsets { partition: 2, committed: 5, position: Some(9) }.to_string();
+        for part in ["5", "9", "--accept-offsets 2:5 ", "stage.generation"] {
+            assert!(said.contains(part), "{said}");
+        }
+        let said = Disagreement::Gap { partition: 2, next: 7, low: 10 }.to_string();
+        assert!(said.contains("--accept-gap 2:7 "), "{said}");
+    }
+}

@@ -1,0 +1,422 @@
+//! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use crate::config::{Config, InputFormat};
+use crate::formats::fields::{Around, Enclosed, Field, Fields, Refusal, Value};
+use crate::formats::registry::{Known, Registry};
+use crate::formats::{Event, Owner, avro, isolate, json};
+use samestory_engine::engine::{Incoming, Preparer};
+use samestory_engine::model::{ArticleId, Position};
+use samestory_engine::model::{DeadLetter, Reason};
+
+use super::payload::{Payload, Wanted};
+use crate::kafka::matching::outgoing::VERDICT;
+use crate::kafka::turn::record::Record;
+
+/// Records that are worth a thread: some milliseconds of work.
+const SHARE: usize = 50;
+/// Threads that read a batch, at most.
+const THREADS: usize = 4;
+
+/// What a record is, and what goes out for the article instead of its own bytes, if anything.
+pub(crate) type Decoded = (Incoming, Payload);
+
+/// Reads raw records.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    preparer: Preparer,
+    fields: Fields,
+    owner: Owner,
+    /// Longer values are not even parsed.
+    limit: usize,
+    /// Whether a record without a value deletes the article that its key names.
+    keyed_by_id: bool,
+    format: InputFormat,
+    wanted: Wanted,
+    /// The schemas of values that came as Avro.
+    known: Option<Known>,
+}
+
+impl Decoder {
+    pub(crate) fn new(config: &Config, keyed_by_id: bool, registry: Option<&Arc<Registry>>) -> Decoder {
+        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT);
+        Decoder {
+            preparer: Preparer::new(config.text),
+            fields: config.fields.clone(),
+            owner: config.owner.clone(),
+            limit: config.max_record().min(largest),
+            keyed_by_id,
+            format: config.bus.formats.input,
+            wanted: Wanted::new(config.bus.value, config.bus.formats),
+            known: registry.map(|registry| Known::new(Arc::clone(registry))),
+        }
+    }
+
+    /// Asks the registry for what these records were written with, as far as it is not known.
+    ///
+    /// # Errors
+    /// The registry is in trouble, which says nothing about the records: wait, and ask again.
+    pub(crate) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
+        let Some(known) = self.known.as_mut().filter(|_| self.format != InputFormat::Json) else {
+            return Ok(());
+        };
+        let values = records.filter_map(|record| record.value.as_deref());
+        let values = values.filter(|value| value.len() <= self.limit);
+        let ids: BTreeSet<u32> = values
+            .filter(|value| avro::is_framed(value))
+            .filter_map(|value| avro::unframe(value).ok())
+            .map(|framed| framed.id)
+            .collect();
+        known.gather(&ids)
+    }
+
+    /// The records that were gathered for are decoded.
+    pub(crate) fn settle(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.settle();
+        }
+    }
+
+    /// The hash of what fingerprints are made with.
+    pub(crate) fn fingerprints(&self) -> u32 {
+        self.preparer.config()
+    }
+
+    /// Reads several, on several threads where there are many, and gives them in their order. Nothing that is read
+    /// depends on what was read before.
+    pub(crate) fn decode_all(
+        &self,
+        records: &[Record],
+        position: impl Fn(&Record) -> Position + Sync,
+    ) -> Vec<Decoded> {
+        let decode = |records: &[Record]| -> Vec<Decoded> {
+            records.iter().map(|record| self.decode(record, &position(record))).collect()
+        };
+        let threads = (records.len() / SHARE).min(cores()).max(1);
+        let mut shares = records.chunks(records.len().div_ceil(threads).max(1));
+        let own = shares.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|share| {
+                    (share, std::thread::Builder::new().spawn_scoped(scope, move || decode(share)).ok())
+                })
+                .collect();
+            let mut decoded = decode(own);
+            decoded.reserve(records.len() - own.len());
+            for (share, thread) in others {
+                match thread.map(|thread| thread.join()) {
+                    Some(Ok(others)) => decoded.extend(others),
+                    Some(Err(panic)) => std::panic::resume_unwind(panic),
+                    // Without a thread there is still this one.
+                    None => decoded.extend(decode(share)),
+                }
+            }
+            decoded
+        })
+    }
+
+    /// Reads one.
+    pub(crate) fn decode(&self, record: &Record, position: &Position) -> Decoded {
+        if let Some(letter) = record.dead_letter(position) {
+            return (Incoming::DeadLetter(letter), None);
+        }
+        let decoded = isolate(record.value.as_deref().unwrap_or_default(), || {
+            Ok(match self.event(record)? {
+                (Event::Delete(id), _) => (Incoming::Delete(id), None),
+                (Event::Article(article), payload) => match self.preparer.prepare(&article, position) {
+                    Ok(prepared) => (Incoming::Article(Box::new(prepared)), payload),
+                    Err(letter) => (Incoming::DeadLetter(letter), None),
+                },
+                (Event::Bodiless(article, refusal), payload) => {
+                    match self.preparer.prepare(&article, position) {
+                        Ok(prepared) => {
+                            let Refusal { reason, message } = refusal;
+                            let refusal = DeadLetter { position: position.clone(), reason, message };
+                            (Incoming::Bodiless { article: Box::new(prepared), refusal }, payload)
+                        }
+                        Err(letter) => (Incoming::DeadLetter(letter), None),
+                    }
+                }
+            })
+        });
+        decoded.unwrap_or_else(|Refusal { reason, message }| {
+            (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
+        })
+    }
+
+    fn event(&self, record: &Record) -> Result<(Event, Payload), Refusal> {
+        let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
+        let around = Around { key: record.key.as_deref(), headers: &record.headers };
+        let Some(value) = &record.value else {
+            let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
+                let why = match self.keyed_by_id {
+                    true => "a record without a value deletes the article its key names, and it has no key",
+                    false => "a record without a value has no id; send a delete as an event with an id",
+                };
+                Refusal::new(Reason::NoId, why)
+            })?;
+            let id = ArticleId::new(&id).map_err(|error| Refusal::new(Reason::NoId, error.to_string()))?;
+            self.owner.check(&id, || None, around)?;
+            return Ok((Event::Delete(id), None));
+        };
+        if value.len() > self.limit {
+            let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
+            return Err(Refusal::new(Reason::TooLarge, message));
+        }
+        let name = || key().filter(|_| self.names_by_key());
+        let is_avro = match self.format {
+            InputFormat::Json => false,
+            InputFormat::Avro => true,
+            InputFormat::Auto => avro::is_framed(value),
+        };
+        if is_avro {
+            let framed = avro::unframe(value)?;
+            let Some(known) = &self.known else {
+                let why = "begins with a zero byte, as Avro from a schema registry does; set registry.url";
+                return Err(Refusal::new(Reason::Undecodable, why));
+            };
+            let schema = known.get(framed.id)?;
+            let datum = avro::Datum::parse(schema, framed.datum).map_err(|refusal| {
+                let message = format!("schema {}, {}", framed.id, refusal.message);
+                Refusal::new(refusal.reason, message)
+            })?;
+            let record = Enclosed::Record(datum, around);
+            let event = self.owned_event(&record, name, around)?;
+            let Enclosed::Record(datum, _) = record else { return Ok((event, None)) };
+            return self.with_payload(event, Some(&datum));
+        }
+        let record = Enclosed::Record(json::Record::parse(value)?, around);
+        self.with_payload(self.owned_event(&record, name, around)?, None)
+    }
+
+    /// Reads an article or a delete from a record whose source owns the id.
+    fn owned_event<V: Value>(
+        &self,
+        record: &V,
+        name: impl Fn() -> Option<String>,
+        around: Around<'_>,
+    ) -> Result<Event, Refusal> {
+        let event = self.fields.event(record, name)?;
+        self.owner.check(event.id(), || self.fields.site(record), around)?;
+        Ok(event)
+    }
+
+    /// Whether an article without an id is named by its record's key. A path in the settings that is missing in a record
+    /// is a dead letter: where keys are not ids (a site, a date), all articles of a key would become versions of one.
+    fn names_by_key(&self) -> bool {
+        self.keyed_by_id && !self.fields.is_configured(Field::Id)
+    }
+
+    /// For each field that a record has, the path or the name under which it was found; nothing for a record that
+    /// cannot be read.
+    pub(crate) fn sources(&self, record: &Record) -> BTreeMap<Field, String> {
+        fn found<V: Value>(fields: &Fields, record: &V) -> BTreeMap<Field, String> {
+            let source = |field| Some((field, fields.source(record, field)?.to_owned()));
+            Field::ALL.into_iter().filter_map(source).collect()
+        }
+        let Some(value) = &record.value else { return BTreeMap::new() };
+        let around = Around { key: record.key.as_deref(), headers: &record.headers };
+        let mut sources = match (self.format, &self.known) {
+            (InputFormat::Avro | InputFormat::Auto, Some(known)) if avro::is_framed(value) => {
+                let schema =
+                    avro::unframe(value).and_then(|framed| Ok((known.get(framed.id)?, framed.datum)));
+                let Ok((schema, datum)) = schema else { return BTreeMap::new() };
+                let Ok(datum) = avro::Datum::parse(schema, datum) else { return BTreeMap::new() };
+                found(&self.fields, &Enclosed::Record(datum, around))
+            }
+            _ => {
+                let Ok(json) = json::Record::parse(value) else { return BTreeMap::new() };
+                found(&self.fields, &Enclosed::Record(json, around))
+            }
+        };
+        if record.key.is_some() && self.names_by_key() {
+            sources.entry(Field::Id).or_insert_with(|| "the record's key".to_owned());
+        }
+        sources
+    }
+
+    /// What goes out instead of the record's own bytes may be longer than those, and must fit into a record too: one that
+    /// the broker refuses would be tried for ever.
+    fn with_payload(
+        &self,
+        event: Event,
+        came: Option<&avro::Datum<'_>>,
+    ) -> Result<(Event, Payload), Refusal> {
+        let payload = match &event {
+            Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, came),
+            Event::Delete(_) => None,
+        };
+        if let Some((_, bytes)) = &payload
+            && bytes.len() > self.limit
+        {
+            let message = format!("{} bytes as it would go out; at most {} do", bytes.len(), self.limit);
+            return Err(Refusal::new(Reason::TooLarge, message));
+        }
+        Ok((event, payload))
+    }
+}
+
+/// Threads that are worth having: as many as may run at once.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(THREADS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use crate::kafka::turn::record::{Copied, Fate};
+    use samestory_engine::model::Cut;
+
+    fn decode(record: &Record, keyed_by_id: bool) -> Incoming {
+        let config = Config::try_from(Settings::default()).unwrap();
+        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        Decoder::new(&config, keyed_by_id, None).decode(record, &position).0
+    }
+
+    fn record(key: Option<&str>, value: Option<&str>) -> Record {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        Record { key: key.map(bytes), value: value.map(bytes), ..Record::default() }
+    }
+
+    fn reason(incoming: &Incoming) -> Reason {
+        match incoming {
+            Incoming::DeadLetter(letter) => letter.reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_null_deletes_what_its_key_names_where_keys_are_ids() {
+        let gone = decode(&record(Some("a"), None), true);
+        assert!(matches!(gone, Incoming::Delete(id) if id.as_str() == "a"));
+        assert_eq!(reason(&decode(&record(None, None), true)), Reason::NoId);
+        assert_eq!(reason(&decode(&record(Some("en"), None), false)), Reason::NoId);
+    }
+
+    #[test]
+    fn the_key_is_the_id_of_an_article_that_has_none() {
+        let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
+        assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
+        assert_eq!(reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)), Reason::NoId);
+    }
+
+    // `[input.fields] id = "meta.uid"` with a typing error fell back to the record's key without a word. The keys were
+    // sites: `config check` passed, `probe` said 100 %, and 60 articles became versions of one.
+    #[test]
+    fn a_configured_id_that_is_missing_is_a_dead_letter_and_not_the_key() {
+        let settings: Settings = toml::from_str("[input.fields]\nid = \"meta.uid\"").unwrap();
+        let decoder = Decoder::new(&Config::try_from(settings).unwrap(), true, None);
+        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let decode = |value: &str| decoder.decode(&record(Some("site"), Some(value)), &position).0;
+        let there = decode(r#"{"meta":{"uid":"a"},"body":"text"}"#);
+        assert!(matches!(there, Incoming::Article(article) if article.id.as_str() == "a"));
+        for missing in [r#"{"id":"a","body":"text"}"#, r#"{"meta":{"uid":null},"body":"text"}"#] {
+            let Incoming::DeadLetter(letter) = decode(missing) else { panic!("{missing}") };
+            assert_eq!(letter.reason, Reason::NoId);
+            assert!(letter.message.contains("missing field \"meta.uid\""), "{}", letter.message);
+        }
+        let sources = decoder.sources(&record(Some("site"), Some(r#"{"id":"a","body":"text"}"#)));
+        assert_eq!(sources, BTreeMap::from([(Field::Body, "body".to_owned())]));
+    }
+
+    // Any producer could replace or delete any article, because an id was believed whoever sent it.
+    #[test]
+    fn an_article_an_update_or_a_delete_of_another_source_is_a_dead_letter() {
+        let decoder = |owner: &str, keyed_by_id| {
+            let settings: Settings = toml::from_str(&format!("[input]\nowner = \"{owner}\"")).unwrap();
+            Decoder::new(&Config::try_from(settings).unwrap(), keyed_by_id, None)
+        };
+        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let refused = |decoder: &Decoder, record: &Record| match decoder.decode(record, &position).0 {
+            Incoming::DeadLetter(letter) => {
+                assert_eq!(letter.reason, Reason::NotOwner, "{}", letter.message);
+                true
+            }
+            Incoming::Article(_) | Incoming::Bodiless { .. } | Incoming::Delete(_) => false,
+            other => panic!("{other:?}"),
+        };
+        // Routed reads with keys that are ids, direct without.
+        for keyed_by_id in [true, false] {
+            let by_host = decoder("host", keyed_by_id);
+            for (value, owned) in [
+                (r#"{"id":"a.example/1","host":"A.Example","body":"text"}"#, true),
+                (r#"{"id":"a.example/1","url":"https://a.example/1","body":"text"}"#, true),
+                (r#"{"id":"a.example/1","host":"b.example","body":"text"}"#, false),
+                (r#"{"id":"a.example/1","host":"www.a.example","body":"text"}"#, false),
+                (r#"{"id":"a.example/1","body":"text"}"#, false),
+                (r#"{"id":"a.example/1","host":"b.example","title":"no body"}"#, false),
+                (r#"{"id":"a.example/1","host":"a.example","title":"no body"}"#, true),
+                (r#"{"id":"a.example/1","url":"https://a.example/1","deleted":true}"#, true),
+                (r#"{"id":"a.example/1","url":"https://b.example/1","deleted":true}"#, false),
+                (r#"{"id":"a.example/1","deleted":true}"#, false),
+            ] {
+                assert_eq!(refused(&by_host, &record(Some("k"), Some(value))), !owned, "{value}");
+            }
+            let by_header = decoder("header:source", keyed_by_id);
+            let with = |source: Option<&[u8]>, key: &str, value: Option<&str>| {
+                let headers = source.map(|source| ("source".to_owned(), Some(source.to_vec())));
+                Record { headers: headers.into_iter().collect(), ..record(Some(key), value) }
+            };
+            let article = Some(r#"{"id":"wire:7","host":"b.example","body":"text"}"#);
+            assert!(!refused(&by_header, &with(Some(b"WIRE"), "wire:7", article)));
+            for source in [None, Some(&b"other"[..]), Some(b"wire\xff"), Some(b"")] {
+                assert!(refused(&by_header, &with(source, "wire:7", article)), "{source:?}");
+                assert!(
+                    refused(&by_header, &with(source, "k", Some(r#"{"id":"wire:7","deleted":true}"#))),
+                    "{source:?}"
+                );
+            }
+        }
+        // A null value is a delete only where keys are ids. It has headers and no host.
+        let null = record(Some("wire:7"), None);
+        let source = vec![("source".to_owned(), Some(b"wire".to_vec()))];
+        let owned = Record { headers: source, ..null.clone() };
+        assert!(!refused(&decoder("header:source", true), &owned));
+        assert!(refused(&decoder("header:source", true), &null));
+        assert!(refused(&decoder("host", true), &owned));
+        assert!(!refused(&decoder("none", true), &null));
+    }
+
+    #[test]
+    fn many_are_read_as_one_by_one_and_in_their_order() {
+        let config = Config::try_from(Settings::default()).unwrap();
+        let decoder = Decoder::new(&config, true, None);
+        let body = |n: usize| format!(r#"{{"body":"the river {n} rises"}}"#);
+        let records: Vec<Record> = (0..3 * SHARE + 7)
+            .map(|n| Record {
+                offset: n as i64,
+                ..record(Some(&format!("k{n}")), (n % 5 > 0).then(|| body(n)).as_deref())
+            })
+            .collect();
+        let position = |record: &Record| record.position("raw", 3);
+        let decoded = decoder.decode_all(&records, position);
+        assert_eq!(decoded.len(), records.len());
+        for (record, (incoming, _)) in records.iter().zip(&decoded) {
+            assert_eq!(format!("{incoming:?}"), format!("{:?}", decoder.decode(record, &position(record)).0));
+        }
+        assert!(decoder.decode_all(&[], position).is_empty());
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_parsed() {
+        let huge = format!("[{}", " ".repeat(5 << 20));
+        assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), Reason::TooLarge);
+        // Headers are dropped, where they must be, for the article's sake.
+        let mut heavy = record(None, Some(r#"{"id":"a","body":"text"}"#));
+        heavy.headers.push(("h".into(), Some(vec![0; 40 << 10])));
+        assert!(matches!(decode(&heavy, true), Incoming::Article(_)));
+    }
+
+    #[test]
+    fn a_record_whose_fate_is_decided_is_not_parsed() {
+        let mut article = record(Some("a"), Some(r#"{"id":"a","body":"text"}"#));
+        article.fate = Some(Fate::Undeliverable { why: "refused".into(), copy: Copied::Whole });
+        assert_eq!(reason(&decode(&article, true)), Reason::Undeliverable);
+        article.fate = Some(Fate::Unreadable { first: 3, why: "bomb".into() });
+        assert_eq!(reason(&decode(&article, true)), Reason::Unreadable);
+    }
+}

@@ -1,0 +1,479 @@
+//! Bytes of the routed topic: what route tells match, and what a partition of match tells another. Internal; both are the
+//! same program.
+//!
+//! Pieces as in [`samestory_engine::index::format::value`]'s table: little-endian, `text` is u16 length · UTF-8.
+//!
+//! | bytes | field |
+//! |------:|-------|
+//! | 1 | layout, 5; any other is refused |
+//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets, 4 relocation notice, 16 control; and 128 where nothing is published for the record |
+//! | text, 16 | the raw topic: name, id (zeros: not known) |
+//! | 4 | forgets that come before the rest, then for each, in raw order: |
+//! | 4, 8, optional 8 | the raw record that moved the article: partition, offset, time |
+//! | 4, text | the routed partition that it moved to, the article's id |
+//!
+//! An **article** goes on with
+//!
+//! | bytes | field |
+//! |------:|-------|
+//! | 1 | how the rest is to be taken: 0 as it came, 1 JSON, 2 `raw-article.avsc` |
+//! | 4, 8, optional 8 | the raw record: partition, offset, time |
+//! | optional 8 | route's stamp, see [`Routed`] |
+//! | text | id |
+//! | language, 1 | home; how it became known: 0 declared, 1 text, 2 none |
+//! | language, optional text | the language that is reported, the language that is declared |
+//! | optional 8, twice | published at, fetched at |
+//! | 4 | flags, one bit each |
+//! | optional text, three times | title, host, url |
+//! | 4, then so many | fingerprint |
+//! | rest | the record's value, untouched, or what goes out for it |
+//!
+//! and a **delete** with the raw record (4, 8, optional 8), the stamp (optional 8) and the id (text).
+//!
+//! A **relocation notice** has no forgets, is written by match and goes on with
+//!
+//! | bytes | field |
+//! |------:|-------|
+//! | 4, 8, optional 8 | the raw record until which the sender was the article's home: partition, offset, time |
+//! | 1 | outlet, as in [`samestory_engine::index::format::value`] |
+//! | 1 | how often it was forwarded where raw positions could not be compared |
+//! | text | id |
+//!
+//! A **control** record is written by an operator's command and not by route. Layout and kind are followed by the language
+//! whose stream time is set, and the time (language, 8).
+
+use samestory_engine::engine::{Notice, Prepared};
+use samestory_engine::fingerprint::Fingerprint;
+use samestory_engine::index::format::bytes::{Read, Write};
+use samestory_engine::index::{DecodeError, Outlet};
+use samestory_engine::model::Flag;
+use samestory_engine::model::{ArticleId, Cut, EventTime, Lang, LanguageSource, Position, TopicId};
+
+use super::payload::{Form, Placed};
+
+const LAYOUT: u8 = 5;
+const ARTICLE: u8 = 1;
+const DELETE: u8 = 2;
+const FORGETS: u8 = 3;
+const NOTICE: u8 = 4;
+const SET_STREAM_TIME: u8 = 16;
+/// State follows, and nothing goes out: another generation has said it.
+const SILENT: u8 = 128;
+const SOURCES: [LanguageSource; 3] = [LanguageSource::Declared, LanguageSource::Text, LanguageSource::None];
+
+/// A routed record as it was read: first the forgets, in raw order, then the article or delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// The id of the raw topic, for all positions of the record.
+    pub(crate) topic: TopicId,
+    /// Articles that other partitions have now.
+    pub(crate) forgets: Vec<Forget>,
+    /// Nothing in a record of forgets only.
+    pub(crate) routed: Option<Routed>,
+}
+
+/// An article or a delete, from one raw record.
+///
+/// `stamp` is a clock that no crawler sets: the broker's, where that stamped the raw record when it was appended, else
+/// that of the route process when it routed the record. It is an input of the log and differs when a record is routed
+/// again; nothing else does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Routed {
+    /// An article of this partition's languages. What goes out for it is here in the record's value.
+    Article {
+        prepared: Box<Prepared>,
+        from: Position,
+        time: Option<EventTime>,
+        stamp: Option<EventTime>,
+        placed: Placed,
+    },
+    /// An article is gone, in whatever language it is held.
+    Delete { id: ArticleId, from: Position, time: Option<EventTime>, stamp: Option<EventTime> },
+    /// Another partition was the home of an article until the raw record `from`.
+    Notice { notice: Notice, from: Position, time: Option<EventTime> },
+}
+
+impl Routed {
+    /// The raw record.
+    pub(crate) fn from(&self) -> &Position {
+        match self {
+            Routed::Article { from, .. } | Routed::Delete { from, .. } | Routed::Notice { from, .. } => from,
+        }
+    }
+}
+
+/// An article that another partition has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Forget {
+    pub(crate) id: ArticleId,
+    /// The raw record that moved it, and that record's time.
+    pub(crate) from: Position,
+    pub(crate) time: Option<EventTime>,
+    /// The routed partition that it moved to.
+    pub(crate) to: i32,
+}
+
+/// The raw topic that route reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawTopic<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) id: TopicId,
+}
+
+/// A raw record: where it is, when it was written, and route's stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+    pub(crate) time: Option<EventTime>,
+    pub(crate) stamp: Option<EventTime>,
+}
+
+impl Source {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.partition.to_le_bytes());
+        out.extend(self.offset.to_le_bytes());
+        out.optional(self.time, |out, time| out.time(time));
+    }
+}
+
+/// Forgets as bytes, in raw order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Forgets {
+    count: u32,
+    bytes: Vec<u8>,
+}
+
+impl Forgets {
+    /// An article moved to a partition with this raw record.
+    pub(crate) fn push(&mut self, id: &ArticleId, source: Source, to: i32) {
+        self.count += 1;
+        source.write(&mut self.bytes);
+        self.bytes.extend(to.to_le_bytes());
+        self.bytes.id(id);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How long they are as bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn begin(kind: u8, topic: RawTopic<'_>, forgets: &Forgets, more: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(forgets.bytes.len() + more + 512);
+    out.extend([LAYOUT, kind]);
+    out.text(topic.name);
+    out.extend(topic.id.bytes());
+    out.extend(forgets.count.to_le_bytes());
+    out.extend(&forgets.bytes);
+    out
+}
+
+/// The bytes of an article, behind the forgets that come before it.
+pub(crate) fn encode_article(
+    prepared: &Prepared,
+    topic: RawTopic<'_>,
+    forgets: &Forgets,
+    source: Source,
+    form: Form,
+    value: &[u8],
+) -> Vec<u8> {
+    let fingerprint = prepared.fingerprint.encode();
+    let mut out = begin(ARTICLE, topic, forgets, fingerprint.len() + value.len());
+    out.push(form.number());
+    source.write(&mut out);
+    out.optional(source.stamp, |out, stamp| out.time(stamp));
+    out.id(&prepared.id);
+    out.language(prepared.language);
+    out.push(match prepared.language_source {
+        LanguageSource::Declared => 0,
+        LanguageSource::Text => 1,
+        LanguageSource::None => 2,
+    });
+    out.language(prepared.reported_language);
+    out.optional(prepared.declared_language.as_ref(), |out, tag| out.text(tag.as_str()));
+    out.optional(prepared.published_at, |out, time| out.time(time));
+    out.optional(prepared.fetched_at, |out, time| out.time(time));
+    let bit = |flag: &Flag| Flag::ALL.iter().position(|known| known == flag).map_or(0, |at| 1_u32 << at);
+    let flags = prepared.flags.iter().map(bit).fold(0, |all, bit| all | bit);
+    out.extend(flags.to_le_bytes());
+    out.optional(prepared.title.as_ref(), |out, title| out.text(title.as_str()));
+    out.optional(prepared.host.as_ref(), |out, host| out.text(host.as_str()));
+    out.optional(prepared.url.as_ref(), |out, url| out.text(url.as_str()));
+    out.extend((fingerprint.len() as u32).to_le_bytes());
+    out.extend(fingerprint);
+    out.extend(value);
+    out
+}
+
+/// The bytes of a delete, behind the forgets that come before it.
+pub(crate) fn encode_delete(
+    id: &ArticleId,
+    topic: RawTopic<'_>,
+    forgets: &Forgets,
+    source: Source,
+) -> Vec<u8> {
+    let mut out = begin(DELETE, topic, forgets, 0);
+    source.write(&mut out);
+    out.optional(source.stamp, |out, stamp| out.time(stamp));
+    out.id(id);
+    out
+}
+
+/// The bytes of a record that has nothing but forgets.
+pub(crate) fn encode_forgets(topic: RawTopic<'_>, forgets: &Forgets) -> Vec<u8> {
+    begin(FORGETS, topic, forgets, 0)
+}
+
+/// The bytes of a relocation notice: the sender was the home until the raw record at this position.
+pub(crate) fn encode_notice(notice: &Notice, until: &Position, time: Option<EventTime>) -> Vec<u8> {
+    // Articles of files have no partitions to move between.
+    let (topic, partition, offset) = match until {
+        Position::Topic { topic, partition, offset } => (topic.as_str(), *partition, *offset),
+        Position::File { .. } => ("", -1, -1),
+    };
+    let mut out = begin(NOTICE, RawTopic { name: topic, id: notice.raw }, &Forgets::default(), 0);
+    Source { partition, offset, time, stamp: None }.write(&mut out);
+    out.extend([notice.outlet.number(), notice.detours]);
+    out.id(&notice.id);
+    out
+}
+
+/// Marks a record as one about which nothing is said.
+pub(crate) fn silence(bytes: &mut [u8]) {
+    if let Some(kind) = bytes.get_mut(1) {
+        *kind |= SILENT;
+    }
+}
+
+/// Whether nothing is said about it.
+pub(crate) fn is_silent(bytes: &[u8]) -> bool {
+    bytes.get(1).is_some_and(|kind| kind & SILENT != 0)
+}
+
+/// The bytes of a control record that sets the stream time of a language.
+pub(crate) fn encode_set_stream_time(language: Lang, at: EventTime) -> Vec<u8> {
+    let mut out = vec![LAYOUT, SET_STREAM_TIME];
+    out.language(language);
+    out.time(at);
+    out
+}
+
+/// Reads a control record; `None` where it is another kind of record.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_control(bytes: &[u8]) -> Result<Option<(Lang, EventTime)>, DecodeError> {
+    if bytes.get(1) != Some(&SET_STREAM_TIME) {
+        return Ok(None);
+    }
+    let mut read = Read(bytes);
+    read.layout("routed record", LAYOUT)?;
+    read.byte()?;
+    let control = (read.language()?, read.time()?);
+    read.end()?;
+    Ok(Some(control))
+}
+
+/// Reads a routed record.
+///
+/// # Errors
+/// This program does not write such records: the topic is another's, or a newer version's. Stop.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
+    let mut read = Read(bytes);
+    read.layout("routed record", LAYOUT)?;
+    let kind = read.byte()? & !SILENT;
+    let name: Cut<249> = read.cut()?;
+    let topic = read.topic_id()?;
+    let mut forgets = Vec::new();
+    for _ in 0..read.u32()? {
+        let (from, time) = position(&mut read, &name)?;
+        let to = read.array().map(i32::from_le_bytes)?;
+        forgets.push(Forget { id: read.id()?, from, time, to });
+    }
+    let routed = match kind {
+        ARTICLE => Some(article(read, &name, bytes.len())?),
+        DELETE => {
+            let (from, time) = position(&mut read, &name)?;
+            let stamp = read.optional(Read::time)?;
+            let id = read.id()?;
+            read.end()?;
+            Some(Routed::Delete { id, from, time, stamp })
+        }
+        FORGETS => {
+            read.end()?;
+            None
+        }
+        NOTICE => {
+            let (from, time) = position(&mut read, &name)?;
+            let outlet = Outlet::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))?;
+            let detours = read.byte()?;
+            let notice = Notice { id: read.id()?, outlet, raw: topic, detours };
+            read.end()?;
+            Some(Routed::Notice { notice, from, time })
+        }
+        _ => return Err(DecodeError::Value("a kind of routed record")),
+    };
+    Ok(Carried { topic, forgets, routed })
+}
+
+fn article(mut read: Read<'_>, topic: &Cut<249>, length: usize) -> Result<Routed, DecodeError> {
+    let form = Form::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
+    let (from, time) = position(&mut read, topic)?;
+    let stamp = read.optional(Read::time)?;
+    let id = read.id()?;
+    let language = read.language()?;
+    let language_source =
+        *SOURCES.get(usize::from(read.byte()?)).ok_or(DecodeError::Value("a source of a language"))?;
+    let reported_language = read.language()?;
+    let declared_language = read.optional(Read::cut)?;
+    let published_at = read.optional(Read::time)?;
+    let fetched_at = read.optional(Read::time)?;
+    let bits = read.u32()?;
+    let flags =
+        Flag::ALL.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, &flag)| flag).collect();
+    let title = read.optional(Read::cut)?;
+    let host = read.optional(Read::cut)?;
+    let url = read.optional(Read::cut)?;
+    let fingerprint = read.u32()?;
+    let fingerprint = Fingerprint::decode(read.take(fingerprint as usize)?)?;
+    let prepared = Prepared {
+        id,
+        language,
+        reported_language,
+        language_source,
+        declared_language,
+        fingerprint,
+        title,
+        host,
+        url,
+        published_at,
+        fetched_at,
+        flags,
+    };
+    Ok(Routed::Article {
+        prepared: Box::new(prepared),
+        from,
+        time,
+        stamp,
+        placed: Placed { from: length - read.0.len(), form },
+    })
+}
+
+fn position(read: &mut Read<'_>, topic: &Cut<249>) -> Result<(Position, Option<EventTime>), DecodeError> {
+    let partition = read.array().map(i32::from_le_bytes)?;
+    let offset = read.array().map(i64::from_le_bytes)?;
+    let time = read.optional(Read::time)?;
+    Ok((Position::Topic { topic: topic.clone(), partition, offset }, time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samestory_engine::engine::Preparer;
+    use samestory_engine::model::Article;
+    use samestory_engine::text::Options;
+
+    const TOPIC: RawTopic<'_> = RawTopic { name: "articles.raw", id: TopicId::from_bytes([9; 16]) };
+    const SOURCE: Source = Source {
+        partition: 3,
+        offset: 1 << 40,
+        time: Some(EventTime::from_millis(17)),
+        stamp: Some(EventTime::from_millis(19)),
+    };
+
+    fn at(partition: i32, offset: i64) -> Position {
+        Position::Topic { topic: Cut::new(TOPIC.name), partition, offset }
+    }
+
+    fn prepared() -> Prepared {
+        let article = Article {
+            id: ArticleId::new("a-1").unwrap(),
+            body: "The storm is over, and the ferries run again from the morning on.".into(),
+            title: Some("Ferries".into()),
+            url: Some("https://news.example/a".into()),
+            host: None,
+            language: Some("x-klingon".into()),
+            content_type: None,
+            published_at: Some(EventTime::from_millis(-5)),
+            fetched_at: None,
+        };
+        Preparer::new(Options::default()).prepare(&article, &at(3, 1 << 40)).unwrap()
+    }
+
+    fn two_forgets() -> (Forgets, Vec<Forget>) {
+        let (mut forgets, mut expected) = (Forgets::default(), Vec::new());
+        for (number, time) in [(5, None), (6, Some(EventTime::from_millis(-1)))] {
+            let id = ArticleId::new(&format!("moved-{number}")).unwrap();
+            forgets.push(&id, Source { offset: number, time, ..SOURCE }, 2);
+            expected.push(Forget { id, from: at(3, number), time, to: 2 });
+        }
+        (forgets, expected)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (forgets, expected) = two_forgets();
+        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, Form::Json, b"{\"id\":1}");
+        let read = decode(&bytes).unwrap();
+        assert_eq!((read.topic, &read.forgets), (TOPIC.id, &expected));
+        let Some(Routed::Article { prepared: read, from, time, stamp, placed }) = read.routed else {
+            panic!("no article")
+        };
+        assert_eq!((*read, from), (prepared(), at(3, 1 << 40)));
+        assert_eq!((time, stamp), (SOURCE.time, SOURCE.stamp));
+        assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], Form::Json));
+        let id = ArticleId::new("gone").unwrap();
+        let delete =
+            Routed::Delete { id: id.clone(), from: at(3, 1 << 40), time: SOURCE.time, stamp: SOURCE.stamp };
+        let none = Forgets::default();
+        let read = decode(&encode_delete(&id, TOPIC, &none, SOURCE)).unwrap();
+        assert_eq!(read, Carried { topic: TOPIC.id, forgets: Vec::new(), routed: Some(delete) });
+        let mut bytes = encode_forgets(TOPIC, &forgets);
+        silence(&mut bytes);
+        assert!(is_silent(&bytes));
+        let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
+        assert_eq!(decode(&bytes).unwrap(), alone);
+        let notice = Notice { id, outlet: Outlet::Both, raw: TOPIC.id, detours: 3 };
+        let bytes = encode_notice(&notice, &at(3, 7), SOURCE.time);
+        let routed = Some(Routed::Notice { notice, from: at(3, 7), time: SOURCE.time });
+        assert_eq!(decode(&bytes).unwrap(), Carried { topic: TOPIC.id, forgets: Vec::new(), routed });
+        for end in 0..bytes.len() {
+            assert!(decode(&bytes[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_control_record_is_told_from_what_route_writes() {
+        let at = EventTime::from_millis(17);
+        let bytes = encode_set_stream_time(Lang::UND, at);
+        assert_eq!(decode_control(&bytes), Ok(Some((Lang::UND, at))));
+        assert!(decode_control(&bytes[..bytes.len() - 1]).is_err() && decode(&bytes).is_err());
+        assert_eq!(decode_control(&[LAYOUT, DELETE]), Ok(None));
+        assert_eq!(decode_control(b""), Ok(None));
+    }
+
+    #[test]
+    fn what_is_cut_short_or_of_another_version_is_refused() {
+        let (forgets, _) = two_forgets();
+        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, Form::Own, b"");
+        for end in 0..bytes.len() {
+            assert!(decode(&bytes[..end]).is_err(), "{end}");
+        }
+        for layout in [1, 4, 9] {
+            let mut other = bytes.clone();
+            other[0] = layout;
+            let said = decode(&other).unwrap_err().to_string();
+            assert!(said.contains(&format!("layout {layout}")), "{said}");
+        }
+        // A count that no bytes follow must not be believed.
+        let mut forgets = encode_forgets(TOPIC, &Forgets::default());
+        let count = forgets.len() - 4;
+        forgets[count..].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(decode(&forgets).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! Articles onto a topic: for histories, demonstrations and tests. Nothing here is part of the guarantee but that
+//! each record arrives once and in order.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::ClientContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+
+use crate::config::Bus;
+use samestory_engine::model::EventTime;
+
+use crate::kafka::client as clients;
+
+/// Sends records, and hears of those that did not arrive.
+pub struct Sender {
+    producer: BaseProducer<Lost>,
+    topic: String,
+}
+
+#[derive(Default)]
+struct Lost(Mutex<Option<KafkaError>>);
+
+impl ClientContext for Lost {
+    fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
+        clients::log(level, facility, message);
+    }
+}
+
+impl ProducerContext for Lost {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, _: ()) {
+        if let Err((error, _)) = result {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
+        }
+    }
+}
+
+impl Sender {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The settings cannot be used.
+    pub fn new(bus: &Bus, topic: &str) -> Result<Sender, KafkaError> {
+        let mut config = clients::base(bus, "samestory-produce");
+        config
+            .set("enable.idempotence", "true")
+            .set("partitioner", "murmur2_random")
+            .set("linger.ms", "5")
+            .set("compression.type", "lz4")
+            .set("message.max.bytes", bus.topics.max_message_bytes.to_string());
+        let producer = config.create_with_context(Lost::default())?;
+        Ok(Sender { producer, topic: topic.to_owned() })
+    }
+
+    /// Hands a record over; waits while too many are on their way.
+    ///
+    /// # Errors
+    /// This one or an earlier one did not arrive.
+    pub fn send(
+        &self,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        time: Option<EventTime>,
+    ) -> Result<(), KafkaError> {
+        let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(&self.topic);
+        record.key = key;
+        record.payload = value;
+        record.timestamp = time.map(EventTime::millis);
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => break,
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                    self.producer.poll(Duration::from_millis(5));
+                    record = back;
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+        self.producer.poll(Duration::ZERO);
+        self.lost()
+    }
+
+    /// Waits until all have arrived.
+    ///
+    /// # Errors
+    /// One did not.
+    pub fn finish(self) -> Result<(), KafkaError> {
+        self.producer.flush(Duration::from_secs(60))?;
+        self.lost()
+    }
+
+    fn lost(&self) -> Result<(), KafkaError> {
+        let lost = self.producer.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lost.map_or(Ok(()), Err)
+    }
+}

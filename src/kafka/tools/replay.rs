@@ -1,0 +1,420 @@
+//! What one undisturbed process would have said about a partition's records, for tests to compare with. Record by
+//! record, on a store in memory: no batches, no broker, no RocksDB.
+//!
+//! [`Raw`] says what route must make of raw records, without route's own code: the routed topic is asked only for the
+//! order in which raw partitions were mixed, and for stamps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::config::{Config, Mode, home};
+use crate::formats::registry::Registry;
+use samestory_engine::engine::{Engine, Incoming};
+use samestory_engine::index::{Ahead, BusPosition, Committed, Memory, Row, Store, TopicName, View};
+use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
+
+use crate::kafka::admin::limits::Limits;
+use crate::kafka::admin::values;
+use crate::kafka::matching::intake::{Intake, Taken};
+use crate::kafka::matching::outgoing::{Original, Wire, Writer};
+use crate::kafka::route::decode::{Decoded, Decoder};
+use crate::kafka::route::payload::Form;
+use crate::kafka::route::routed;
+use crate::kafka::route::routed::{Forgets, RawTopic, Routed, Source};
+use crate::kafka::turn::record::{Copied, Fate, Record};
+
+/// A record of the input, as a bystander read it.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    /// Its offset.
+    pub offset: i64,
+    /// Its time.
+    pub time: Option<i64>,
+    /// Its key.
+    pub key: Option<Vec<u8>>,
+    /// Its value.
+    pub value: Option<Vec<u8>>,
+    /// Its headers.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// A topic refused what went out for it, so it became a dead letter.
+    pub refused: bool,
+}
+
+impl From<Read> for Record {
+    fn from(read: Read) -> Record {
+        let Read { offset, time, key, value, headers, refused } = read;
+        let fate = refused.then(|| Fate::Undeliverable { why: String::new(), copy: Copied::Whole });
+        let time = time.map(EventTime::from_millis);
+        Record { offset, time, key, value, headers, fate, ..Record::default() }
+    }
+}
+
+/// A record that should have gone out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sent {
+    /// Where to.
+    pub topic: String,
+    /// The partition of a relocation notice; others go by their key.
+    pub partition: Option<i32>,
+    /// Its key.
+    pub key: Option<Vec<u8>>,
+    /// Its value.
+    pub value: Option<Vec<u8>>,
+    /// Its headers.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// Its time; nothing where it is the time of sending.
+    pub time: Option<i64>,
+}
+
+/// What should have gone out, the changelog apart, and what the state should be.
+///
+/// # Errors
+/// The records cannot be read.
+pub fn replay(
+    config: &Config,
+    partition: i32,
+    partitions: i32,
+    records: Vec<Read>,
+) -> Result<(Vec<Sent>, Vec<Row>), String> {
+    let registry = values::registry(config).map_err(|error| error.to_string())?;
+    let mut replay = Replay::reading(config, partition, partitions, registry.as_ref());
+    let mut sent = Vec::new();
+    for read in records {
+        sent.extend(replay.take(read)?);
+    }
+    Ok((sent, replay.state()?))
+}
+
+/// One undisturbed process at one partition, record by record.
+pub struct Replay {
+    application: String,
+    partition: i32,
+    intake: Intake,
+    engine: Engine,
+    writer: Writer,
+    store: Memory,
+}
+
+impl Replay {
+    /// Nothing was read yet.
+    pub fn new(config: &Config, partition: i32, partitions: i32) -> Replay {
+        Replay::reading(config, partition, partitions, None)
+    }
+
+    fn reading(config: &Config, partition: i32, partitions: i32, registry: Option<&Arc<Registry>>) -> Replay {
+        let intake = match config.bus.mode {
+            Mode::Direct => Intake::raw(config, partitions, registry),
+            Mode::Routed => Intake::routed(config, partitions),
+        };
+        let writer = Writer {
+            topics: config.bus.topics.clone(),
+            form: config.bus.value,
+            wire: Wire::Json,
+            limits: Arc::new(Limits::of_settings(&config.bus.topics)),
+        };
+        Replay {
+            application: config.bus.app.clone(),
+            partition,
+            intake,
+            engine: Engine::new(config.engine.clone()),
+            writer,
+            store: Memory::new(config.postings.clone(), Ahead::Changelog { partition }),
+        }
+    }
+
+    /// What goes out for the next record.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn take(&mut self, read: Read) -> Result<Vec<Sent>, String> {
+        let (next, partition) = (u64::try_from(read.offset + 1).unwrap_or(0), self.partition);
+        self.take_record(read.into(), next, partition)
+    }
+
+    fn take_record(&mut self, record: Record, next: u64, partition: i32) -> Result<Vec<Sent>, String> {
+        let mut records = [record];
+        let silent = self.intake.is_silent(&records[0]);
+        let progress = self.store.progress().map_err(|error| error.to_string())?;
+        self.intake.gather(records.iter())?;
+        let taken = self.intake.batch(partition, &mut records, &progress);
+        self.intake.settle();
+        let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
+        self.writer.fit_all(&mut batch, &places, &mut records);
+        // Ids and epochs are the broker's, so a replay does not know them.
+        batch.bus = Some(BusPosition {
+            application: TopicName::new(&self.application),
+            cluster: None,
+            changelog: None,
+            topic: TopicName::new(self.intake.topic()),
+            topic_id: None,
+            partition,
+            next,
+            leader_epoch: None,
+        });
+        let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?;
+        let mut out = Vec::new();
+        for (decided, (_, placed)) in plan.decided.iter().zip(places).filter(|_| !silent) {
+            self.writer.decided(decided, Original { record: &records[0], placed }, &mut out);
+        }
+        let sent = out.into_iter().map(|out| Sent {
+            topic: out.topic.to_owned(),
+            partition: out.partition,
+            key: out.key,
+            value: out.value,
+            headers: out.headers,
+            time: out.time.map(EventTime::millis),
+        });
+        let sent = sent.collect();
+        let proof = Committed::attest(BTreeMap::from([(partition, 0)]));
+        self.store.apply(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        Ok(sent)
+    }
+
+    /// The state as it is now.
+    pub fn store(&self) -> &Memory {
+        &self.store
+    }
+
+    /// All rows of the state.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn state(&self) -> Result<Vec<Row>, String> {
+        self.store.dump().map_err(|error| error.to_string())
+    }
+}
+
+/// What a routed partition is told about one raw record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event {
+    /// The raw record's partition.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// The article's id.
+    pub id: String,
+    /// What is said of it.
+    pub what: What,
+}
+
+/// See [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// It is to be judged here.
+    Article,
+    /// It is gone.
+    Delete,
+    /// Another partition has it now.
+    Forget {
+        /// That partition.
+        to: i32,
+    },
+}
+
+fn event(id: &ArticleId, from: &Position, what: What) -> Event {
+    let (partition, offset) = match from {
+        Position::Topic { partition, offset, .. } => (*partition, *offset),
+        Position::File { .. } => (-1, -1),
+    };
+    Event { partition, offset, id: id.to_string(), what }
+}
+
+/// What a routed record says about raw records, in order. A relocation notice says nothing: it is not route's.
+///
+/// # Errors
+/// It cannot be read.
+pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
+    let carried = routed::decode(value).map_err(|error| error.to_string())?;
+    let forget = |forget: &routed::Forget| event(&forget.id, &forget.from, What::Forget { to: forget.to });
+    let mut events: Vec<Event> = carried.forgets.iter().map(forget).collect();
+    events.extend(carried.routed.and_then(|routed| match routed {
+        Routed::Article { prepared, from, .. } => Some(event(&prepared.id, &from, What::Article)),
+        Routed::Delete { id, from, .. } => Some(event(&id, &from, What::Delete)),
+        Routed::Notice { .. } => None,
+    }));
+    Ok(events)
+}
+
+/// Whether a routed record is a relocation notice.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_notice(value: &[u8]) -> Result<bool, String> {
+    let carried = routed::decode(value).map_err(|error| error.to_string())?;
+    Ok(matches!(carried.routed, Some(Routed::Notice { .. })))
+}
+
+/// A version of an article.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its raw offset.
+    pub offset: i64,
+    /// The partition that it lives in; nothing for a delete.
+    pub home: Option<i32>,
+    /// The time of the raw record.
+    pub time: Option<i64>,
+}
+
+/// Raw records, and what route must make of them.
+pub struct Raw {
+    topic: String,
+    languages: Vec<Lang>,
+    /// Of the routed topic.
+    partitions: i32,
+    /// By raw partition and offset; dead letters are left out.
+    records: BTreeMap<(i32, i64), (Record, Decoded)>,
+}
+
+impl Raw {
+    /// Reads raw records, each with its partition. Those at `dead` became dead letters, whatever can be read of them. Where
+    /// the registry does not answer, values that came as Avro are dead letters, too.
+    pub fn new(
+        config: &Config,
+        partitions: i32,
+        records: impl IntoIterator<Item = (i32, Read)>,
+        dead: &BTreeSet<(i32, i64)>,
+    ) -> Raw {
+        let registry = values::registry(config).ok().flatten();
+        let mut decoder = Decoder::new(config, true, registry.as_ref());
+        let topic = config.bus.topics.raw.clone();
+        let records =
+            records.into_iter().filter(|(partition, read)| !dead.contains(&(*partition, read.offset)));
+        let records: Vec<(i32, Record)> =
+            records.map(|(partition, read)| (partition, Record::from(read))).collect();
+        if let Err(error) = decoder.gather(records.iter().map(|(_, record)| record)) {
+            tracing::error!(error, "the registry does not answer");
+        }
+        let records = records.into_iter().filter_map(|(partition, record)| {
+            let decoded = decoder.decode(&record, &record.position(&topic, partition));
+            let judged = !matches!(decoded.0, Incoming::DeadLetter(_));
+            judged.then_some(((partition, record.offset), (record, decoded)))
+        });
+        Raw { records: records.collect(), languages: config.bus.languages.clone(), topic, partitions }
+    }
+
+    fn home(&self, language: Lang) -> i32 {
+        home(&self.languages, language, self.partitions)
+    }
+
+    /// By routed and raw partition, what must be said, in order. It is the same for every way to cut batches.
+    pub fn expected(&self) -> BTreeMap<(i32, i32), Vec<Event>> {
+        let mut expected: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
+        for (&(partition, _), (record, (incoming, _))) in &self.records {
+            let from = record.position(&self.topic, partition);
+            for routed in 0..self.partitions {
+                let event = match incoming {
+                    Incoming::Article(prepared) => {
+                        let to = self.home(prepared.language);
+                        if to != routed && !prepared.has_text() {
+                            continue;
+                        }
+                        let what = if to == routed { What::Article } else { What::Forget { to } };
+                        event(&prepared.id, &from, what)
+                    }
+                    Incoming::Delete(id) => event(id, &from, What::Delete),
+                    _ => continue,
+                };
+                expected.entry((routed, partition)).or_default().push(event);
+            }
+        }
+        expected
+    }
+
+    /// By id, its versions in raw order. Ids that came from several raw partitions or without a text are left out: their
+    /// versions have no order, or no home.
+    pub fn versions(&self) -> BTreeMap<String, Vec<Version>> {
+        let homes = self.homes();
+        let mut versions: BTreeMap<String, Vec<Version>> = BTreeMap::new();
+        for (&(_, offset), (record, (incoming, _))) in &self.records {
+            let (id, home) = match incoming {
+                Incoming::Article(prepared) => (&prepared.id, Some(self.home(prepared.language))),
+                Incoming::Delete(id) => (id, None),
+                _ => continue,
+            };
+            if homes.contains_key(id.as_str()) {
+                let version = Version { offset, home, time: record.time.map(EventTime::millis) };
+                versions.entry(id.to_string()).or_default().push(version);
+            }
+        }
+        versions
+    }
+
+    /// By id, the partition of its last version; nothing where that was a delete. Ids that came from several raw
+    /// partitions are left out: their versions have no order.
+    pub fn homes(&self) -> BTreeMap<String, Option<i32>> {
+        let mut homes: BTreeMap<String, (BTreeSet<i32>, Option<i32>)> = BTreeMap::new();
+        for (&(partition, _), (_, (incoming, _))) in &self.records {
+            let (id, home) = match incoming {
+                // It has no home: it is judged by itself, wherever its text may be known.
+                Incoming::Article(prepared) if !prepared.has_text() => {
+                    homes.entry(prepared.id.to_string()).or_default().0.extend([partition, -1]);
+                    continue;
+                }
+                Incoming::Article(prepared) => (&prepared.id, Some(self.home(prepared.language))),
+                Incoming::Delete(id) => (id, None),
+                _ => continue,
+            };
+            let held = homes.entry(id.to_string()).or_default();
+            held.0.insert(partition);
+            held.1 = home;
+        }
+        let one = homes.into_iter().filter(|(_, (partitions, _))| partitions.len() == 1);
+        one.map(|(id, (_, home))| (id, home)).collect()
+    }
+
+    /// A routed record as it must be: each thing that it says made anew from the raw record that it is about, in the
+    /// same order. A relocation notice is not route's, and stays as it is.
+    ///
+    /// # Errors
+    /// It says what no raw record says.
+    pub fn rerouted(&self, partition: i32, routed: &Read) -> Result<Vec<Read>, String> {
+        let value = routed.value.as_deref().unwrap_or_default();
+        let carried = routed::decode(value).map_err(|error| error.to_string())?;
+        let stamp = match &carried.routed {
+            Some(Routed::Article { stamp, .. } | Routed::Delete { stamp, .. }) => *stamp,
+            Some(Routed::Notice { .. }) => return Ok(vec![routed.clone()]),
+            None => None,
+        };
+        let topic = RawTopic { name: &self.topic, id: carried.topic };
+        let made = events(value)?.into_iter().map(|event| {
+            let unknown = || format!("nothing at {}/{} says {event:?}", event.partition, event.offset);
+            let (record, (incoming, payload)) =
+                self.records.get(&(event.partition, event.offset)).ok_or_else(unknown)?;
+            let (time, offset) = (record.time, record.offset);
+            let source = Source { partition: event.partition, offset, time, stamp };
+            let none = Forgets::default();
+            let (id, mut value) = match incoming {
+                Incoming::Article(prepared) if self.home(prepared.language) == partition => {
+                    let (form, value) = match payload {
+                        Some((form, bytes)) => (*form, bytes.as_slice()),
+                        None => (Form::Own, record.value.as_deref().unwrap_or_default()),
+                    };
+                    let value = routed::encode_article(prepared, topic, &none, source, form, value);
+                    (&prepared.id, value)
+                }
+                Incoming::Article(prepared) => {
+                    let mut forgets = Forgets::default();
+                    forgets.push(&prepared.id, source, self.home(prepared.language));
+                    (&prepared.id, routed::encode_forgets(topic, &forgets))
+                }
+                Incoming::Delete(id) => (id, routed::encode_delete(id, topic, &none, source)),
+                _ => return Err(unknown()),
+            };
+            if events(&value)? != [event.clone()] {
+                return Err(unknown());
+            }
+            if routed::is_silent(routed.value.as_deref().unwrap_or_default()) {
+                routed::silence(&mut value);
+            }
+            Ok(Read {
+                offset: routed.offset,
+                time: time.map(EventTime::millis),
+                key: Some(id.as_str().into()),
+                value: Some(value),
+                headers: record.headers.clone(),
+                refused: false,
+            })
+        });
+        made.collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! What the stage tells the metrics: plans and turns in, counts out. Nothing here changes what is decided.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::metrics::{self, Outcome};
+use crate::status::Sizes;
+use samestory_engine::engine::{Output, Stats};
+use samestory_engine::index::{Family, Rocks};
+use samestory_engine::model::Reason;
+
+use super::txn::TxnError;
+use crate::kafka::client::Role;
+use crate::kafka::recovery::restore::Cause;
+
+/// Counters begin at nought.
+pub(crate) fn begin(roles: &[Role]) {
+    let roles: Vec<&'static str> = roles.iter().map(|role| role.as_str()).collect();
+    metrics::begin(&roles, &Reason::ALL.map(Reason::as_str), &Cause::ALL.map(Cause::as_str));
+}
+
+/// Times the steps of one turn.
+pub(crate) struct Lap {
+    role: &'static str,
+    since: Instant,
+}
+
+impl Lap {
+    pub(crate) fn start(role: Role) -> Lap {
+        Lap { role: role.as_str(), since: Instant::now() }
+    }
+
+    /// A step is done, and the next begins.
+    pub(crate) fn done(&mut self, step: &'static str) {
+        metrics::step(self.role, step, self.since.elapsed());
+        self.since = Instant::now();
+    }
+
+    /// So many records are committed.
+    pub(crate) fn committed(&self, records: usize) {
+        metrics::transaction(self.role, Outcome::Committed, 1);
+        metrics::batch(self.role, records);
+    }
+}
+
+/// A transaction did not commit.
+pub(crate) fn failed(role: Role, error: &TxnError) {
+    let outcome = match error {
+        TxnError::Retry(_) | TxnError::Refused(_) => Outcome::Aborted,
+        TxnError::Lost(_) | TxnError::Fatal(_) => Outcome::Unknown,
+        TxnError::Usurped(_) => Outcome::Fenced,
+    };
+    metrics::transaction(role.as_str(), outcome, 1);
+}
+
+/// A plan is committed, and this much of it was said.
+pub(crate) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
+    let mut verdicts = BTreeMap::new();
+    for output in said {
+        match output {
+            Output::Tagged(tagged) => {
+                let language = tagged.language.code();
+                *verdicts.entry((language, tagged.verdict.as_str())).or_insert(0) += 1;
+                tagged.flags.iter().for_each(|flag| metrics::flag(language, flag.as_str()));
+            }
+            Output::DeadLetter(letter) => metrics::dead_letters(letter.reason.as_str(), 1),
+            Output::Null { .. } | Output::Notice { .. } | Output::Cluster(_) | Output::NoCluster { .. } => {}
+        }
+    }
+    for ((language, verdict), count) in verdicts {
+        metrics::articles(language, verdict, count);
+    }
+    metrics::compared(stats.candidates, stats.capped_buckets);
+    let events = [
+        ("expired", stats.expired),
+        ("arrived-expired", stats.arrived_expired),
+        ("deleted", stats.deleted),
+        ("unknown-delete", stats.unknown_deletes),
+        ("stale-forget", stats.stale_forgets),
+        ("relocation-notice", stats.notices),
+        ("forwarded-notice", stats.forwarded_notices),
+        ("unknown-notice", stats.unknown_notices),
+        ("election", stats.elections),
+        ("split", stats.splits),
+        ("clamped-time", stats.clamped_times),
+        ("ahead-of-stream", stats.ahead_of_stream),
+        ("stream-time-set", stats.stream_times_set),
+        ("backfilled", stats.backfilled),
+    ];
+    for (event, count) in events.into_iter().filter(|&(_, count)| count > 0) {
+        metrics::events(event, count);
+    }
+}
+
+/// Bytes on disk, family by family. What the store has counted since is told on the way.
+pub(crate) fn sizes(store: &Rocks) -> Arc<Sizes> {
+    let blocks = store.reader().blocks();
+    metrics::blocks(blocks.hits, blocks.misses);
+    let sizes = store.reader().sizes().into_iter().map(|(family, bytes)| match family {
+        Family::Documents(language) => (language.code(), "docs", bytes),
+        Family::Bands(language) => (language.code(), "bands", bytes),
+        Family::Ids => ("shared", "ids", bytes),
+        Family::Expiry => ("shared", "expiry", bytes),
+        Family::Clusters => ("shared", "clusters", bytes),
+        Family::Meta => ("shared", "meta", bytes),
+    });
+    Arc::new(sizes.collect())
+}

@@ -1,0 +1,133 @@
+//! The texts of some articles, read again from where they were.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use serde_json::value::RawValue;
+
+use crate::formats::{Event, json};
+use samestory_engine::model::Article;
+use samestory_engine::model::{Cut, EventTime, Position};
+use samestory_engine::text;
+use samestory_engine::text::Options;
+use samestory_engine::text::markup::ContentType;
+
+use super::Side;
+use crate::files::records::Records;
+use crate::files::source::Source;
+use crate::files::stage::Reading;
+
+/// What of a pipe is kept for the page, in bytes.
+const KEPT: usize = 256 << 20;
+
+/// Articles of a pipe, which cannot be read again.
+#[derive(Debug)]
+pub(super) struct Texts {
+    articles: HashMap<(Cut<1024>, u64), Box<RawValue>>,
+    room: usize,
+}
+
+/// An article as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) title: Option<String>,
+    pub(super) host: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) published_at: Option<EventTime>,
+    /// Without markup.
+    pub(super) text: String,
+}
+
+impl Texts {
+    pub(super) fn new(reading: &Reading) -> Texts {
+        let room = if reading.sources.contains(&Source::Pipe) { KEPT } else { 0 };
+        Texts { articles: HashMap::new(), room }
+    }
+
+    /// Keeps an article of a pipe while there is room.
+    pub(super) fn keep(&mut self, position: &Position, article: &RawValue) {
+        let size = article.get().len();
+        if let Position::File { file, line } = position
+            && file.as_str() == "-"
+            && size <= self.room
+        {
+            self.room -= size;
+            self.articles.insert((file.clone(), *line), article.to_owned());
+        }
+    }
+
+    /// What can be had of these articles. What cannot is not there.
+    pub(super) fn load<'a>(
+        self,
+        wanted: impl Iterator<Item = &'a Side>,
+        reading: &Reading,
+        options: &Options,
+    ) -> BTreeMap<Side, Shown> {
+        let mut files: BTreeMap<&str, BTreeMap<u64, BTreeSet<&Side>>> = BTreeMap::new();
+        for side in wanted {
+            if let Position::File { file, line } = &side.position {
+                files.entry(file.as_str()).or_default().entry(*line).or_default().insert(side);
+            }
+        }
+        let mut shown = BTreeMap::new();
+        for (file, mut lines) in files {
+            if file == "-" {
+                for (&line, sides) in &lines {
+                    if let Some(article) = self.articles.get(&(Cut::new(file), line)) {
+                        show(article.get().as_bytes(), line, sides, reading, options, &mut shown);
+                    }
+                }
+                continue;
+            }
+            let source = Source::File(Path::new(file).to_path_buf());
+            let Ok(bytes) = source.open(&Arc::new(AtomicU64::new(0))) else { continue };
+            let Ok(mut records) = Records::new(&source, bytes, reading.format, reading.limit) else {
+                continue;
+            };
+            while let (false, Ok(Some(record))) = (lines.is_empty(), records.next()) {
+                // Several records may start on one line; the id tells them apart.
+                while lines.first_key_value().is_some_and(|(&line, _)| line < record.line) {
+                    lines.pop_first();
+                }
+                if let (Some(sides), Ok(bytes)) = (lines.get(&record.line), &record.content) {
+                    show(bytes, record.line, sides, reading, options, &mut shown);
+                }
+            }
+        }
+        shown
+    }
+}
+
+fn show(
+    bytes: &[u8],
+    line: u64,
+    sides: &BTreeSet<&Side>,
+    reading: &Reading,
+    options: &Options,
+    shown: &mut BTreeMap<Side, Shown>,
+) {
+    let Ok(record) = json::Record::parse(bytes) else { return };
+    // Named by its line or by itself: only who was judged is looked for.
+    let by_line = || {
+        sides.first().map(|side| side.id.as_str().to_owned()).filter(|id| id.ends_with(&format!(":{line}")))
+    };
+    let Ok(Event::Article(article)) = json::decode(&record, &reading.fields, by_line) else { return };
+    if let Some(&side) = sides.iter().find(|side| side.id == article.id) {
+        shown.insert(side.clone(), plain(*article, options));
+    }
+}
+
+fn plain(article: Article, options: &Options) -> Shown {
+    let content_type = article.content_type.as_deref().and_then(ContentType::parse);
+    let text =
+        text::plain(&article.body, content_type, options).map(|text| text.into_owned()).unwrap_or_default();
+    Shown {
+        title: article.title,
+        host: article.host,
+        url: article.url,
+        published_at: article.published_at,
+        text,
+    }
+}

@@ -1,0 +1,68 @@
+//! Words and numbers as they stand on the page. Everything that came from outside goes through [`escaped`].
+
+use samestory_engine::model::{Lang, Share};
+use samestory_engine::text::language;
+
+use super::Kind;
+use super::pair::Cut;
+use crate::files::thousands;
+
+pub(super) fn headline(articles: u64, copies: u64) -> String {
+    match (articles, copies) {
+        (0, _) => "No articles".to_owned(),
+        (_, 0) => format!("{} articles, all of them new", thousands(articles)),
+        (_, 1) => format!("1 of {} articles was told before", thousands(articles)),
+        _ => format!("{} of {} articles were told before", thousands(copies), thousands(articles)),
+    }
+}
+
+pub(super) fn label(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Near => ("near", "near-duplicate"),
+        Kind::Partial => ("partial", "partial copy"),
+        Kind::Exact => ("exact", "exact"),
+        Kind::Rewritten => ("near", "rewritten"),
+        Kind::SameTemplate => ("template", "same template, other facts"),
+        Kind::FollowUp => ("template", "follow-up"),
+        Kind::SameFurniture => ("template", "same page furniture"),
+        Kind::Extends => ("extends", "extends the earlier text"),
+    }
+}
+
+pub(super) fn name(language: Lang) -> &'static str {
+    if language == Lang::UND { "unknown language" } else { language::row(language).name }
+}
+
+pub(super) fn percent(share: Share) -> String {
+    format!("{:.0} %", share.get() * 100.0)
+}
+
+pub(super) fn sure(confidence: Share) -> String {
+    // A hundred per cent would be a promise.
+    format!("{:.0} % sure", (confidence.get() * 100.0).min(99.0))
+}
+
+/// Text from outside, fit to stand anywhere in the page.
+pub(super) fn escaped(text: &str, cut: Cut) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars().take(cut.length()) {
+        push_escaped(&mut safe, c);
+    }
+    if text.chars().nth(cut.length()).is_some() {
+        safe.push('…');
+    }
+    safe
+}
+
+pub(super) fn push_escaped(safe: &mut String, c: char) {
+    match c {
+        '&' => safe.push_str("&amp;"),
+        '<' => safe.push_str("&lt;"),
+        '>' => safe.push_str("&gt;"),
+        '"' => safe.push_str("&quot;"),
+        '\'' => safe.push_str("&#39;"),
+        '\n' => safe.push('\n'),
+        c if c.is_control() => safe.push(' '),
+        c => safe.push(c),
+    }
+}

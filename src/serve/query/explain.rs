@@ -1,0 +1,168 @@
+//! Why two texts are, or are not, the same: everything that was measured, beside what it is measured by.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::library::Library;
+use crate::serve::problem::Problem;
+use samestory_engine::engine::compare::Relation;
+use samestory_engine::fingerprint::{Fingerprint, LANES, of_text};
+use samestory_engine::index::{Posting, PostingKind};
+use samestory_engine::model::Lang;
+use samestory_engine::text;
+use samestory_engine::text::language;
+use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::passages::common_passages;
+
+/// Two to be compared.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    /// The older.
+    pub(super) a: Side,
+    /// The newer.
+    pub(super) b: Side,
+}
+
+/// An article that is remembered, or a text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Side {
+    id: Option<String>,
+    text: Option<String>,
+    language: Option<String>,
+    content_type: Option<String>,
+}
+
+impl Pair {
+    pub(super) fn parse(body: &[u8]) -> Result<Pair, Problem> {
+        let pair: Pair = serde_json::from_slice(body).map_err(|error| {
+            Problem::bad_request(format!("{error}; write {{\"a\":{{\"id\":…}},\"b\":{{\"text\":…}}}}"))
+        })?;
+        if [&pair.a, &pair.b].iter().any(|side| side.id.is_some() == side.text.is_some()) {
+            return Err(Problem::bad_request("each of a and b is {\"id\":…} or {\"text\":…}, not both"));
+        }
+        Ok(pair)
+    }
+}
+
+impl Side {
+    /// The article it stands for, if it is one.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+/// One side, ready to be compared.
+struct Ready {
+    language: Lang,
+    fingerprint: Fingerprint,
+    /// Without markup; or why it is not at hand.
+    plain: Result<String, String>,
+}
+
+impl Library {
+    /// Compares two. `known` are the answers to the question for the fingerprints of those that are articles.
+    pub(super) fn explain(&self, pair: Pair, known: [Option<&Value>; 2]) -> Result<Value, Problem> {
+        let (a, b) = (self.ready(pair.a, known[0])?, self.ready(pair.b, known[1])?);
+        let language = b.language;
+        let settings = self.engine.of(language);
+        let mut pair = settings.compare(&a.fingerprint, &b.fingerprint);
+        if a.language != b.language {
+            pair.relation = Relation::Different;
+        }
+        let posting = self.config.postings.of(language);
+        let bands = |fingerprint: &Fingerprint| {
+            let keys = posting.keys(fingerprint).into_iter();
+            keys.filter(|&key| Posting::kind(key) == PostingKind::MinHash).collect::<Vec<_>>()
+        };
+        let (in_a, in_b) = (bands(&a.fingerprint), bands(&b.fingerprint));
+        let shared = in_a.iter().filter(|key| in_b.contains(key)).count();
+        let (passages, reason) = match (&a.plain, &b.plain) {
+            (Ok(old), Ok(new)) => {
+                let found = common_passages(old, new, language::row(language));
+                let passage = |passage: &samestory_engine::text::passages::Passage| {
+                    json!({
+                        "a": [passage.a.start, passage.a.end],
+                        "b": [passage.b.start, passage.b.end],
+                        "tokens": passage.tokens,
+                        "text": &new[passage.b.clone()],
+                    })
+                };
+                (Some(found.iter().map(passage).collect::<Vec<_>>()), None)
+            }
+            (Err(why), _) | (_, Err(why)) => (None, Some(why.clone())),
+        };
+        let rules = &settings.rules;
+        Ok(json!({
+            "relation": pair.relation.as_str(),
+            "duplicate": pair.relation.is_duplicate(),
+            "similarity": round(pair.similarity),
+            "lanes": { "equal": (pair.similarity * LANES as f64).round() as u64, "of": LANES },
+            "bands": { "shared": shared, "of": in_b.len() },
+            "containment": { "a_in_b": round(pair.old_in_new), "b_in_a": round(pair.new_in_old) },
+            "numerals": pair.numerals.map(round),
+            "simhash_distance": pair.distance,
+            "tokens": { "a": a.fingerprint.tokens, "b": b.fingerprint.tokens },
+            "languages": { "a": a.language, "b": b.language },
+            "thresholds": {
+                "threshold": rules.threshold,
+                "coverage": rules.coverage,
+                "min_confidence": rules.min_confidence,
+                "hamming": settings.hamming,
+                "min_tokens": rules.min_tokens,
+            },
+            "config": format!("{:08x}", self.config.engine.config),
+            "passages": passages,
+            "passages_reason": reason,
+        }))
+    }
+
+    fn ready(&self, side: Side, known: Option<&Value>) -> Result<Ready, Problem> {
+        if let Some(known) = known {
+            return remembered(known).ok_or_else(Problem::internal);
+        }
+        let Side { text, language, content_type, .. } = side;
+        let body = text.unwrap_or_default();
+        let content_type = content_type.as_deref().and_then(ContentType::parse);
+        let too_large = |error: text::Oversized| Problem::bad_request(error.to_string());
+        let options = &self.config.text;
+        let text = text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
+        let plain = text::plain(&body, content_type, options).map_err(too_large)?;
+        Ok(Ready {
+            language: text.language.home,
+            fingerprint: of_text(&text, self.preparer.config()),
+            plain: Ok(plain.into_owned()),
+        })
+    }
+}
+
+/// An article as the question for its fingerprint is answered, here or by a peer.
+fn remembered(known: &Value) -> Option<Ready> {
+    let code = known["language"].as_str()?;
+    let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
+    let input = &known["input"];
+    let place = match input["topic"].as_str() {
+        Some(topic) => format!("{topic}, partition {}, offset {}", input["partition"], input["offset"]),
+        None => format!("{}, line {}", input["file"].as_str()?, input["line"]),
+    };
+    Some(Ready {
+        language,
+        fingerprint: Fingerprint::decode(&bytes(known["fingerprint"].as_str()?)?).ok()?,
+        plain: Err(format!("the text of {} is not kept; it was read at {place}", known["id"])),
+    })
+}
+
+/// Two hexadecimal digits are a byte.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
+}
+
+fn round(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}

@@ -1,0 +1,153 @@
+//! Text of others on its way to a terminal or a log: characters that would be obeyed instead of shown are escaped, here and
+//! nowhere else.
+//!
+//! Control characters move the cursor or rewrite what stands there; direction marks (bidi) let a line read in another order
+//! than it is written. Both are written as `\\u202e`, which inside JSON is the same text.
+
+#[cfg(feature = "http")]
+mod log_limit;
+#[cfg(feature = "http")]
+pub mod logs;
+pub mod progress_bar;
+pub mod style;
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, StdoutLock, Write};
+
+/// Whether a character is obeyed instead of shown. Line ends and tabs are the writer's own.
+const fn is_obeyed(c: char) -> bool {
+    matches!(
+        c,
+        '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+    )
+}
+
+/// The same text with what would be obeyed escaped.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_obeyed(c) {
+            true => safe += &format!("\\u{:04x}", u32::from(c)),
+            false => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// The same on one line.
+pub fn on_one_line(text: &str) -> String {
+    escaped(text).replace(['\n', '\t'], " ")
+}
+
+/// A writer that escapes what is obeyed, colours (`ESC [ … m`) excepted: those are the writer's own. Each write is whole
+/// characters, as whole lines are.
+#[derive(Debug)]
+pub struct Escaped<W> {
+    inner: W,
+    escapes: bool,
+}
+
+impl<W: Write> Escaped<W> {
+    /// Escapes always.
+    pub fn new(inner: W) -> Escaped<W> {
+        Escaped { inner, escapes: true }
+    }
+}
+
+/// Standard output. What is piped goes on byte for byte; what a terminal would obey is escaped.
+pub fn stdout() -> Escaped<StdoutLock<'static>> {
+    Escaped { escapes: io::stdout().is_terminal(), inner: io::stdout().lock() }
+}
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.escapes {
+            return self.inner.write(bytes);
+        }
+        for chunk in bytes.utf8_chunks() {
+            self.write_text(chunk.valid())?;
+            self.inner.write_all(chunk.invalid())?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> Escaped<W> {
+    fn write_text(&mut self, text: &str) -> io::Result<()> {
+        if !text.contains(is_obeyed) {
+            return self.inner.write_all(text.as_bytes());
+        }
+        let mut safe = String::with_capacity(text.len() + 16);
+        let mut rest = text;
+        while let Some(at) = rest.find(is_obeyed) {
+            safe += &rest[..at];
+            rest = &rest[at..];
+            let length = colour(rest).unwrap_or(0);
+            safe += &rest[..length];
+            rest = &rest[length..];
+            if length == 0 {
+                let next = rest.chars().next().map_or(0, char::len_utf8);
+                safe += &escaped(&rest[..next]);
+                rest = &rest[next..];
+            }
+        }
+        safe += rest;
+        self.inner.write_all(safe.as_bytes())
+    }
+}
+
+/// How long the colour is that a text begins with.
+fn colour(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mut out = Escaped::new(Vec::new());
+        out.write_all(text.as_bytes()).unwrap();
+        String::from_utf8(out.inner).unwrap()
+    }
+
+    // A headline with a right-to-left override or an escape sequence reached terminals and logs as it was: it could recolour,
+    // overwrite or reorder what an operator reads.
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let hostile = "a\u{202e}b\u{1b}]0;x\u{7}c\u{9b}31md\u{2066}e\u{200f}f\u{7f}\r";
+        let safe = "a\\u202eb\\u001b]0;x\\u0007c\\u009b31md\\u2066e\\u200ff\\u007f\\u000d";
+        assert_eq!(escaped(hostile), safe);
+        assert_eq!(written(hostile), safe);
+        assert_eq!(on_one_line("two\nlines\tof text"), "two lines of text");
+        let harmless = "Zürich, नमस्ते, 日本, \u{200d}👩\u{200d}🚀\n\tnext";
+        assert!(matches!(escaped(harmless), Cow::Borrowed(_)));
+        assert_eq!(written(harmless), harmless);
+    }
+
+    #[test]
+    fn colours_of_our_own_pass() {
+        let line = "\u{1b}[2m2026\u{1b}[0m \u{1b}[1;31mERROR\u{1b}[0m";
+        assert_eq!(written(line), line);
+        assert_eq!(written("\u{1b}[2J"), "\\u001b[2J");
+        assert_eq!(written("\u{1b}["), "\\u001b[");
+    }
+
+    #[test]
+    fn inside_json_it_is_the_same_text() {
+        let json = serde_json::json!({"title": "\u{202e}evil\u{85}"});
+        let safe = written(&json.to_string());
+        assert!(safe.is_ascii());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), json);
+    }
+}

@@ -1,0 +1,68 @@
+//! How far something has come, on standard error: a bar on a terminal, nothing elsewhere.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+/// Time between two drawings.
+const BETWEEN: Duration = Duration::from_millis(100);
+const WIDTH: usize = 24;
+
+/// A progress bar on standard error. It draws nothing where that is not a terminal.
+#[derive(Debug)]
+pub struct Bar {
+    terminal: bool,
+    drawn: Option<Instant>,
+}
+
+impl Bar {
+    /// A bar that is drawn on a terminal, unless `quiet`.
+    pub fn new(quiet: bool) -> Bar {
+        Bar { terminal: !quiet && stderr().is_terminal(), drawn: None }
+    }
+
+    /// Standard error may be closed; that is no reason to stop.
+    pub fn print(&self, text: &str) {
+        let _gone = stderr().write_all(text.as_bytes());
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&mut self) {
+        if self.drawn.take().is_some() {
+            self.print("\r\x1b[K");
+        }
+    }
+
+    /// A line that stays, terminal or not.
+    pub fn line(&mut self, text: &str) {
+        self.clear();
+        self.print(&format!("{text}\n"));
+    }
+
+    /// What takes a moment, in place of the bar.
+    pub fn say(&mut self, text: &str) {
+        if self.terminal {
+            self.print(&format!("\r\x1b[K{text} …"));
+            self.drawn = Some(Instant::now());
+        }
+    }
+
+    /// Draws it, unless that was done a moment ago: the share that is done, if that is known, and some words.
+    pub fn draw(&mut self, share: Option<f64>, words: impl FnOnce() -> String) {
+        if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < BETWEEN) {
+            return;
+        }
+        let words = words();
+        let line = match share {
+            Some(share) => {
+                let share = share.clamp(0.0, 1.0);
+                let eighths = (share * WIDTH as f64 * 8.0) as usize;
+                let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+                let filled = format!("{}{part}", "█".repeat(eighths / 8));
+                format!("{:3.0} % {filled:<WIDTH$}  {words}", share * 100.0)
+            }
+            None => words,
+        };
+        self.print(&format!("\r\x1b[K{line}"));
+        self.drawn = Some(Instant::now());
+    }
+}

@@ -1,0 +1,38 @@
+//! A little colour on a terminal, none elsewhere.
+
+use std::io::{IsTerminal, stdout};
+
+/// Whether standard output is a terminal whose owner did not ask for plain text (`NO_COLOR`).
+#[derive(Clone, Copy, Debug)]
+pub struct Paint(bool);
+
+impl Paint {
+    /// As standard output is.
+    pub fn for_stdout() -> Paint {
+        Paint(stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+    }
+
+    fn code(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Bold text.
+    pub fn bold(self, text: &str) -> String {
+        self.code("1", text)
+    }
+
+    /// Faint text.
+    pub fn dim(self, text: &str) -> String {
+        self.code("2", text)
+    }
+
+    /// What two texts have in common.
+    pub fn common(self, text: &str) -> String {
+        self.code("30;43", text)
+    }
+}
+
+/// Text that came from outside, on one line and safe to show on a terminal.
+pub fn printable(text: &str) -> String {
+    crate::terminal::on_one_line(text)
+}
