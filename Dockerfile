@@ -1,10 +1,10 @@
-# The program in an image without a shell: docker build -t samestory:0.1.0 .
-# The first build compiles RocksDB and librdkafka; later ones only what has changed in src/.
-# `make test-image` runs the steps below without Docker, and the program that comes out.
+# An image with the program and no shell: docker build -t samestory:0.1.0 .
+# The first build compiles RocksDB and librdkafka; later builds only compile what changed in src/.
+# `make test-image` runs the steps below without Docker, and then the resulting program.
 
 FROM rust:1.95.0-slim-bookworm AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
-# What the two C++ libraries and the list of contents need; versions are those of the pinned Debian release.
+# Packages for the two C++ libraries and the SBOM; versions are those of the pinned Debian release.
 # hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install -y --no-install-recommends g++ jq libclang-dev libssl-dev make pkg-config zlib1g-dev \
@@ -12,7 +12,7 @@ RUN apt-get update \
 WORKDIR /build
 ENV CARGO_TARGET_DIR=/target
 
-# Dependencies in a layer of their own, around a program that does nothing.
+# Dependencies get their own layer, built around an empty program.
 COPY Cargo.toml Cargo.lock ./
 COPY bench/Cargo.toml bench/
 COPY crates/samestory-compat/Cargo.toml crates/samestory-compat/
@@ -25,11 +25,11 @@ COPY samestory.toml ./
 COPY schemas schemas
 COPY crates crates
 COPY src src
-# Cargo goes by times, and what was built above is newer than what was written by people.
+# Cargo compares timestamps, and the artefacts built above are newer than the copied sources.
 RUN find src crates -name '*.rs' -exec touch {} + \
  && cargo build --release --locked --bin samestory
 
-# Symbols stay, for traces; what a debugger needs goes: it is ten times the program.
+# Keep the symbols for backtraces; strip the debug information, which is ten times the size of the program.
 COPY LICENSE ./
 COPY dev/sbom dev/sbom
 RUN mkdir -p image/usr/local/bin image/usr/lib image/usr/share/doc/samestory image/var/lib/samestory \
@@ -38,7 +38,7 @@ RUN mkdir -p image/usr/local/bin image/usr/lib image/usr/share/doc/samestory ima
  && cp LICENSE image/usr/share/doc/samestory/ \
  && dev/sbom/make image/usr/local/bin/samestory >image/usr/share/doc/samestory/sbom.cdx.json
 
-# glibc, libstdc++, OpenSSL and certificates; no shell, no package manager, nobody is root.
+# glibc, libstdc++, OpenSSL and certificates; no shell, no package manager, no root user.
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="samestory" \
@@ -47,7 +47,7 @@ LABEL org.opencontainers.image.title="samestory" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=build /build/image/usr /usr
-# A volume that is mounted here for the first time takes its owner from the image.
+# A new volume mounted here takes its owner from the image.
 COPY --from=build --chown=65532:65532 /build/image/var/lib/samestory /var/lib/samestory
 USER 65532:65532
 WORKDIR /var/lib/samestory

@@ -3,11 +3,11 @@
 # Outside the clone, so that a fresh clone does not compile RocksDB again.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/target
 
-# Programs the checks need, kept beside what is built.
+# Programs that the checks need, kept beside the build.
 export SAMESTORY_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/samestory/tools
 
 CORE := --release --no-default-features
-# Labelled articles: perturb.py, sets and judged pairs.
+# Labelled articles: perturb.py, data sets and labelled pairs.
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
@@ -16,67 +16,67 @@ DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-gra
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
 
-demo: tools-demo ## build without C++ and show what samestory makes of demo/
+demo: tools-demo ## build without C++ and judge the articles of demo/
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	@demo/run $(CARGO_TARGET_DIR)/core/release/samestory
 
 test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults -- --skip kafka::
-	@echo "on a real broker, one after the other: they need both cores"
+	@echo "tests on a real broker, one at a time, because each needs both cores:"
 	cargo test --release -p samestory --features tlsh,faults --test it -- --test-threads 1 kafka::
-	@echo "core without C++:"
+	@echo "the engine without C++:"
 	cargo check $(CORE)
 	@$(MAKE) --no-print-directory test-deploy
 
-test-deploy: tools-deploy ## the Helm chart, the image and what is watched, checked without a cluster
+test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the dashboard, without a cluster
 	cargo test --release -p samestory --features tlsh,faults --test it --no-run
-	@echo "what is installed around the program:"
+	@echo "chart, alerts, dashboard and image:"
 	@dev/test-deploy $(CARGO_TARGET_DIR)/release/samestory
-	@echo "from the program to a person:"
+	@echo "an alert from the program to Slack:"
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored watching::
 
-test-image: tools-test ## the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
+test-image: tools-test ## run the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && dev/image "$$work" \
 	  && "$$(dev/venv checks dev/deploy/python.txt)" dev/deploy/compose.py run "$$work/root/usr/local/bin/samestory"
 
-test-faults: tools-test ## hurt the stage on a real broker for MINUTES, by chance from SEED
+test-faults: tools-test ## inject random faults from SEED into the stage on a real broker for MINUTES
 	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \
 	  cargo test --release -p samestory --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
 
-test-bombs: tools-test ## compression bombs of gigabytes against the stage's memory (two gigabytes, about a minute)
+test-bombs: tools-test ## test the stage's memory against compression bombs of gigabytes (needs two gigabytes, about a minute)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery::a_gzip_bomb
 
-test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
+test-mutants: tools-test ## remove each guard once and check that a test fails (about 25 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
 	  kafka::generations::an_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics
 
-test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, a cold pod, sizes of batches (about 8 minutes)
+test-edges: tools-test ## run the longer tests: expired offsets, a backlog, a truncated log, a cold pod, batch sizes (about 8 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
 	  kafka::generations::articles_that_nobody_judges kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
 	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod
 
-test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)
+test-space: tools-test ## fill the disk during match and during a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \
 	  cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
 
-check: tools-test ## format, lints, licences and sources
+check: tools-test ## check format, lints, licences and sources
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --features samestory/tlsh,samestory/faults -- -D warnings
 	$(DENY) licenses bans sources
 
-deny: tools-test ## licences, sources and, over the network, known advisories
+deny: tools-test ## check licences, sources and, over the network, known advisories
 	$(DENY)
 
-bench: tools-test ## tables from one run, beside peers and limits; FULL=1 fills stores with a million articles
+bench: tools-test ## print benchmark tables beside peers and limits; FULL=1 fills stores with a million articles
 	cargo run --release -p samestory-bench -- $(if $(FULL),full)
 
-bench-store: tools-test ## the same with a million articles, of the stores alone
+bench-store: tools-test ## benchmark only the stores, with a million articles
 	cargo run --release -p samestory-bench -- full store
 
-bench-query: tools-test ## questions over HTTP while the store is filled; FULL=1 with a million articles
+bench-query: tools-test ## benchmark queries over HTTP while the store is filled; FULL=1 with a million articles
 	cargo run --release -p samestory-bench -- $(if $(FULL),full) query
 
-bench-kafka: tools-test ## the stage on a real broker, beside a bare exactly-once pipe (ARTICLES=60000)
+bench-kafka: tools-test ## benchmark the stage on a real broker, beside a bare exactly-once pipe (ARTICLES=60000)
 	cargo build --release --bin samestory
 	cargo run --release -p samestory-bench --bin kafka -- $(CARGO_TARGET_DIR)/release/samestory
 
@@ -85,18 +85,18 @@ quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data)
 	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED) $(QUALITY)
 	"$$(dev/venv peers dev/peers.txt)" dev/natural.py $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
 
-quality-natural: tools-demo ## only the part on natural news, beside three peers (a few minutes)
+quality-natural: tools-demo ## measure only natural news, beside three peers (a few minutes)
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	"$$(dev/venv peers dev/peers.txt)" dev/natural.py $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
 
-fit: tools-demo ## fit the weights of the evidence to the judged pairs in DATA and write src/detect/weights.rs (WORK keeps the sets)
+fit: tools-demo ## fit the evidence weights to the labelled pairs in DATA and write src/detect/weights.rs (WORK keeps the sets)
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	@python=$$(dev/venv fit dev/fit.txt) && work=$(WORK) && if [ -z "$$work" ]; then work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT; fi \
 	  && "$$python" dev/fit.py prepare $(LABELLED) "$$work" \
 	  && $(CARGO_TARGET_DIR)/core/release/samestory eval "$$work"/*.ndjson --evidence "$$work/evidence.tsv" >/dev/null \
 	  && "$$python" dev/fit.py fit "$$work/evidence.tsv" src/detect/weights.rs $(LABELLED)/natural.pairs.tsv
 
-kafka-demo: tools-test ## the stage on a real broker, from nothing to verdicts
+kafka-demo: tools-test ## run the stage on a real broker, from an empty directory to verdicts
 	cargo build --release --bin samestory
 	@dev/kafka-demo $(CARGO_TARGET_DIR)/release/samestory $(ARTICLES)
 
@@ -112,5 +112,5 @@ tools-test:
 tools-deploy:
 	@dev/tools deploy
 
-clean: ## remove what was built, in the shared cache too
+clean: ## remove the build, including the shared cache
 	rm -rf $(CARGO_TARGET_DIR)

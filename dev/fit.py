@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""Fits the weights of the evidence to labelled pairs. `make fit` runs it; docs/evidence.md explains the model.
+"""Fits the evidence weights to labelled pairs. `make fit` runs it; docs/evidence.md explains the model.
 
-  fit.py prepare DATA WORK                     writes labelled sets to WORK: what readers judged, and what is made here
-  fit.py fit EVIDENCE.tsv WEIGHTS.rs [PAIRS]   fits, prints what the weights are worth, writes them to WEIGHTS.rs and, as
-                                               settings, to EVIDENCE.toml; PAIRS has the sampling weights of judged pairs
+  fit.py prepare DATA WORK                     writes labelled sets to WORK: pairs that readers labelled, and generated ones
+  fit.py fit EVIDENCE.tsv WEIGHTS.rs [PAIRS]   fits, prints how the weights perform, writes them to WEIGHTS.rs and, as
+                                               settings, to EVIDENCE.toml; PAIRS has the sampling weights of labelled pairs
 
 Between the two, `samestory eval WORK/*.ndjson --evidence EVIDENCE.tsv` measures every pair as the later article sees it on
-arrival, so a form that appears for the first time is measured as a first one.
+arrival, so the first report from a template is measured as a first one.
 
-The weights are fitted to what people have judged:
+The weights are fitted to pairs that people have labelled:
 
-  natural     pairs of real articles that people have read, a set for each source; each pair weighs what it stands for in the
-              pool that it was drawn from, at most 10
-  counter     agency copy in Urdu and what newspapers made of it: wholly derived against not derived
+  natural     pairs of real articles that people have read, one set per source; each pair is weighted by the number of pairs
+              that it represents in its pool, at most 10
+  counter     agency copy in Urdu and newspaper rewrites of it: wholly derived against not derived
 
-The sets that are made here are measured and reported beside them and have no say, because with one they cost precision on real
-news (docs/quality.md):
+The generated sets are measured and reported beside them but do not influence the fit, because otherwise they cost precision on
+real news (docs/quality.md):
 
-  planted     perturb.py: copies that were edited, cut, wrapped; reports with swapped facts; forms
-  flashes     items of 24 to 50 words with one word changed, a label or a link
-  furniture   short articles above one common footer; each is an article of its own
-  footer      the same after the footer itself was sent as an article
-  swaps       a report with all names replaced: another report by the same form
+  planted     perturb.py: copies that were edited, truncated, wrapped; reports with swapped facts; templates
+  flashes     items of 24 to 50 words with one word changed, or a label or link added
+  furniture   short articles with a common footer; each is an article of its own
+  footer      the same, after the footer itself was sent as an article
+  swaps       a report with all names replaced: another report from the same template
   extracts    200 words out of 5,000
 """
 import collections, csv, json, os, random, re, subprocess, sys, zlib
@@ -49,13 +49,13 @@ def save(path, all):
 # ---- The sets.
 
 def judged(data):
-    """The judged pairs that count. One set has cut articles in pieces, and garbled texts were never news."""
+    """The labelled pairs that count. One set has articles cut into pieces, and garbled texts were never news."""
     return [row for row in rows(f'{data}/natural.pairs.tsv')
             if not row['set'].startswith('l3cube') and row['mark'] != 'garbled' and row['label'] in TIE | APART]
 
 
 def natural(data, work):
-    """A file of articles and a file of pairs for each source."""
+    """Writes one file of articles and one file of pairs per source."""
     pairs = collections.defaultdict(list)
     for row in judged(data):
         pairs[row['set']].append((row['a'], row['b'], 'same' if row['label'] in TIE else 'different'))
@@ -65,7 +65,7 @@ def natural(data, work):
             pairs['counter_ur'].append((*list(row.values())[:2], label))
     for name, listed in pairs.items():
         target = f'{work}/natural-{name}.ndjson'
-        # The sources' own groups are left out: readers decide here.
+        # The sources' own groups are dropped: readers decide here.
         keep = ('id', 'lang', 'title', 'body')
         save(target, ({key: one.get(key) for key in keep} for one in articles(f'{data}/{name}.ndjson')))
         with open(target.replace('.ndjson', '.pairs.tsv'), 'w', encoding='utf-8') as file:
@@ -77,7 +77,7 @@ def sentences(text):
 
 
 def flashes(data, work, chance):
-    """Items of 24 to 50 words: one word changed, a label or a link added, among other items of the same desk."""
+    """Items of 24 to 50 words: one word changed, or a label or link added, among other items from the same desk."""
     made = []
     pool = articles(f'{data}/reuters21578_en.ndjson') + articles(f'{data}/wikinews_en_2020.ndjson')
     chance.shuffle(pool)
@@ -106,7 +106,7 @@ FOOTER = ('You are reading the free edition. Subscribe today for unlimited acces
 
 
 def furniture(data, work, chance):
-    """Short articles above one footer, and the same with the footer itself sent as an article after the fortieth."""
+    """Short articles with a common footer, and the same with the footer itself sent as an article after the fortieth."""
     made = []
     for one in articles(f'{data}/wikinews_en_2020.ndjson') + articles(f'{data}/univnews_ar_en_ku.ndjson'):
         if one['lang'] != 'en':
@@ -120,7 +120,7 @@ def furniture(data, work, chance):
 
 
 def swaps(data, work, chance):
-    """A report with all names replaced by others: another report by the same form."""
+    """A report with all names replaced: another report from the same template."""
     made = []
     pool = [one for one in articles(f'{data}/reuters21578_en.ndjson') if 60 < len(one['body'].split()) < 200]
     chance.shuffle(pool)
@@ -158,7 +158,7 @@ def extracts(data, work, chance):
 
 
 def scenes(data, work):
-    """The made sets that perturb.py does not make."""
+    """The generated sets that do not come from perturb.py."""
     for scene in (flashes, furniture, swaps, extracts):
         scene(data, work, random.Random(7))
 
@@ -176,30 +176,30 @@ def prepare(data, work):
 
 KNOTS = [0, .2, .4, .6, .8, 1]
 STEPS = len(KNOTS) - 1
-# These speak against a copy; all others speak for one.
+# These measures count against a copy; all others count for one.
 AGAINST = {'numbers-replaced', 'brevity', 'added', 'wall', 'digest'}
-# Rules rather than evidence: too few pairs show them, so their steps are given.
+# Rules rather than evidence: too few pairs show them, so their steps are fixed.
 FIXED = {'added': [2.0, 1.5, 1.0, 0.5, 0.5], 'wall': [2.0] * 5, 'digest': [2.0] * 5}
-# The least that a step is. No judged copy has less than half of its names or numbers in common, and few forms with all names
-# replaced were judged, so the judged pairs cannot tell how steep the curve is there.
+# The smallest value of a step. No labelled copy has less than half of its names or numbers in common, and few templates with all
+# names replaced were labelled, so the labelled pairs cannot determine how steep the curve is there.
 FLOORS = {'names': [3.0, 4.0, 0.3, 0.0, 0.0], 'numbers': [1.0, 3.0, 1.2, 0.4, 0.4]}
-# A false copy hides news and a missed one costs a few cents, so this much more evidence is asked for.
+# A false copy hides news and a missed one costs a few cents, so this much more evidence is required.
 CAUTION = 0.2
-# Draws steps towards their floors, and the steps of one curve towards each other. Strong: most judged pairs come from one source, and
-# weights that follow its peculiarities are worth less on others.
+# Pulls steps towards their floors, and the steps of one curve towards each other. It is strong because most labelled pairs come
+# from one source, and weights that follow its peculiarities are worth less on others.
 PENALTY, SMOOTH = 20.0, 500.0
-# By how much log-odds are stretched at the end. The penalty draws them together, and the caution makes copies right more often than
-# they say. On stories that were left out, the calibration error of copies is 0.05 at 1.2, 0.03 at 1.5, and 0.04 at 1.8 and 2.1.
+# Factor that stretches the log-odds at the end. The penalty pulls them together, and the caution makes copies correct more often than
+# their confidence says. On held-out stories, the calibration error of copies is 0.05 at 1.2, 0.03 at 1.5, and 0.04 at 1.8 and 2.1.
 # Chosen by hand: fitting it to copies alone gives 2.1, to all pairs 1.2. No decision at even odds changes.
 STRETCH = 1.7
-# No pair speaks for more pairs of the pool than this: single heavy ones would decide.
+# Cap on the weight of a pair; otherwise single heavy pairs would decide.
 HEAVIEST = 10
-# The say of each family, as a share of all natural pairs together. Families that are not named have none.
+# Weight of each family, as a fraction of all natural pairs together. Unlisted families have none.
 SHARES = {'natural': 1.0, 'counter': 0.03}
 MADE = ('planted', 'flashes', 'furniture', 'footer', 'swaps', 'extracts')
-# How many parts the judged pairs are cut into, each to be judged by weights that were fitted to the others.
+# Number of folds of the labelled pairs; each is judged under weights fitted to the others.
 PARTS = 8
-# From this similarity on texts are equal, which is no matter of evidence.
+# At this similarity texts are equal, which is not a matter of evidence.
 EQUAL = 0.9999
 ABOUT = ('set', 'old', 'new', 'same', 'kind', 'candidate', 'similarity', 'language', 'tokens')
 
@@ -213,7 +213,7 @@ def family(name):
 
 
 def sampling_weights(path):
-    """Of each judged pair, in both orders, its row: `weight` pairs of the pool are like it."""
+    """The row of each labelled pair, in both orders; it represents `weight` pairs of the pool."""
     found = {}
     for row in rows(path) if path else []:
         found[row['a'], row['b']] = found[row['b'], row['a']] = row
@@ -240,7 +240,7 @@ class Table:
         self.weight = self._weights()
 
     def _neutral(self, measure):
-        """The share that contributes nothing: the usual one, or none at all of what speaks against a copy."""
+        """The value that contributes nothing: the usual one, or zero for measures that count against a copy."""
         import numpy as np
         known = [float(row[measure]) for row in self.rows if row[measure] != '' and family(source(row)) not in MADE]
         return 0.0 if measure in AGAINST or not known else round(float(np.median(known)), 2)
@@ -278,7 +278,7 @@ class Table:
         return logistic(self.x[use], self.y[use], self.weight[use], place(FIXED), place(FLOORS))
 
     def left_out(self, parts):
-        """Log-odds of judged pairs under weights that were fitted without their part; zero for others."""
+        """Log-odds of labelled pairs under weights fitted without their fold; zero for others."""
         import numpy as np
         held = np.zeros(len(self.rows))
         for part in sorted(set(parts[self.weight > 0])):
@@ -307,12 +307,12 @@ class Table:
 
 
 def climbs(share):
-    """How far a share has come on each segment of a curve."""
+    """How far a value reaches into each segment of a curve."""
     return [min(max((share - low) / (high - low), 0), 1) for low, high in zip(KNOTS, KNOTS[1:])]
 
 
 def logistic(x, y, weight, fixed, floors):
-    """Logistic regression with steps of at least their floors, so that more overlap never speaks against a copy."""
+    """Logistic regression with steps of at least their floors, so that more overlap never counts against a copy."""
     import numpy as np
     from scipy import optimize
     free = [at for at in range(x.shape[1]) if at not in fixed]
@@ -346,7 +346,7 @@ def logistic(x, y, weight, fixed, floors):
 
 
 def report(table, fitted, stories, sources):
-    """What the weights are worth: on what they were fitted to, and on stories and sources that were left out."""
+    """Performance of the weights on the fitted pairs, and on held-out stories and sources."""
     judged = table.families == 'natural'
 
     def line(title, odds, mask):
@@ -359,10 +359,10 @@ def report(table, fitted, stories, sources):
     missed = collections.Counter(source(row) for row in table.missed)
     print('rows', len(table.rows), 'missed as candidates', dict(missed))
     line('natural, fitted', fitted, judged)
-    line('natural, story left out', stories, judged)
-    line('natural, source left out', sources, judged)
+    line('natural, story held out', stories, judged)
+    line('natural, source held out', sources, judged)
     for more in (-0.4, -0.2, 0.2, 0.4, 0.8):
-        line(f'  … asking for {more:+}', sources - more, judged)
+        line(f'  … requiring {more:+}', sources - more, judged)
     for name in sorted(set(table.sources[table.weight > 0])):
         line(name, sources, table.sources == name)
     kinds = collections.defaultdict(list)
@@ -372,7 +372,7 @@ def report(table, fitted, stories, sources):
         left = sources[at] if table.weight[at] > 0 else fitted[at]
         kinds[kind].append((fitted[at] >= 0, left >= 0))
     for kind, all in sorted(kinds.items()):
-        print(f'   {kind:36} called {sum(a for a, _ in all):5} of {len(all):5}   source left out {sum(h for _, h in all):5}')
+        print(f'   {kind:36} called {sum(a for a, _ in all):5} of {len(all):5}   source held out {sum(h for _, h in all):5}')
 
 
 def brackets(values):

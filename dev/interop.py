@@ -1,4 +1,4 @@
-"""Articles onto a topic and records off one, with Confluent's Avro serializers. See dev/interop."""
+"""Produces articles and consumes records with Confluent's Avro serializers. See dev/interop."""
 import datetime
 import json
 import sys
@@ -17,7 +17,7 @@ FIRST = {
         {"name": "crawled", "type": {"type": "long", "logicalType": "timestamp-millis"}},
     ]}
 
-# Later: another order, a new field in front, and the text may be missing.
+# The evolved schema: another field order, a new first field, and an optional text.
 SECOND = {
     "type": "record", "name": "Story", "namespace": "crawler", "fields": [
         {"name": "source", "type": ["null", {"type": "record", "name": "Source", "fields": [
@@ -30,7 +30,7 @@ SECOND = {
 
 
 def text(number):
-    """Forty stories' worth of words; the second half repeats the first."""
+    """Text of a story; the second half of the stories repeats the first."""
     harbour = ("The ferry to island number {n} will run again from Monday, harbour master {n} said, after {n} weeks of "
                "repairs to pier {n}. Tickets for boat {n} can be bought on board. ")
     own = " ".join(f"word{number}x{i}" for i in range(60))
@@ -54,7 +54,7 @@ def produce(bootstrap, registry, topic, count):
             value = second(story, context)
         producer.produce(topic, key=story["story_id"].encode(), value=value, partition=0)
     if producer.flush(30):
-        sys.exit("not everything arrived")
+        sys.exit("not every record was delivered")
 
 
 def consume(bootstrap, registry, topic, count):

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Scores samestory and three peers on pairs of real articles that people have judged, and writes a section of docs/quality.md.
+"""Scores samestory and three peers on labelled pairs of real articles, and writes a section of docs/quality.md.
 
   natural.py PROGRAM DATA [--out docs/quality.md] [--evidence FILE]
 
-Every system answers the same question about every judged pair: are the two tied together? samestory reads each set with
-`samestory file`, in file order; two articles are together if one is called a copy of the other or both are in one cluster. A peer
-compares the two texts of the pair directly, so no cluster ties strangers together for it and no index loses a pair.
+Every system answers the same question about every labelled pair: are the two joined? samestory reads each set with
+`samestory file`, in file order; two articles are joined if one is called a copy of the other or both are in one cluster. A peer
+compares the two texts of the pair directly, so no cluster joins unrelated articles and no index misses a pair.
 
-Pairs were drawn evenly over bands of similarity, so each stands for some number of pairs in the pool (`weight`). Precision and recall are
-weighted by it, at most 10 for a pair, because single heavy pairs would decide; a column has F1 with the weights as they are. The
-intervals come from drawing the pairs again, with replacement.
+Pairs were sampled evenly over bands of similarity, so each represents some number of pairs in the pool (`weight`). Precision and
+recall are weighted by it, at most 10 per pair, because otherwise single heavy pairs would decide; one column has the uncapped
+weights. The intervals come from bootstrap resampling.
 
-The weights of the evidence were fitted to these very pairs, so samestory's own row flatters it. The rows with a source or a story left out
-are honest: the pairs of each are judged under weights that were fitted without it. They need what was measured about the pairs;
---evidence names such a file (`make fit` leaves one), else it is measured here.
+The evidence weights were fitted to these very pairs, so the row of the shipped program is optimistic. In the rows with a source or
+a story held out, the pairs of each are judged under weights that were fitted without it. They need the measures of the pairs:
+--evidence names such a file (`make fit` leaves one); without it, they are measured here.
 """
 import argparse, collections, glob, json, os, re, subprocess, sys, tempfile
 
@@ -24,21 +24,21 @@ END = '<!-- end of natural news -->'
 ROUNDS = 1000
 UNSPACED = {'ja', 'zh', 'zh-Hant', 'th'}
 LANES = 128
-# How each peer ties a pair together: from which value of its own measure on.
+# The threshold at which each peer joins a pair.
 LINES = {'datasketch': [.5], 'rensa': [.5], 'TF-IDF cosine': [.8, .9]}
 # Log-odds of equal texts.
 SURE = 8.0
 
 
-# ---- Who ties what together.
+# ---- Which pairs each system joins.
 
 def samestory(program, data, pairs):
-    """Of each pair, whether samestory ties it together, and the confidence of a direct match."""
+    """For each pair, whether samestory joins it, and the confidence of a direct match."""
     cluster, verdict = {}, {}
     with tempfile.TemporaryDirectory() as work:
         for name in sorted({row['set'] for row in pairs}):
             out = os.path.join(work, 'verdicts.ndjson')
-            # Some sets span years, and a pair must not expire before its second article.
+            # Some sets span years; a pair must not expire before its second article.
             subprocess.run([program, 'file', f'{data}/{name}.ndjson', '--no-article', '-q', '-o', out,
                             '--set', 'match.retention="forever"'], check=True)
             for one in fit.articles(out):
@@ -55,7 +55,7 @@ def samestory(program, data, pairs):
 
 
 def shingles(text, language):
-    """Three words, or five characters where words are not spaced."""
+    """Shingles of three words, or of five characters where words are not spaced."""
     words = re.findall(r'\w+', text.casefold())
     if language in UNSPACED:
         letters = ''.join(words)
@@ -64,7 +64,7 @@ def shingles(text, language):
 
 
 def peers(data, pairs):
-    """Of each peer and pair, how similar the peer finds it."""
+    """For each peer and pair, the similarity that the peer computes."""
     import datasketch, rensa
     from sklearn.feature_extraction.text import TfidfVectorizer
     found = {name: {} for name in LINES}
@@ -97,8 +97,8 @@ def peers(data, pairs):
 
 
 def left_out(program, data, pairs, evidence):
-    """Of each pair, the log-odds under weights that were fitted without its source, and without its story; what is never compared has
-    none."""
+    """For each pair, the log-odds under weights fitted without its source, and without its story; a pair that is never compared
+    has none."""
     with tempfile.TemporaryDirectory() as work:
         if not evidence:
             fit.prepare(data, work)
@@ -110,7 +110,7 @@ def left_out(program, data, pairs, evidence):
 
 
 def odds_of(pairs, table, held):
-    # Made sets use the ids of the articles that they are made from.
+    # Generated sets use the ids of the articles that they are made from.
     natural = lambda row: fit.family(fit.source(row)) == 'natural'
     odds = {(row['old'], row['new']): value for row, value in zip(table.rows, held) if natural(row)}
     odds.update({(row['old'], row['new']): SURE for row in table.equal if natural(row)})
@@ -149,7 +149,7 @@ class Scored:
 
 
 def by_label(pairs, together):
-    """Of each label, the weighted share that was tied together, and how many pairs there are."""
+    """For each label, the weighted fraction that was joined, and the number of pairs."""
     rows = collections.OrderedDict((label, [0, 0, 0., 0.]) for label in
                                    ('copy', 'partial', 'version', 'followup', 'template', 'furniture', 'unrelated'))
     for row, tied in zip(pairs, together):
@@ -159,7 +159,7 @@ def by_label(pairs, together):
 
 
 def calibration(pairs, said):
-    """What verdicts said and how often they were right, by tenths, and the expected calibration error."""
+    """Mean confidence and fraction of correct verdicts, by tenths, and the expected calibration error."""
     bins = collections.defaultdict(lambda: [0, 0., 0., 0.])
     for row, confidence in zip(pairs, said):
         if confidence is not None:
@@ -173,15 +173,15 @@ def calibration(pairs, said):
 
 
 def counter(program, data):
-    """Newspaper rewrites of agency copy in Urdu: what is tied together by how much was derived."""
+    """Newspaper rewrites of agency copy in Urdu: pairs joined, by degree of derivation."""
     pairs = [dict(zip('ab', list(row.values())[:2]), set='counter_ur', label=row['label'], weight='1')
              for row in fit.rows(f'{data}/counter_ur.pairs.tsv')]
     together, _ = samestory(program, data, pairs)
     tied = lambda label: sum(one for one, row in zip(together, pairs) if row['label'] == label)
     of = lambda label: sum(row['label'] == label for row in pairs)
-    return ['Newspaper rewrites of agency copy in Urdu (COUNTER, one half; the weights have seen the pairs): '
-            f'{tied("WD")} of {of("WD")} wholly derived and {tied("PD")} of {of("PD")} partially derived texts are tied together, '
-            f'{tied("ND")} of {of("ND")} that are not derived are.']
+    return ['Newspaper rewrites of agency copy in Urdu (COUNTER, one half; the pairs are part of the fit): '
+            f'{tied("WD")} of {of("WD")} wholly derived and {tied("PD")} of {of("PD")} partially derived texts are joined, '
+            f'and {tied("ND")} of {of("ND")} that are not derived.']
 
 
 def section(program, data, evidence):
@@ -190,26 +190,27 @@ def section(program, data, evidence):
     together, said = samestory(program, data, pairs)
     say('natural: samestory has judged')
     sources, stories = left_out(program, data, pairs, evidence)
-    say('natural: left-out sources fitted')
+    say('natural: held-out sources fitted')
     found = peers(data, pairs)
     say('natural: peers compared')
     sets = sorted({row['set'] for row in pairs})
     count = lambda labels: sum(row['label'] in labels for row in pairs)
     lines = [BEGIN, '## Natural news', '',
              f'{len(pairs)} pairs of real articles from {len(sets)} sources ({", ".join(sets)}), with nothing planted, that people have read '
-             f'and judged: {count(fit.TIE)} to tie together (copies, parts, newer versions), {count(fit.APART)} to keep apart (follow-ups, '
-             f'forms, page furniture, unrelated texts). Weighted by what each pair stands for in the pool, at most {fit.HEAVIEST}; in '
-             f'brackets the 95 % interval of {ROUNDS} bootstrap rounds. The last column has precision and recall with the weights as they '
-             'are: single pairs that stand for a hundred others move it by several points.', '',
-             'The weights were fitted to these pairs. In the first two rows each source, or each story, is judged under weights that were fitted '
-             'without it. **These rows are still too kind**: measures, penalty, floors, caution and stretch were chosen by hand among some sixty '
-             'combinations while these rows were looked at. Only pairs that nobody here has seen can tell what the choice is worth. With a source left out, more than half of the judged pairs are, if it is '
-             'the largest one. Peers compare the two texts of each pair, headline and body, by shingles of three words (five characters in '
-             'Chinese, Japanese and Thai) and 128 lanes, or by cosine over the words of the set.', '',
+             f'and labelled: {count(fit.TIE)} to join (copies, parts, newer versions), {count(fit.APART)} to keep apart (follow-ups, '
+             'templates, page furniture, unrelated texts). Each pair is weighted by the number of pairs that it represents in the pool, at '
+             f'most {fit.HEAVIEST}; in brackets the 95 % interval of {ROUNDS} bootstrap rounds. The last column has precision and recall with '
+             'uncapped weights: single pairs that represent a hundred others move it by several points.', '',
+             'The weights were fitted to these pairs. In the first two rows each source, or each story, is judged under weights that '
+             'were fitted without it. **These rows are still optimistic**: measures, penalty, floors, caution and stretch were '
+             'chosen by hand among some sixty combinations with these rows in view. Only pairs that nobody here has seen can measure '
+             'the choice. Holding out the largest source removes more than half of the labelled pairs from the fit. Peers compare '
+             'the two texts of each pair, headline and body, by shingles of three words (five characters in Chinese, Japanese and '
+             'Thai) and 128 lanes, or by cosine over the words of the set.', '',
              '| system | precision | recall | F1 | uncapped |', '|---|---|---|---|---|']
     row = lambda name, tied: lines.append(f'| {name} | {Scored(pairs, tied).cells()} |')
-    row('**samestory, source left out**', [value >= 0 for value in sources])
-    row(f'**samestory, story left out** (an {fit.PARTS}th at a time)', [value >= 0 for value in stories])
+    row('**samestory, source held out**', [value >= 0 for value in sources])
+    row(f'**samestory, story held out** (an {fit.PARTS}th at a time)', [value >= 0 for value in stories])
     row('samestory as shipped (fitted to these pairs)', together)
     for name, bounds in LINES.items():
         for bound in bounds:
@@ -217,29 +218,29 @@ def section(program, data, evidence):
     largest = max(sets, key=lambda name: sum(one['set'] == name for one in pairs))
     small = [at for at, one in enumerate(pairs) if one['set'] != largest]
     some = lambda name, tied: lines.append(f'| {name} | {Scored([pairs[at] for at in small], [tied[at] for at in small]).cells()} |')
-    lines += ['', f'The same without {largest}, which most pairs come from: {len(small)} pairs, '
-              f'{sum(pairs[at]["label"] in fit.TIE for at in small)} of them to tie together, so the intervals are wide. Most false copies among '
+    lines += ['', f'The same without {largest}, the source of most pairs: {len(small)} pairs, '
+              f'{sum(pairs[at]["label"] in fit.TIE for at in small)} of them to join, so the intervals are wide. Most false copies among '
               'them are equal page furniture without headlines (robot notices, mastheads).', '',
               '| system | precision | recall | F1 | uncapped |', '|---|---|---|---|---|']
-    some('**samestory, source left out**', [value >= 0 for value in sources])
+    some('**samestory, source held out**', [value >= 0 for value in sources])
     for name, bounds in LINES.items():
         for bound in bounds:
             some(f'{name} ≥ {bound}', [found[name].get((one['a'], one['b']), 0) >= bound for one in pairs])
-    lines += ['', '`min_confidence` moves along this curve (source left out):', '',
+    lines += ['', '`min_confidence` moves along this curve (source held out):', '',
               '| min_confidence | precision | recall | F1 | uncapped |', '|---|---|---|---|---|']
     for share, line in ((.3, -.847), (.4, -.405), (.5, 0), (.6, .405), (.7, .847), (.8, 1.386), (.9, 2.197)):
         row(f'{share}', [value >= line for value in sources])
     shipped, held = by_label(pairs, together), by_label(pairs, [value >= 0 for value in sources])
-    lines += ['', '| label | tied together, source left out | as shipped | should be |', '|---|---|---|---|']
-    lines += [f'| {label} | {held[label]} | {shipped[label]} | {"together" if label in fit.TIE else "apart"} |' for label in shipped]
+    lines += ['', '| label | joined, source held out | as shipped | expected |', '|---|---|---|---|']
+    lines += [f'| {label} | {held[label]} | {shipped[label]} | {"joined" if label in fit.TIE else "apart"} |' for label in shipped]
     rows, error = calibration(pairs, said)
     lines += ['', *counter(program, data), '', f'Confidence of direct matches, as shipped; expected calibration error {error:.3f}:', '',
-              '| said | mean said | right | pairs |', '|---|---|---|---|', *rows, END]
+              '| confidence | mean confidence | correct | pairs |', '|---|---|---|---|', *rows, END]
     return '\n'.join(lines)
 
 
 def kept(path):
-    """The section as it stands in a page, if it does."""
+    """The current section of a page, if there is one."""
     if not os.path.isfile(path):
         return None
     with open(path, encoding='utf-8') as file:
@@ -248,7 +249,7 @@ def kept(path):
 
 
 def insert(path, text):
-    """Replaces what stands between the marks, or puts it after the page's introduction."""
+    """Replaces the text between the marks, or inserts it after the page's introduction."""
     with open(path, encoding='utf-8') as file:
         page = file.read()
     if BEGIN in page:

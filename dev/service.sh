@@ -1,11 +1,11 @@
-# One Java process kept in one directory: sourced by the scripts that start one.
+# Manages one Java process per directory; dev/kafka and dev/registry source it.
 # They set: here (this directory), self (their own name), dir, with_pid, discard.
 
 die() { echo "dev/$self: $*" >&2; exit 1; }
 
 # ---- the process: ours is the one whose command line names this directory
 
-# What the process must be started with. Set once dir is known.
+# The argument that marks our process. Set once dir is known.
 mark_process() { mark=-Dsamestory.dir=$dir; }
 
 running() {
@@ -20,7 +20,7 @@ signal() {
   kill "-$1" "$pid"
 }
 
-# Waits up to $1 seconds for it to be gone.
+# Waits up to $1 seconds until the process has ended.
 gone_within() {
   local end=$((SECONDS + $1))
   while running >/dev/null; do
@@ -29,22 +29,22 @@ gone_within() {
   done
 }
 
-# Ends it at once, as a crash would.
+# Ends the process at once, like a crash.
 kill_now() {
   signal KILL
-  gone_within 10 || die "what runs in $dir does not die"
+  gone_within 10 || die "the process in $dir survived SIGKILL"
 }
 
 stop() {
   if running >/dev/null; then
-    # It may be paused, and it may have gone by itself meanwhile.
+    # The process may be paused, or may have ended on its own meanwhile.
     (signal TERM && signal CONT) 2>/dev/null || true
     gone_within 20 || kill_now
   fi
   rm -f "$dir/pid"
 }
 
-# A port that nobody listens on, outside the range the system gives to clients. Someone may still take it first.
+# A free port outside the ephemeral range. Another process may still take it first.
 free_port() {
   local port
   while :; do
@@ -54,17 +54,17 @@ free_port() {
   echo "$port"
 }
 
-# All that runs in the directory; a script with more than one process has its own way.
+# Ends everything in the directory; a script with more than one process overrides this.
 end_all() { if running >/dev/null; then kill_now; fi; }
 
-# ---- the watcher: stops the service when another process is gone
+# ---- the watcher: stops the service when another process ends
 
-# A process of its own that outlives this one and whoever called it.
+# A separate process that outlives this one and its caller.
 watch() {
   setsid bash "$here/$self" watch "$dir" --with-pid "$with_pid" $discard >/dev/null 2>&1 </dev/null 9>&- &
 }
 
-# When a process began tells it from a later one with the same number; one that is dead but not yet buried is gone.
+# The start time distinguishes a process from a later one with the same pid; a zombie counts as ended.
 began() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" && $1 != "X" { print $20 }'; }
 
 watch_loop() {
@@ -74,7 +74,7 @@ watch_loop() {
   first=$(began "$with_pid")
   while [ -d "$dir" ] && [ -n "$first" ] && [ "$(began "$with_pid")" = "$first" ]; do sleep 0.3; done
   [ -d "$dir" ] || exit 0
-  # Whoever is just starting it has to finish first.
+  # Wait for a start in progress to finish.
   exec 9>"$dir/lock"
   flock 9
   end_all

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """One card per story, from samestory's output topics.
 
-Keeps a table of cards ("one story, also from ...") right through updates, deletes, moves between the two topics,
-re-elections and expiry, and prints a card whenever it changes. The whole of the logic is in `Cards`; take that with you.
+Keeps a table of cards ("one story, also from ...") correct through updates, deletes, moves between the two topics,
+re-elections and expiry, and prints a card whenever it changes. All of the logic is in `Cards`; copy that class.
 
     pip install confluent-kafka
     examples/consumer.py --bootstrap localhost:9092
 
 The table lives in memory here, so every start reads the topics from their beginning. To keep it, store it together
-with the offsets of the records it was made from, in one database transaction. Articles stay until they are deleted:
-samestory forgets them after `match.retention`, but does not retract them. Drop old ones when you no longer show them.
+with the offsets of the records it was built from, in one database transaction. Articles stay until they are deleted:
+they expire after `match.retention`, but samestory does not retract them. Drop old ones when you no longer show them.
 """
 
 import argparse
@@ -18,27 +18,27 @@ import sys
 
 
 class Cards:
-    """Articles and clusters as they are now."""
+    """The current articles and clusters."""
 
     def __init__(self):
-        self.articles = {}    # id -> (source offset, headers or None if it is gone)
+        self.articles = {}    # id -> (source offset, headers or None if it is deleted)
         self.clusters = {}    # cluster id -> cluster record
         self.canonicals = {}  # cluster id -> the article that represents it, by the last record of the cluster
 
     def article(self, topic, key, value, headers):
         """A record of the unique or the near-duplicate topic. Returns whether anything changed.
 
-        When a verdict changes, the record on one topic and the null on the other come in either order; and a partition
-        of samestory that lags may write an older version behind a newer one. The source offset settles both: an
-        article's versions all come from one partition of the raw topic, so the larger offset is the later word. A null
-        that has the offset of the article we hold only says that the same version left the other topic.
+        When a verdict changes, the record on one topic and the tombstone on the other arrive in either order; and a
+        partition that lags may write an older version after a newer one. The source offset settles both: all versions of
+        an article come from one partition of the raw topic, so the larger offset is newer. A tombstone with the offset
+        of the article we hold only says that the same version left the other topic.
         """
         offset = int(headers["samestory-offset"])
         held, _, where = self.articles.get(key, (-1, None, None))
         if offset < held:
             return False
         if value is None:
-            # Of the version we hold: it left another place. Of a later one: gone, until we hear where it went.
+            # Same offset: this version left another topic. Larger offset: deleted, until a record says where it went.
             if offset == held:
                 return False
             self.articles[key] = (offset, None, topic)
@@ -47,10 +47,10 @@ class Cards:
         return True
 
     def cluster(self, key, value, headers):
-        """A record of the clusters topic: the whole cluster as it is now, or null when fewer than two members are left.
+        """A record of the clusters topic: the whole current cluster, or a tombstone when fewer than two members are left.
 
         Members that expire leave the cluster, but their articles are not retracted and stay on the card. If one member
-        is left, a header of the null names it.
+        is left, a header of the tombstone names it.
         """
         if value is None:
             self.canonicals[key] = headers.get("samestory-canonical")
@@ -105,7 +105,7 @@ def main():
     consumer = Consumer({
         "bootstrap.servers": args.bootstrap,
         "group.id": "cards-example",          # never joined: partitions are assigned by hand below
-        "isolation.level": "read_committed",  # what samestory aborted was never said
+        "isolation.level": "read_committed",  # skips records of aborted transactions
         "enable.auto.commit": False,
         "enable.partition.eof": True,
     })
@@ -113,7 +113,7 @@ def main():
     known = consumer.list_topics(timeout=10).topics
     missing = [topic for topic in topics if topic not in known]
     if missing:
-        sys.exit(f"no such topic: {', '.join(missing)}; `samestory topics --create` makes them")
+        sys.exit(f"no such topic: {', '.join(missing)}; `samestory topics --create` creates them")
     parts = [TopicPartition(topic, part, 0) for topic in topics for part in known[topic].partitions]
     consumer.assign(parts)
 
@@ -126,7 +126,7 @@ def main():
             if message.error().code() == KafkaError._PARTITION_EOF:
                 unread.discard((message.topic(), message.partition()))
                 continue
-            sys.exit(f"cannot read on: {message.error()}")
+            sys.exit(f"cannot continue reading: {message.error()}")
         key, value, headers = text(message.key()), text(message.value()), headers_of(message)
         if message.topic() == args.clusters:
             if cards.cluster(key, value, headers) and not args.until_end and value is not None:

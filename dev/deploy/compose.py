@@ -1,9 +1,9 @@
-"""docker-compose.yml, as far as it can be tried without Docker.
+"""Tests docker-compose.yml as far as possible without Docker.
 
-  compose.py check             what the schema cannot know: files that are mounted exist, nothing listens beyond this
-                               machine, versions are those that the tests run with, names lead to services
-  compose.py run PROGRAM       its commands of the stage, one after the other as `depends_on` says, with a real broker and
-                               a real registry of the tests' own, until there are verdicts of both kinds
+  compose.py check             checks what the schema cannot: mounted files exist, ports are bound to loopback, versions are
+                               those of the tests, names refer to services
+  compose.py run PROGRAM       runs the stage's commands in the order of `depends_on`, with a real broker and a real registry,
+                               until there are verdicts of every kind
 """
 
 import json
@@ -36,7 +36,7 @@ def fail(message):
 
 
 def mounts(service):
-    """Where something of ours is, and where the container finds it."""
+    """Our files, and the paths where the container mounts them."""
     for mount in SERVICES[service].get("volumes", []):
         source, target, *_ = mount.split(":")
         if source.startswith("."):
@@ -44,7 +44,7 @@ def mounts(service):
 
 
 def found_at(service, path):
-    """The file of ours that the container sees at this path."""
+    """Our file that the container sees at this path."""
     for source, target in mounts(service):
         if path == target:
             return source
@@ -54,10 +54,10 @@ def found_at(service, path):
 
 
 def reaches(address, why):
-    """A name and a port inside the network: a service must have the name, and listen there."""
+    """Checks an address inside the network: a service must have the name."""
     host = address.split("//")[-1].split("/")[0].split(":")[0]
     if host not in SERVICES:
-        fail(f"{why} asks for {host}, and no service has that name")
+        fail(f"{why} refers to {host}, but no service has that name")
 
 
 def check():
@@ -70,26 +70,26 @@ def check():
         if not re.fullmatch(r"v?\d+\.\d+\.\d+", tag):
             fail(f"{name}: {service['image']} is not pinned to a version")
         if tag != images.get(name, tag):
-            fail(f"{name}: the tests run with {images[name]}, and here is {tag}")
+            fail(f"{name}: the tests use {images[name]}, but this file has {tag}")
         for port in service.get("ports", []):
             if not port.startswith("127.0.0.1:"):
                 fail(f"{name}: port {port} can be reached from outside this machine")
         for source, _ in mounts(name):
             if not source.exists():
-                fail(f"{name}: there is no {source.relative_to(ROOT)}")
+                fail(f"{name}: {source.relative_to(ROOT)} does not exist")
         for other, needs in service.get("depends_on", {}).items():
             condition = needs["condition"]
             if condition == "service_healthy" and "healthcheck" not in SERVICES[other]:
-                fail(f"{name} waits until {other} is healthy, and nobody asks {other}")
+                fail(f"{name} waits until {other} is healthy, but {other} has no healthcheck")
             if condition == "service_completed_successfully" and "restart" in SERVICES[other]:
-                fail(f"{name} waits until {other} has ended, and it is started again and again")
+                fail(f"{name} waits until {other} has completed, but {other} is restarted whenever it ends")
 
     settings = tomllib.loads((ROOT / CONFIG).read_text())
     reaches(settings["kafka"]["bootstrap.servers"], CONFIG)
     reaches(settings["registry"]["url"], CONFIG)
     inside = dict(part.split("://") for part in SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(","))
     if settings["kafka"]["bootstrap.servers"] != inside["INSIDE"]:
-        fail(f"{CONFIG} asks for {settings['kafka']['bootstrap.servers']}, and Kafka listens at {inside['INSIDE']}")
+        fail(f"{CONFIG} refers to {settings['kafka']['bootstrap.servers']}, but Kafka listens at {inside['INSIDE']}")
     reaches(SERVICES["registry"]["environment"]["APICURIO_KAFKASQL_BOOTSTRAP_SERVERS"], "registry")
 
     prometheus = read("deploy/compose/prometheus.yml")
@@ -105,18 +105,18 @@ def check():
     for provider in read("deploy/compose/grafana/dashboards/samestory.yaml")["providers"]:
         dashboards = found_at("grafana", provider["options"]["path"])
         if not list(dashboards.glob("*.json")):
-            fail(f"no dashboard is in {dashboards.relative_to(ROOT)}")
+            fail(f"{dashboards.relative_to(ROOT)} contains no dashboard")
     home = found_at("grafana", SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
-    # The page that the documents name.
+    # The URL that the documents mention.
     uid = json.loads(home.read_text())["uid"]
     for document in ["README.md", "docs/compose.md"]:
         if f"http://127.0.0.1:3000/d/{uid}" not in (ROOT / document).read_text():
-            fail(f"{document} does not name the page to look at, http://127.0.0.1:3000/d/{uid}")
-    print(f"compose: {len(SERVICES)} services, their files, ports, versions and names")
+            fail(f"{document} does not mention the dashboard, http://127.0.0.1:3000/d/{uid}")
+    print(f"compose: {len(SERVICES)} services; their files, ports, versions and names are consistent")
 
 
 def metric(text, name, **labels):
-    """The sum over all series of a metric that have these labels."""
+    """The sum over all series of a metric with these labels."""
     total = 0.0
     for line in text.splitlines():
         if line.startswith(name + "{") and all(f'{key}="{value}"' in line for key, value in labels.items()):
@@ -130,7 +130,7 @@ def run(program):
     subprocess.run([ROOT / "dev/kafka", "start", work / "kafka", *with_us], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([ROOT / "dev/registry", "start", work / "registry", *with_us], check=True, stdout=subprocess.DEVNULL)
     port = 20000 + os.getpid() % 12000
-    # Only what is elsewhere than inside a container. Everything else is as docker-compose.yml has it.
+    # Only what differs outside a container. Everything else comes from docker-compose.yml.
     environment = os.environ | {
         "SAMESTORY_CONFIG": str(ROOT / CONFIG),
         "SAMESTORY__KAFKA__BOOTSTRAP_SERVERS": (work / "kafka/bootstrap").read_text().strip(),
@@ -157,7 +157,7 @@ def run(program):
             if time.monotonic() - began > 120 or background[0].poll() is not None:
                 sys.exit("the stage did not become ready:\n" + (work / "log").read_text())
             time.sleep(0.2)
-        # Faster than one a second, so that nobody has to wait for it.
+        # Faster than one per second, to keep the test short.
         words = ["20" if before == "--rate" else word for before, word in zip(
             ["", *SERVICES["articles"]["command"]], SERVICES["articles"]["command"])]
         background.append(subprocess.Popen(command("articles", words), env=environment))
@@ -165,15 +165,15 @@ def run(program):
             scrape = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
             seen = {verdict: metric(scrape, "samestory_articles_total", verdict=verdict)
                     for verdict in ["unique", "near-duplicate", "exact-duplicate"]}
-            # More than one round: what the producer promises.
+            # More than one round, so that --repeat is tested too.
             if all(seen.values()) and sum(seen.values()) > 46:
                 break
             if time.monotonic() - began > 180:
-                sys.exit(f"no verdicts of every kind: {seen}\n" + (work / "log").read_text())
+                sys.exit(f"missing verdict kinds: {seen}\n" + (work / "log").read_text())
             time.sleep(0.2)
         if dead := metric(scrape, "samestory_dead_letters_total"):
-            sys.exit(f"{dead} articles were not read")
-        print(f"compose: its commands make topics and schemas, then verdicts: {seen}")
+            sys.exit(f"{dead} articles became dead letters")
+        print(f"compose: its commands create topics and schemas, then verdicts: {seen}")
     finally:
         for process in reversed(background):
             process.send_signal(signal.SIGTERM)

@@ -16,7 +16,7 @@ def note($name; $value): { name: "samestory:\($name)", value: $value };
 | ($all.packages | map(select($compiled["\(.name) \(.version)"])) | sort_by(.name, .version)) as $crates
 | ($crates | map({ key: .id, value: "pkg:cargo/\(.name)@\(.version | gsub("\\+"; "%2B"))" }) | from_entries) as $refs
 
-# Crates that link C, beside what the table says of them.
+# Crates that link C, with their entries in the table.
 | ($crates | map(select(.links)) | map(
     . as $crate
     | ($table[.name] // error("dev/sbom/bundled.json does not say what \(.name) links"))
@@ -24,10 +24,10 @@ def note($name; $value): { name: "samestory:\($name)", value: $value };
     | if .shared then
         .shared as $shared
         | if ($libraries | any(.[0] == $shared)) then empty
-          else error("\($crate.name) should link \($shared), but the program does not ask for it") end
+          else error("\($crate.name) should link \($shared), but the program does not need it") end
       else
         (.seen as $seen | if ($crate.version | endswith($seen)) then . else
-          error("\($crate.name) \($crate.version) brings another \(.name) than \($seen): look through its sources, then change dev/sbom/bundled.json") end)
+          error("\($crate.name) \($crate.version) brings another \(.name) than \($seen): review its sources, then update dev/sbom/bundled.json") end)
         | . + { crate: $crate.id }
       end)) as $static
 

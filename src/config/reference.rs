@@ -1,8 +1,8 @@
-//! What can be set. Names and types are read off the settings themselves; defaults and explanations off the sample, which
-//! a test holds complete. So the sample, the document, the chart and the program cannot disagree.
+//! The reference of all settings. Names and types come from the settings structs; defaults and explanations come from the
+//! sample file, and a test checks that it is complete. So the sample, the document, the chart and the program cannot disagree.
 //!
-//! `samestory.toml` is part of the program. A comment belongs to the keys that follow it without a blank line; a line
-//! that begins with `#= ` is a setting without a default, with an example.
+//! `samestory.toml` is compiled in. A comment belongs to the keys that follow it without a blank line; a line that begins
+//! with `#= ` is an example of a setting that has no default.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ pub struct Setting {
     pub written: &'static str,
     /// Whether the value is its default.
     pub is_default: bool,
-    /// What it does; the same for several that are explained together.
+    /// What it does.
     pub help: String,
 }
 
@@ -124,19 +124,17 @@ fn read(sample: &'static str) -> Vec<Setting> {
 /// `docs/configuration.md`.
 pub fn markdown() -> String {
     let mut text = String::from(INTRODUCTION);
-    let (mut table, mut help) = ("", "");
+    let mut table = "";
     for setting in settings() {
         if setting.table != table {
-            (table, help) = (setting.table, "");
+            table = setting.table;
             text += &format!("\n## `[{table}]`\n\n| key | default | what it does |\n|---|---|---|\n");
         }
-        let said = if setting.help == help && !help.is_empty() { "〃" } else { setting.help.as_str() };
-        help = &setting.help;
         let value = match setting.is_default {
             true => format!("`{}`", setting.written),
             false => format!("none; for example `{}`", setting.written),
         };
-        text += &format!("| `{}` | {value} | {} |\n", setting.key, said.replace('|', "\\|"));
+        text += &format!("| `{}` | {value} | {} |\n", setting.key, setting.help.replace('|', "\\|"));
     }
     text += LANGUAGES;
     text
@@ -145,31 +143,38 @@ pub fn markdown() -> String {
 const INTRODUCTION: &str = "\
 # Settings
 
-Made from `samestory.toml`, which is part of the program; `samestory config reference` prints this page, and a test keeps
-it current.
+Generated from `samestory.toml`, which is compiled in; `samestory config reference` prints this page, and a test keeps it
+current.
 
-What is written later wins:
+Later sources override earlier ones:
 
 1. the defaults below;
 2. a TOML file: `--config FILE`, or the environment variable `SAMESTORY_CONFIG`;
 3. environment variables: `SAMESTORY__MATCH__THRESHOLD=0.6` is `[match] threshold`, `SAMESTORY__KAFKA__BOOTSTRAP_SERVERS`
    is `[kafka] \"bootstrap.servers\"` (dots become underscores), `SAMESTORY__LANGUAGES__HI__RETENTION=30d` is
    `[languages.hi] retention`;
-4. `--set match.threshold=0.6` on the command line, as often as you like. Secrets are refused there: everybody on the
+4. `--set match.threshold=0.6` on the command line, any number of times. Secrets are refused there, because everyone on the
    machine can read a command line.
 
-A key that does not exist is refused, with the nearest that does. `samestory config check` says whether all is right,
-`samestory config print --redacted` what holds in the end. Values of `[kafka]` that may be secret are never shown;
-`{ env = \"VARIABLE\" }` and `{ file = \"path\" }` keep them out of the file.
+An unknown key is refused with the nearest key that exists. `samestory config check` validates the settings;
+`samestory config print --redacted` shows the effective ones. Durations are a whole number and a unit: ms, s, m, h, d or w.
 
-Variables that are no settings: `SAMESTORY_CONFIG` (the file), `SAMESTORY_INSTANCE` (the default of `stage.instance`),
-`SAMESTORY_LOG` (error, warn, info, debug or trace).
+`[input.fields]` maps your crawler's fields: each key is a path, or several in order of preference. samestory understands the
+usual names (id, _id, guid …; body, text, content …; lang, language …) without an entry. `[]` joins an array. On the bus,
+`\"$key\"` is the record's key and `\"$header.x\"` its header x. A path that begins with `\"=\"` is a constant. If a schema is
+registered for the raw topic, paths are checked against it at startup.
+
+`[kafka]` takes any property of librdkafka under the name of its manual; those that exactly-once depends on are refused. Values
+that may be secret are never shown; `{ env = \"VARIABLE\" }` and `{ file = \"path\" }` keep them out of the file.
+
+These environment variables are not settings: `SAMESTORY_CONFIG` (the file), `SAMESTORY_INSTANCE` (the default of
+`stage.instance`), `SAMESTORY_LOG` (error, warn, info, debug or trace).
 ";
 
 const LANGUAGES: &str = "
 ## `[languages.<code>]`
 
-What differs for a language of `samestory languages`: every key of `[match]` may stand here. Languages that share a home
+Overrides for a language of `samestory languages`: every key of `[match]` is allowed. Languages that share a home
 (Croatian, Serbian and Bosnian; Indonesian and Malay; Norwegian and Danish) share one table, under the code of any of them.
 ";
 

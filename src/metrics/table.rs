@@ -1,6 +1,6 @@
-//! Every metric once: name, kind, unit, labels, help. `docs/metrics.md` is made from this.
+//! The table of all metrics: name, kind, unit, labels, help. `docs/metrics.md` is generated from it.
 //!
-//! A label takes its values from a closed list, never from what an article says.
+//! A label takes its values from a closed list, never from the content of an article.
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +54,8 @@ const FLAG: Label = Label {
     name: "flag",
     values: "short-text, no-text, unknown-language, language-mismatch, clamped-time, capped, expired, review, ahead-of-stream, digest, stray, kept-text",
 };
-const REASON: Label = Label { name: "reason", values: "the reasons of dead letters, see docs/consumers.md" };
+const REASON: Label =
+    Label { name: "reason", values: "the reasons of dead letters; docs/consumers.md lists them" };
 const ROLE: Label = Label { name: "role", values: "route, match, direct" };
 const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unknown, fenced" };
 const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
@@ -63,7 +64,8 @@ const EVENT: Label = Label {
     values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, relocation-notice, forwarded-notice, unknown-notice, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
 };
 const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
-const PARTITION: Label = Label { name: "partition", values: "the partitions that this process holds" };
+const PARTITION: Label =
+    Label { name: "partition", values: "the partitions that are assigned to this process" };
 const STATE: Label = Label {
     name: "state",
     values: "taking-over, no-space, state-unusable, restoring, running, unreadable, stopped",
@@ -72,7 +74,7 @@ const HOLDER: Label =
     Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
 const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
 const BLOCK: Label = Label { name: "result", values: "hit, miss" };
-const VERSION: Label = Label { name: "version", values: "the program's" };
+const VERSION: Label = Label { name: "version", values: "the version of the program" };
 
 /// From a millisecond to what a transaction may take.
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -100,7 +102,7 @@ pub(super) const ARTICLES: Metric = counter(
     "samestory_articles_total",
     "articles",
     &[LANGUAGE, VERDICT],
-    "Articles that got a verdict, once their transaction was committed.",
+    "Articles judged, counted when their transaction commits.",
 );
 pub(super) const FLAGS: Metric = counter(
     "samestory_flags_total",
@@ -112,146 +114,150 @@ pub(super) const DEAD_LETTERS: Metric = counter(
     "samestory_dead_letters_total",
     "records",
     &[REASON],
-    "Records that could not be judged and went to the dead-letter topic as they came.",
+    "Records that could not be judged and were copied unchanged to the dead-letter topic.",
 );
 pub(super) const RECORDS_READ: Metric = counter(
     "samestory_records_total",
     "records",
     &[ROLE],
-    "Records of the input whose offsets were committed. Deletes and what route tells match count too.",
+    "Input records whose offsets were committed, including deletes, forgets and relocation notices.",
 );
 pub(super) const REPEATED: Metric = counter(
     "samestory_repeated_records_total",
     "records",
     &[ROLE],
-    "After route lost its committed offset: `match`, articles and deletes that were routed again and ignored; `route`, dead \
-     letters that may have been written before.",
+    "Repetitions after route lost its committed offset: `match` counts articles and deletes that were routed again and \
+     ignored, `route` counts dead letters that may have been written before.",
 );
 pub(super) const READ_ERRORS: Metric = counter(
     "samestory_read_errors_total",
     "errors",
     &[ROLE],
-    "Batches of the input that could not be decompressed or parsed, each time they were tried.",
+    "Failed attempts to decompress or parse a batch of the input.",
 );
 pub(super) const TRANSACTIONS: Metric = counter(
     "samestory_transactions_total",
     "transactions",
     &[ROLE, OUTCOME],
-    "Transactions by how they ended. After `aborted` the batch is done again; after `unknown` the partitions are taken \
-     over anew; `fenced` means that another process has this one's name.",
+    "Transactions by outcome. After `aborted` the batch is retried; after `unknown` the worker claims its partitions \
+     again; `fenced` means that another process uses the same transactional id.",
 );
 pub(super) const RESTARTS: Metric = counter(
     "samestory_worker_restarts_total",
     "times",
     &[ROLE],
-    "How often a worker dropped everything and began anew. Now and then is normal, again and again is not.",
+    "Restarts of a worker with new clients. An occasional restart is normal, frequent restarts are not.",
 );
 pub(super) const CANDIDATES: Metric = counter(
     "samestory_candidates_total",
     "documents",
     &[],
-    "Earlier documents that articles were compared with. Divided by articles: the work that one article is.",
+    "Candidates that articles were compared with. Divided by articles, it is the work per article.",
 );
 pub(super) const CAPPED: Metric = counter(
     "samestory_capped_buckets_total",
     "buckets",
     &[],
-    "Buckets that held more documents than are examined (lsh.max_bucket): boilerplate that many articles share.",
+    "Hot buckets: lookups of a bucket with more documents than lsh.max_bucket, usually boilerplate that many articles share.",
 );
 pub(super) const EVENTS: Metric = counter(
     "samestory_state_events_total",
     "events",
     &[EVENT],
-    "What happened to documents and clusters beside verdicts.",
+    "Changes to documents, clusters and stream time other than verdicts.",
 );
 pub(super) const SET_ASIDE: Metric = counter(
     "samestory_state_set_aside_total",
     "partitions",
     &[CAUSE],
-    "States that were set aside and made from zero, from the changelog.",
+    "States that were quarantined and rebuilt from the changelog.",
 );
 pub(super) const STORE_FAILURES: Metric = counter(
     "samestory_store_failures_total",
     "failures",
     &[],
-    "How often a state could not be read or written for a reason that may pass (an error of the disk, too many open files, no \
-     thread) and was closed, to be opened again. After twelve in a row the process exits.",
+    "Transient failures to read or write a state (a disk error, too many open files, no thread), after which it is closed \
+     and reopened. After twelve in a row the process exits.",
 );
 pub(super) const RESTORES: Metric =
-    counter("samestory_restores_total", "partitions", &[], "Restores of a partition that were begun.");
+    counter("samestory_restores_total", "partitions", &[], "Restores of a partition that were started.");
 pub(super) const RESTORED: Metric =
-    counter("samestory_restored_records_total", "records", &[], "Changelog records that restores have read.");
+    counter("samestory_restored_records_total", "records", &[], "Changelog records read by restores.");
 pub(super) const STEPS: Metric = Metric {
     name: "samestory_step_duration_seconds",
     kind: Kind::Histogram(SECONDS),
     unit: "seconds",
     labels: &[ROLE, STEP],
-    help: "How long the steps of a turn took: plan (decode, fingerprint, look up, judge), send, commit, apply.",
+    help: "Duration of the steps of a turn: plan (decode, fingerprint, look up, judge), send, commit, apply.",
 };
 pub(super) const BATCHES: Metric = Metric {
     name: "samestory_batch_records",
     kind: Kind::Histogram(RECORDS),
     unit: "records",
     labels: &[ROLE],
-    help: "Records of the input that were committed together.",
+    help: "Input records per transaction.",
 };
 pub(super) const READY: Metric =
-    gauge("samestory_ready", "0 or 1", &[], "Whether /readyz says yes; it also says why not.");
+    gauge("samestory_ready", "0 or 1", &[], "1 if /readyz reports ready; if not, /readyz gives the reason.");
 pub(super) const LAG: Metric = gauge(
     "samestory_lag_records",
     "records",
     &[ROLE, PARTITION],
-    "Records of a partition that are not committed yet, also while they cannot be read. Not there while a partition is \
-     restored.",
+    "Records of a partition that are not committed yet, including records that cannot be read. Absent while a partition is \
+     being restored.",
 );
 pub(super) const UNPURGED: Metric = gauge(
     "samestory_unpurged_records",
     "records",
     &[PARTITION],
-    "Routed records below the committed offset that the broker still has after it was asked to delete them, about every 30 \
-     seconds. 0 is right; more for long means that deletes fail and the disks of the brokers fill.",
+    "Routed records below the committed offset that the broker still has after a purge, which runs about every 30 seconds. \
+     It should be 0; a larger value for a long time means that deletes fail and the brokers' disks fill.",
 );
-pub(super) const PARTITIONS: Metric =
-    gauge("samestory_partitions", "partitions", &[ROLE, STATE], "Partitions that this process holds.");
+pub(super) const PARTITIONS: Metric = gauge(
+    "samestory_partitions",
+    "partitions",
+    &[ROLE, STATE],
+    "Partitions that are assigned to this process.",
+);
 pub(super) const RESTORE_SHARE: Metric = gauge(
     "samestory_restore_progress_ratio",
     "ratio",
     &[PARTITION],
-    "How much of a restore is done; there only while one is going on.",
+    "Progress of a restore; present only during one.",
 );
 pub(super) const STATE_BYTES: Metric = gauge(
     "samestory_state_bytes",
     "bytes",
     &[HOLDER, FAMILY],
-    "State on disk, looked at about once a minute. `shared` is what all languages have in common.",
+    "State on disk, measured about once a minute. `shared` is the part that all languages share.",
 );
 pub(super) const BLOCKS: Metric = counter(
     "samestory_state_blocks_total",
     "blocks",
     &[BLOCK],
-    "Blocks of state that were looked up: `hit` was in memory, `miss` had to be read. Counted about once a minute; what \
-     is kept ready to be compared needs no block.",
+    "Block cache lookups: `hit` was in memory, `miss` was read from disk. Updated about once a minute; decoded documents in \
+     the document cache need no block.",
 );
 pub(super) const DISK_FREE: Metric = gauge(
     "samestory_disk_available_bytes",
     "bytes",
     &[],
-    "Space that is left on the file system that holds the state.",
+    "Free space on the file system that holds the state.",
 );
 pub(super) const DISK_SIZE: Metric =
     gauge("samestory_disk_size_bytes", "bytes", &[], "Size of the file system that holds the state.");
 pub(super) const BUILD: Metric =
     gauge("samestory_build_info", "always 1", &[VERSION], "The version of the program.");
 pub(super) const CPU: Metric =
-    counter("process_cpu_seconds_total", "seconds", &[], "Processor time that the process has used.");
+    counter("process_cpu_seconds_total", "seconds", &[], "CPU time used by the process.");
 pub(super) const MEMORY: Metric =
-    gauge("process_resident_memory_bytes", "bytes", &[], "Memory that the process occupies.");
-pub(super) const FILES: Metric = gauge("process_open_fds", "files", &[], "Files that the process has open.");
+    gauge("process_resident_memory_bytes", "bytes", &[], "Resident memory of the process.");
+pub(super) const FILES: Metric = gauge("process_open_fds", "files", &[], "Open files of the process.");
 pub(super) const MOST_FILES: Metric =
-    gauge("process_max_fds", "files", &[], "Files that the process may have open.");
+    gauge("process_max_fds", "files", &[], "Limit of open files of the process.");
 pub(super) const THREADS: Metric = gauge("process_threads", "threads", &[], "Threads of the process.");
 pub(super) const BEGAN: Metric =
-    gauge("process_start_time_seconds", "seconds since 1970", &[], "When the process was started.");
+    gauge("process_start_time_seconds", "seconds since 1970", &[], "Start time of the process.");
 
 /// All of them, in the order of the document.
 pub const METRICS: &[Metric] = &[
@@ -293,9 +299,9 @@ pub const METRICS: &[Metric] = &[
 /// `docs/metrics.md`.
 pub fn markdown() -> String {
     let mut text = String::from(
-        "# Metrics\n\nServed at `/metrics` of `[http] listen`. Made from `src/metrics/table.rs`; a test keeps both the \
-         same.\nLabels take their values from closed lists: nothing that an article says can add a series.\n\n\
-         | name | kind | unit | labels | what it tells |\n|---|---|---|---|---|\n",
+        "# Metrics\n\nServed at `/metrics` of `[http] listen`. Generated from `src/metrics/table.rs`; a test keeps it \
+         current.\nLabels take their values from closed lists, so no article can add a series.\n\n\
+         | name | kind | unit | labels | meaning |\n|---|---|---|---|---|\n",
     );
     for metric in METRICS {
         let labels: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();

@@ -67,7 +67,7 @@ fn memory_outside_the_budget_is_said_and_grows_with_partitions() {
     let (four, _) = memory(&["--languages", "en=1,hi=1,bn=1,ja=1"]);
     assert!((four - 689e6).abs() < 20e6, "a million in four partitions took 689 MB, not {four}");
     let shown = out(&EXAMPLE);
-    assert!(shown.contains("of it, outside the budget"), "{shown}");
+    assert!(shown.contains("of that, outside the budget"), "{shown}");
 }
 
 #[test]
@@ -117,6 +117,6 @@ fn what_cannot_be_planned_for_is_refused_by_name() {
 #[test]
 fn whoever_asks_too_much_of_one_worker_is_told() {
     let busy = out(&["--articles", "100000000", "--languages", "en=9,hi=1"]);
-    assert!(busy.contains("A language cannot be divided"), "{busy}");
-    assert!(!out(&EXAMPLE).contains("cannot be divided"));
+    assert!(busy.contains("A language cannot be split"), "{busy}");
+    assert!(!out(&EXAMPLE).contains("cannot be split"));
 }

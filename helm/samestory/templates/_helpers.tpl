@@ -32,7 +32,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.serviceAccount.name | default (ternary (include "samestory.fullname" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
 
-{{/* The roles of this layout, as JSON: which pods there are, and whether they keep state. */}}
+{{/* The roles of this layout, as JSON: the kinds of pods, and whether they are stateful. */}}
 {{- define "samestory.roles" -}}
 {{- if eq .Values.layout "single" -}}
 {{- list (dict "name" "single" "suffix" "" "args" (list) "state" true) | toJson -}}
@@ -41,13 +41,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* The pods that keep state, and so can be asked about it. */}}
+{{/* The stateful pods, which can answer queries. */}}
 {{- define "samestory.state.selector" -}}
 {{ include "samestory.selector" . }}
 app.kubernetes.io/component: {{ ternary "single" "match" (eq .Values.layout "single") }}
 {{- end -}}
 
-{{/* A value as TOML. Numbers in values are floating, and a setting that counts must not be written with a point. */}}
+{{/* A value as TOML. Numbers in values are floats, and an integer setting must not be written with a decimal point. */}}
 {{- define "samestory.toml.value" -}}
 {{- if kindIs "string" . -}}{{ toJson . }}
 {{- else if kindIs "bool" . -}}{{ . }}
@@ -83,7 +83,7 @@ app.kubernetes.io/component: {{ ternary "single" "match" (eq .Values.layout "sin
 {{- end }}
 {{- end -}}
 
-{{/* The operator's settings, and what the chart itself decides. */}}
+{{/* The operator's settings, and those that the chart sets itself. */}}
 {{- define "samestory.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $http := dict "listen" (printf "0.0.0.0:%d" (int .Values.http.port)) -}}
@@ -109,7 +109,7 @@ app.kubernetes.io/component: {{ ternary "single" "match" (eq .Values.layout "sin
 {{- include "samestory.toml" $config | trim -}}
 {{- end -}}
 
-{{/* How long a stop may take, in seconds: config.stage.shutdown, or the program's own 20s. */}}
+{{/* The shutdown timeout in seconds: config.stage.shutdown, or the program's default of 20s. */}}
 {{- define "samestory.shutdown" -}}
 {{- $text := dig "stage" "shutdown" "20s" .Values.config -}}
 {{- $number := regexFind "^[0-9]+" $text | int -}}

@@ -21,7 +21,7 @@ Examples:
   samestory plan --articles 2000000 --days 30 --bytes 6000 --peak 4 --json
   samestory plan --articles 500000 --languages en=60,hi=25,bn=15 --partitions 2   with what is there already
 
-Figures are arithmetic on what was measured on one machine (docs/operations.md has the formulas): a beginning, not a promise.")]
+The figures are arithmetic on measurements from one machine (docs/operations.md has the formulas): a starting point, not a promise.")]
 pub(super) struct Args {
     /// Articles a day
     #[arg(long, value_name = "N")]
@@ -134,7 +134,7 @@ fn shares(written: &[String]) -> Result<Vec<(Lang, f64)>, Failure> {
 
 fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
     let mut text = format!(
-        "{} articles a day for {} days: {}\n",
+        "{} articles per day for {} days: {}\n",
         count(needs.articles_per_day),
         count(needs.days),
         paint.bold(&format!("{} remembered", count(sizes.remembered_articles)))
@@ -149,32 +149,32 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
     part(
         "disk",
         &[
-            ("state", bytes(sizes.state_bytes), "2 KiB for each that is remembered".into()),
+            ("state", bytes(sizes.state_bytes), "2 KiB per remembered article".into()),
             (
-                "volumes for it, together",
+                "volumes, in total",
                 bytes(sizes.volume_bytes),
-                "twice that: merging, states set aside".into(),
+                "twice that: compaction, quarantined states".into(),
             ),
-            ("changelog topic", bytes(sizes.changelog_bytes), format!("1 kB for each × {copies} copies")),
+            ("changelog topic", bytes(sizes.changelog_bytes), format!("1 kB per article × {copies} copies")),
             (
-                "raw topic, a day",
+                "raw topic, per day",
                 bytes(sizes.raw_bytes_per_day),
-                format!("{} each × {copies} copies", bytes(needs.article_bytes)),
+                format!("{} per article × {copies} copies", bytes(needs.article_bytes)),
             ),
             (
-                "unique, a day",
+                "unique, per day",
                 bytes(sizes.unique_bytes_per_day),
-                "the article and 0.2 kB of verdict, × copies".into(),
+                "article and 0.2 kB of verdict, × copies".into(),
             ),
             (
-                "near-duplicate, a day",
+                "near-duplicate, per day",
                 bytes(sizes.near_duplicate_bytes_per_day),
                 format!("{} of the articles", percent(needs.duplicates)),
             ),
             (
-                "routed, an hour of waiting",
+                "routed, per hour of backlog",
                 bytes(sizes.routed_bytes_per_hour_of_waiting),
-                "at the busiest hour; none while match keeps up".into(),
+                "at the busiest hour; zero while match keeps up".into(),
             ),
         ],
     );
@@ -186,7 +186,7 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
                 sizes.partitions.to_string(),
                 match needs.partitions {
                     Some(_) => "as given".into(),
-                    None => "one for each language, one for the rest; at least 4".into(),
+                    None => "one per language, one for the rest; at least 4".into(),
                 },
             ),
             (
@@ -197,22 +197,25 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
             (
                 "busiest partition",
                 percent(sizes.busiest_partition),
-                format!("so all of them do {:.1} times the work of one", 1.0 / sizes.busiest_partition),
+                format!(
+                    "of all articles, so all workers together do {:.1} times the work of one",
+                    1.0 / sizes.busiest_partition
+                ),
             ),
             (
-                "articles a second, at most",
+                "articles per second, peak",
                 count(sizes.peak_articles_per_second),
                 format!("{} times the average", needs.peak),
             ),
             (
                 "busiest match worker",
                 percent(sizes.busiest_worker_load),
-                format!("of {} a second, which one worker did", count(WORKER)),
+                format!("of {} per second, measured with one worker", count(WORKER)),
             ),
             (
                 "route workers, at least",
                 sizes.route_workers.to_string(),
-                "no state: as many as the raw topic has partitions".into(),
+                "stateless: at most as many as the raw topic has partitions".into(),
             ),
         ],
     );
@@ -222,27 +225,27 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
             (
                 "one process for everything",
                 bytes(sizes.memory_bytes_of_one_process),
-                "230 MB, 40 MB a busy partition, 310 bytes an article".into(),
+                "230 MB, 40 MB per busy partition, 310 bytes per article".into(),
             ),
             (
-                "each of that many replicas",
+                "each of those replicas",
                 bytes(sizes.memory_bytes_of_each_replica),
                 "the same, with the busiest partition".into(),
             ),
             (
-                "of it, outside the budget",
+                "of that, outside the budget",
                 bytes(sizes.memory_bytes_of_each_replica_outside_the_budget),
-                format!("grows with what is remembered; the stores' caches take {} at most", bytes(BUDGET)),
+                format!("grows with remembered articles; the stores' caches take {} at most", bytes(BUDGET)),
             ),
             (
-                "volume of each",
+                "volume of each replica",
                 bytes(sizes.volume_bytes_of_each_replica),
-                "the busiest partition's share".into(),
+                "for the busiest partition".into(),
             ),
             (
                 "restore of that partition",
                 time(sizes.restore_seconds_of_the_busiest_partition),
-                "9,200 articles a second, only if its disk is lost".into(),
+                "9,200 articles per second, only if its disk is lost".into(),
             ),
         ],
     );
@@ -250,12 +253,12 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
         let codes: Vec<String> =
             needs.languages.iter().map(|(language, _)| format!("\"{language}\"")).collect();
         text += &format!(
-            "\n[stage]\nlanguages = [{}]     # each in a partition of its own, as far as they go\n",
+            "\n[stage]\nlanguages = [{}]     # one partition per language, as far as partitions go\n",
             codes.join(", ")
         );
     }
     if sizes.busiest_worker_load > 0.7 {
-        text += "\nThe busiest partition is close to what one worker can do, or beyond it. A language cannot be divided: measure it\n\
+        text += "\nThe busiest partition is close to the limit of one worker, or beyond it. A language cannot be split: measure it\n\
                  on your machines (make bench-kafka) before you rely on this.\n";
     }
     text

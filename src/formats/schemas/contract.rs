@@ -1,4 +1,4 @@
-//! Every topic, key, header and payload as one page, made from the schemas.
+//! The contract page: every topic, key, header and payload, generated from the schemas.
 
 use std::fmt::Write;
 
@@ -18,13 +18,13 @@ const TOPICS: [Topic; 8] = [
     Topic {
         name: "articles.raw",
         key: "article id, UTF-8",
-        value: "RawArticle, or a schema of your own that `[input.fields]` maps; JSON or Avro. Null: delete the article.",
+        value: "RawArticle, or your own schema, mapped by `[input.fields]`; JSON or Avro. A tombstone deletes the article.",
         cleanup: "yours",
     },
     Topic {
         name: "samestory.unique",
         key: "article id, UTF-8",
-        value: "TaggedArticle (`output.value = \"envelope\"`) or the raw value byte for byte (`passthrough`). Null: no longer here.",
+        value: "TaggedArticle (`output.value = \"envelope\"`) or the raw value byte for byte (`passthrough`). A tombstone means that the article is no longer here.",
         cleanup: "delete",
     },
     Topic {
@@ -36,31 +36,31 @@ const TOPICS: [Topic; 8] = [
     Topic {
         name: "samestory.clusters",
         key: "cluster id, UTF-8",
-        value: "Cluster. Null: fewer than two members are left; its header `samestory-canonical` names the one that is left, if one is.",
+        value: "Cluster. A tombstone means that fewer than two members are left; its header `samestory-canonical` names the remaining member, if there is one.",
         cleanup: "compact",
     },
     Topic {
         name: "samestory.dead-letter",
-        key: "as it came",
-        value: "as it came; the reason is in headers",
+        key: "unchanged",
+        value: "unchanged; the reason is in headers",
         cleanup: "delete",
     },
     Topic {
         name: "samestory.routed",
         key: "article id, UTF-8",
-        value: "internal: the article and its fingerprint, or a relocation notice, samestory's own layout",
-        cleanup: "delete, emptied by samestory",
+        value: "internal: the article and its fingerprint, or a relocation notice, in samestory's own layout",
+        cleanup: "delete; samestory purges it",
     },
     Topic {
         name: "samestory.changelog",
         key: "internal",
-        value: "internal: Change, samestory's own layout",
+        value: "internal: Change, in samestory's own layout",
         cleanup: "compact",
     },
     Topic {
         name: "samestory.generations",
         key: "`stage.app`/generation, UTF-8",
-        value: "internal: JSON, the offsets up to which a generation that has ended has published",
+        value: "internal: generation-end records in JSON, with the final offsets of a generation",
         cleanup: "compact",
     },
 ];
@@ -84,20 +84,17 @@ const HEADERS: [(&str, &str); 14] = [
 ];
 
 const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
-    ("__samestory.errors.topic", "Where it was read: the topic."),
-    ("__samestory.errors.partition", "Where it was read: the partition."),
-    ("__samestory.errors.offset", "Where it was read: the offset."),
-    ("__samestory.errors.stage", "What could not be done: `decode`, `deliver` or `read`."),
+    ("__samestory.errors.topic", "Topic that the record was read from."),
+    ("__samestory.errors.partition", "Partition that the record was read from."),
+    ("__samestory.errors.offset", "Offset that the record was read from."),
+    ("__samestory.errors.stage", "The step that failed: `decode`, `deliver` or `read`."),
     (
         "__samestory.errors.exception.class.name",
-        "Why, in one word: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `too-deep`, `long-number`, `not-owner`, `parser-panicked`, `undeliverable` or `unreadable`.",
+        "The reason: `undecodable`, `unknown-schema`, `no-id`, `no-body`, `wrong-type`, `too-large`, `too-deep`, `long-number`, `not-owner`, `parser-panicked`, `undeliverable` or `unreadable`.",
     ),
-    ("__samestory.errors.exception.message", "Why, in a sentence: the field, the place, what was expected."),
-    (
-        "__samestory.errors.value.dropped.bytes",
-        "Only where the value was too large to be copied: how long it was.",
-    ),
-    ("__samestory.errors.headers.dropped", "Only where even key and headers were too large: `true`."),
+    ("__samestory.errors.exception.message", "An explanation: the field, the position, what was expected."),
+    ("__samestory.errors.value.dropped.bytes", "Only if the value was too large to be copied: its length."),
+    ("__samestory.errors.headers.dropped", "Only if key and headers were too large as well: `true`."),
 ];
 
 /// The page, in Markdown.
@@ -110,16 +107,16 @@ pub fn contract() -> String {
     line("# The contract");
     line("");
     line(
-        "Made from the files in `schemas/` by `UPDATE_GOLDEN=1 cargo test --release avro::schemas`; a test holds it to them.",
+        "Generated from the files in `schemas/` by `UPDATE_GOLDEN=1 cargo test --release avro::schemas`; a test keeps it current.",
     );
     line("[consumers.md](consumers.md) explains what the fields mean and has recipes.");
     line("");
     line("## Topics");
     line("");
     line(
-        "Names are those of the defaults; `[topics]` gives others. With `output.topics = \"single\"` unique articles and",
+        "The names are the defaults; `[topics]` sets others. With `output.topics = \"single\"` unique articles and duplicates",
     );
-    line("duplicates are on one topic, `samestory.tagged`.");
+    line("share one topic, `samestory.tagged`.");
     line("");
     line("| topic | key | value | cleanup |");
     line("|---|---|---|---|");
@@ -135,30 +132,30 @@ pub fn contract() -> String {
     line("`schemas/*.schema.json` describe it.");
     line("");
     line(
-        "**Avro**: a zero byte, four bytes of schema id (big-endian), the datum: what Confluent's serializers write and read.",
+        "**Avro**: a zero byte, four bytes of schema id (big-endian), the datum, as Confluent's serializers write and read it.",
     );
     line(
-        "Subjects are `<topic>-value`, compatibility is `BACKWARD`; `samestory schemas register` puts them there. Keys are plain",
+        "Subjects are `<topic>-value`, compatibility is `BACKWARD`; `samestory schemas register` registers them. Keys are plain",
     );
-    line("text in both.");
+    line("text in both formats.");
     line("");
     line(
         "`input.format` (`auto`, `json`, `avro`) and `output.format` (`json`, `avro`) are independent. `passthrough` keeps the",
     );
-    line("original bytes, schema id and all, whatever `output.format` is.");
+    line("original bytes, including the schema id, whatever `output.format` is.");
     line("");
     line("## Headers of tagged articles");
     line("");
-    line("Text in UTF-8. Those that came with the raw article go out again.");
+    line("Values are UTF-8 text. Headers of the raw article are copied to the output.");
     line("");
-    line("| header | in the envelope | what it says |");
+    line("| header | in the envelope | meaning |");
     line("|---|---|---|");
     let tagged: Value = serde_json::from_str(TAGGED_ARTICLE).unwrap_or_default();
     for (header, name) in HEADERS {
         let doc = fields(&tagged).into_iter().find(|field| field.name == name).map_or("", |field| field.doc);
         let (place, doc) = match header.strip_prefix("samestory-") {
             Some(part @ ("topic" | "partition" | "offset")) => {
-                (format!("input.{part}"), format!("Where the raw article was read: its {part}."))
+                (format!("input.{part}"), format!("Source position of the raw article: its {part}."))
             }
             Some("flags") => {
                 (name.to_owned(), format!("{doc} Separated by commas; absent if there are none."))
@@ -172,31 +169,29 @@ pub fn contract() -> String {
     line("## Headers of other records");
     line("");
     line(
-        "Nulls on the article topics, cluster records and their nulls carry `samestory-topic`, `samestory-partition` and",
+        "Tombstones on the article topics, and cluster records and their tombstones, carry `samestory-topic`,",
     );
     line(
-        "`samestory-offset`: the raw record that they were written for. A null for a cluster carries `samestory-canonical` if one",
+        "`samestory-partition` and `samestory-offset`: the position of the raw record that caused them. A tombstone for a cluster",
     );
-    line("member is left.");
+    line("carries `samestory-canonical` if one member is left.");
     line("");
     line("## Expiry");
     line("");
     line(
-        "An article that was not seen for `match.retention` expires: new articles are no longer compared with it. Expiry writes no",
+        "An article that has not been seen for `match.retention` expires: new articles are no longer compared with it. Expiry writes",
     );
     line(
-        "null to the article topics: an article record holds until a null or a later record of the same id. It removes members",
+        "no tombstone to the article topics: an article record is valid until a tombstone or a later record with the same id. Expiry",
     );
-    line(
-        "from cluster records. A null for a cluster deletes no article. [consumers.md](consumers.md#when-articles-expire) goes",
-    );
-    line("through the cases.");
+    line("removes members from cluster records. A tombstone for a cluster deletes no article.");
+    line("[consumers.md](consumers.md#when-articles-expire) lists the cases.");
     line("");
     line("## Headers of dead letters");
     line("");
-    line("Beside those that it came with:");
+    line("In addition to the original headers:");
     line("");
-    line("| header | what it says |");
+    line("| header | meaning |");
     line("|---|---|");
     for (header, says) in DEAD_LETTER_HEADERS {
         line(&format!("| `{header}` | {says} |"));
@@ -215,7 +210,7 @@ pub fn contract() -> String {
         let also = if file == "change" { String::new() } else { format!(", `schemas/{file}.schema.json`") };
         line(&format!("`schemas/{file}.avsc`{also}. {}", text("doc")));
         line("");
-        line("| field | type | what it says |");
+        line("| field | type | meaning |");
         line("|---|---|---|");
         let mut rows = Vec::new();
         describe(&schema, "", &mut rows);

@@ -68,9 +68,7 @@ fn record(avro: &Value) -> Value {
         };
         if let Value::Object(kind) = &mut kind {
             let doc = match field.name {
-                "article" => {
-                    "The article: as it came, or in our own fields where envelope.article is mapped."
-                }
+                "article" => "The article: unchanged, or in our own fields if envelope.article is mapped.",
                 _ => field.doc,
             };
             kind.insert("description".into(), json!(doc));
