@@ -17,7 +17,7 @@ pub type Sizes = Vec<(&'static str, &'static str, u64)>;
 
 /// Where a partition stands.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum PartitionState {
     /// It is ours, and its offset is asked for.
     TakingOver,
     /// Its state is brought to the end of its log.
@@ -46,19 +46,19 @@ samestory_engine::listed! {
 /// Where a partition stands, as metrics label it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// [`Standing::TakingOver`]
+    /// [`PartitionState::TakingOver`]
     TakingOver,
-    /// [`Standing::NoSpace`]
+    /// [`PartitionState::NoSpace`]
     NoSpace,
-    /// [`Standing::StateUnusable`]
+    /// [`PartitionState::StateUnusable`]
     StateUnusable,
-    /// [`Standing::Restoring`]
+    /// [`PartitionState::Restoring`]
     Restoring,
-    /// [`Standing::Running`]
+    /// [`PartitionState::Running`]
     Running,
-    /// [`Standing::Unreadable`]
+    /// [`PartitionState::Unreadable`]
     Unreadable,
-    /// [`Standing::Stopped`]
+    /// [`PartitionState::Stopped`]
     Stopped,
 }
 }
@@ -78,17 +78,17 @@ impl State {
     }
 }
 
-impl Standing {
+impl PartitionState {
     /// Without the details.
     pub const fn state(&self) -> State {
         match self {
-            Standing::TakingOver => State::TakingOver,
-            Standing::NoSpace => State::NoSpace,
-            Standing::StateUnusable { .. } => State::StateUnusable,
-            Standing::Restoring(_) => State::Restoring,
-            Standing::Running(_) => State::Running,
-            Standing::Unreadable { .. } => State::Unreadable,
-            Standing::Stopped => State::Stopped,
+            PartitionState::TakingOver => State::TakingOver,
+            PartitionState::NoSpace => State::NoSpace,
+            PartitionState::StateUnusable { .. } => State::StateUnusable,
+            PartitionState::Restoring(_) => State::Restoring,
+            PartitionState::Running(_) => State::Running,
+            PartitionState::Unreadable { .. } => State::Unreadable,
+            PartitionState::Stopped => State::Stopped,
         }
     }
 }
@@ -238,7 +238,7 @@ pub enum Reason {
 
 /// What is known, and shared.
 #[derive(Debug)]
-pub struct Board {
+pub struct StatusBoard {
     stop: Arc<AtomicBool>,
     inner: Mutex<Inner>,
 }
@@ -258,7 +258,7 @@ pub struct Member {
     /// What it does.
     pub role: &'static str,
     /// Where its partitions stand.
-    pub partitions: BTreeMap<i32, Standing>,
+    pub partitions: BTreeMap<i32, PartitionState>,
     /// By partition, records that wait to be read; only where it is known.
     pub lags: BTreeMap<i32, i64>,
     /// By partition, records that are committed and that the broker was asked to delete and still has.
@@ -270,10 +270,10 @@ pub struct Member {
     heard: Instant,
 }
 
-impl Board {
+impl StatusBoard {
     /// Nothing is known yet. `stop` says that the process is to end.
-    pub fn new(stop: Arc<AtomicBool>) -> Board {
-        Board { stop, inner: Mutex::default() }
+    pub fn new(stop: Arc<AtomicBool>) -> StatusBoard {
+        StatusBoard { stop, inner: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -301,8 +301,8 @@ impl Board {
         self.inner().failed.clone()
     }
 
-    /// A value that a thread holds for as long as it runs. If the thread panics, the stage [fails](Board::failed).
-    pub fn guard(self: &Arc<Board>, thread: &str) -> Guard {
+    /// A value that a thread holds for as long as it runs. If the thread panics, the stage [fails](StatusBoard::failed).
+    pub fn guard(self: &Arc<StatusBoard>, thread: &str) -> Guard {
         Guard { board: Arc::clone(self), thread: thread.to_owned() }
     }
 
@@ -356,7 +356,7 @@ impl Board {
     pub fn reports(
         &self,
         worker: &str,
-        partitions: impl IntoIterator<Item = (i32, Standing)>,
+        partitions: impl IntoIterator<Item = (i32, PartitionState)>,
         lags: BTreeMap<i32, i64>,
         away: bool,
     ) {
@@ -399,7 +399,7 @@ impl Board {
 #[derive(Debug)]
 #[must_use = "move it into the thread"]
 pub struct Guard {
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
     thread: String,
 }
 
@@ -431,18 +431,18 @@ impl Member {
         for (&partition, standing) in &self.partitions {
             let worker = worker();
             match standing {
-                Standing::Running(_) => {}
-                Standing::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
-                Standing::NoSpace => reasons.push(Reason::NoSpace { worker, partition }),
-                Standing::StateUnusable { why } => {
+                PartitionState::Running(_) => {}
+                PartitionState::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
+                PartitionState::NoSpace => reasons.push(Reason::NoSpace { worker, partition }),
+                PartitionState::StateUnusable { why } => {
                     reasons.push(Reason::StateUnusable { worker, partition, why: why.clone() });
                 }
-                Standing::Unreadable { offset, why } => {
+                PartitionState::Unreadable { offset, why } => {
                     let (offset, why) = (*offset, why.clone());
                     reasons.push(Reason::Unreadable { worker, partition, offset, why });
                 }
-                Standing::Stopped => reasons.push(Reason::Stopped { worker, partition }),
-                Standing::Restoring(restore) => reasons.push(Reason::Restoring {
+                PartitionState::Stopped => reasons.push(Reason::Stopped { worker, partition }),
+                PartitionState::Restoring(restore) => reasons.push(Reason::Restoring {
                     worker,
                     partition,
                     records: restore.records,
@@ -459,8 +459,8 @@ impl Member {
 mod tests {
     use super::*;
 
-    fn board() -> Board {
-        let board = Board::new(Arc::default());
+    fn board() -> StatusBoard {
+        let board = StatusBoard::new(Arc::default());
         board.started();
         board.begins("w", "match", Joining::Waiting);
         board
@@ -473,7 +473,7 @@ mod tests {
         // A spare member of the group has no partitions and nothing to wait for.
         board.given("w");
         assert_eq!(board.reasons(), []);
-        board.reports("w", [(3, Standing::Running(Arc::default()))], BTreeMap::new(), false);
+        board.reports("w", [(3, PartitionState::Running(Arc::default()))], BTreeMap::new(), false);
         assert_eq!(board.reasons(), []);
     }
 
@@ -482,8 +482,11 @@ mod tests {
         let board = board();
         board.given("w");
         let restore = Restore { records: 250, bytes: 9000, done: 300, of: 1200, seconds: 2.0 };
-        let standings =
-            [(0, Standing::Restoring(restore)), (1, Standing::Stopped), (2, Standing::TakingOver)];
+        let standings = [
+            (0, PartitionState::Restoring(restore)),
+            (1, PartitionState::Stopped),
+            (2, PartitionState::TakingOver),
+        ];
         board.reports("w", standings, BTreeMap::new(), true);
         let worker = || "w".to_owned();
         assert_eq!(
@@ -507,7 +510,7 @@ mod tests {
     #[test]
     fn before_the_topics_are_checked_and_after_a_stop_it_is_not_ready() {
         let stop = Arc::new(AtomicBool::new(false));
-        let board = Board::new(Arc::clone(&stop));
+        let board = StatusBoard::new(Arc::clone(&stop));
         assert_eq!(board.reasons(), [Reason::Starting]);
         board.started();
         assert_eq!(board.reasons(), []);
@@ -519,7 +522,7 @@ mod tests {
     // directory that could not be opened showed as `taking-over`.
     #[test]
     fn what_a_start_or_a_takeover_waits_for_is_named() {
-        let board = Board::new(Arc::default());
+        let board = StatusBoard::new(Arc::default());
         board.awaits_registry(Some("connection refused".into()));
         let away = Reason::RegistryAway { worker: None, why: "connection refused".into() };
         assert_eq!(board.reasons(), [away]);
@@ -528,7 +531,7 @@ mod tests {
         board.started();
         board.begins("w", "match", Joining::Given);
         let why = || "another process has it".to_owned();
-        board.reports("w", [(4, Standing::StateUnusable { why: why() })], BTreeMap::new(), false);
+        board.reports("w", [(4, PartitionState::StateUnusable { why: why() })], BTreeMap::new(), false);
         let unusable = Reason::StateUnusable { worker: "w".into(), partition: 4, why: why() };
         assert_eq!(board.reasons(), [unusable]);
     }
@@ -536,7 +539,7 @@ mod tests {
     #[test]
     fn a_thread_that_panics_fails_the_stage_and_one_that_ends_does_not() {
         let stop = Arc::new(AtomicBool::new(false));
-        let board = Arc::new(Board::new(Arc::clone(&stop)));
+        let board = Arc::new(StatusBoard::new(Arc::clone(&stop)));
         board.started();
         let guard = board.guard("calm");
         std::thread::spawn(move || drop(guard)).join().unwrap();

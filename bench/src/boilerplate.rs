@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use samestory_engine::index::Ahead;
+use samestory_engine::index::Durability;
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -25,7 +25,7 @@ pub fn rows(full: bool) -> Outcome<Vec<Value>> {
 fn copies(directory: &Path, sizes: &[u64]) -> Outcome<Vec<Value>> {
     let mut text = String::new();
     Stream::new().write(0, &mut text);
-    let mut contender = contenders::rocks(directory, Ahead::Changelog { partition: 0 })?;
+    let mut contender = contenders::rocks(directory, Durability::Changelog { partition: 0 })?;
     let prepare = contender.prepare();
     let (mut rows, mut held) = (Vec::new(), 0);
     for &size in sizes {

@@ -12,7 +12,8 @@ use samestory::formats::schemas;
 use samestory::formats::{Event, json};
 use samestory_engine::model::{Article, Tagged};
 use samestory_engine::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, Position, Share, Verdict,
+    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, Position,
+    Verdict,
 };
 
 use crate::harness::Row;
@@ -51,9 +52,9 @@ fn tagged(article: &Article) -> Tagged {
         verdict: Verdict::Unique,
         match_type: None,
         duplicate_of: None,
-        similarity: Share::new(0.0),
-        containment: Share::new(0.0),
-        confidence: Share::new(0.97),
+        similarity: Fraction::new(0.0),
+        containment: Fraction::new(0.0),
+        confidence: Fraction::new(0.97),
         cluster: ClusterId { language: Lang::UND, partition: 0, number: DocumentNumber(17) },
         canonical_id: article.id.clone(),
         revision: 0,
@@ -64,11 +65,11 @@ fn tagged(article: &Article) -> Tagged {
         evidence: Vec::new(),
         flags: Vec::new(),
         config: 7,
-        input: Position::Topic { topic: Cut::new("articles.raw"), partition: 0, offset: 7 },
+        input: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 0, offset: 7 },
     }
 }
 
-fn length(event: Result<Event, samestory::formats::fields::Refusal>) -> u64 {
+fn length(event: Result<Event, samestory::formats::fields::DecodeFailure>) -> u64 {
     match event {
         Ok(Event::Article(article)) => article.body.len() as u64,
         _ => 0,

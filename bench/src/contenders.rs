@@ -7,9 +7,9 @@ use std::sync::Arc;
 use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
 use samestory::config::{Config, Settings};
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Prepared, Preparer};
-use samestory_engine::index::{Ahead, Committed, Memory, Store};
+use samestory_engine::index::{Committed, Durability, Memory, Store};
 use samestory_engine::model::Article;
-use samestory_engine::model::{ArticleId, Cut, EventTime, Position};
+use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
 use txtfp::{
     Canonicalizer, Fingerprinter, LshIndex, LshIndexBuilder, MinHashFingerprinter, MinHashSig,
     ShingleTokenizer, WordTokenizer,
@@ -81,13 +81,13 @@ impl<S> Ours<S> {
 
 pub fn memory() -> Outcome<Ours<Memory>> {
     let config = config()?;
-    let store = Memory::new(config.postings.clone(), Ahead::Itself);
+    let store = Memory::new(config.postings.clone(), Durability::OwnWal);
     Ok(Ours::new(config, store, None))
 }
 
 /// With the changelog for its log, as on the bus, or with a log of its own, as for files.
 #[cfg(feature = "disk")]
-pub fn rocks(directory: &Path, ahead: Ahead) -> Outcome<Ours<samestory_engine::index::Rocks>> {
+pub fn rocks(directory: &Path, ahead: Durability) -> Outcome<Ours<samestory_engine::index::Rocks>> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
     let config = config()?;
     let options = RocksOptions::new(config.postings.clone(), ahead, Budget::default());
@@ -115,7 +115,8 @@ impl<S: Store> Contender for Ours<S> {
                 published_at: time,
                 fetched_at: time,
             };
-            let position = Position::Topic { topic: Cut::new("articles"), partition: 0, offset: n as i64 };
+            let position =
+                Position::Topic { topic: BoundedStr::new("articles"), partition: 0, offset: n as i64 };
             let incoming = match preparer.prepare(&article, &position) {
                 Ok(prepared) => Incoming::Article(Box::new(prepared)),
                 Err(letter) => Incoming::DeadLetter(letter),
@@ -126,9 +127,9 @@ impl<S: Store> Contender for Ours<S> {
 
     fn take(&mut self, batch: Vec<Item>) -> Outcome<Taken> {
         let batch = Batch { items: batch, ..Batch::default() };
-        let (plan, laid) = self.engine.plan_laid(&self.store, batch)?;
+        let (plan, write_set) = self.engine.plan(&self.store, batch)?;
         let copies = plan.outputs().filter(|output| is_copy(output)).count() as u64;
-        self.store.apply_laid(laid, &Committed::rehearsal())?;
+        self.store.apply(write_set, &Committed::rehearsal())?;
         Ok(Taken { candidates: plan.stats.candidates, copies })
     }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use samestory::config::{Config, Settings};
 use samestory::serve::{Library, serve_queries};
-use samestory::status::Board;
-use samestory_engine::index::{Ahead, Shelf};
+use samestory::status::StatusBoard;
+use samestory_engine::index::{Durability, StoreRegistry};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -40,12 +40,12 @@ pub fn rows(full: bool) -> Outcome<Vec<Value>> {
 }
 
 fn measured(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
-    let mut ours = contenders::rocks(directory, Ahead::Changelog { partition: 0 })?;
-    let shelf = Arc::new(Shelf::default());
+    let mut ours = contenders::rocks(directory, Durability::Changelog { partition: 0 })?;
+    let shelf = Arc::new(StoreRegistry::default());
     shelf.holds_some_of(1);
     let config = Config::try_from(Settings::default())?;
     let listen: SocketAddr = "127.0.0.1:0".parse()?;
-    let guard = Arc::new(Board::new(Arc::default())).guard("query");
+    let guard = Arc::new(StatusBoard::new(Arc::default())).guard("query");
     let address = serve_queries(listen, Library::new(config, Arc::clone(&shelf)), guard)?;
     let stream = Arc::new(Stream::new());
     let prepare = ours.prepare();

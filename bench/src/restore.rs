@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use samestory::config::{Config, Settings};
 use samestory_engine::engine::{Batch, Engine};
-use samestory_engine::index::{Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store};
+use samestory_engine::index::{Budget, Change, Committed, Durability, Memory, Rocks, RocksOptions, Store};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -19,7 +19,7 @@ use crate::stream::Stream;
 
 /// Records that are applied together, as in the stage.
 const CHUNK: usize = 2000;
-const AHEAD: Ahead = Ahead::Changelog { partition: 0 };
+const AHEAD: Durability = Durability::Changelog { partition: 0 };
 
 /// A record of the log.
 type Record = (Vec<u8>, Option<Vec<u8>>);
@@ -67,7 +67,7 @@ fn config() -> Outcome<Config> {
 fn log(articles: u64) -> Outcome<Vec<Record>> {
     let config = config()?;
     let (engine, mut store) =
-        (Engine::new(config.engine), Memory::new(config.postings.clone(), Ahead::Itself));
+        (Engine::new(config.engine), Memory::new(config.postings.clone(), Durability::OwnWal));
     let (stream, prepare) = (Arc::new(Stream::new()), contenders::memory()?.prepare());
     let mut feed = Feed::start(&stream, &prepare, 0, articles);
     let mut newest: BTreeMap<Vec<u8>, (usize, Option<Vec<u8>>)> = BTreeMap::new();
@@ -75,13 +75,13 @@ fn log(articles: u64) -> Outcome<Vec<Record>> {
     while held < articles {
         let items = feed.take(500);
         held += items.len() as u64;
-        let (plan, laid) = engine.plan_laid(&store, Batch { items, ..Batch::default() })?;
+        let (plan, write_set) = engine.plan(&store, Batch { items, ..Batch::default() })?;
         for change in &plan.changes {
             let (key, value) = change.encode();
             at += 1;
             newest.insert(key, (at, value));
         }
-        store.apply_laid(laid, &Committed::rehearsal())?;
+        store.apply(write_set, &Committed::rehearsal())?;
     }
     let mut log: Vec<(usize, Record)> =
         newest.into_iter().map(|(key, (at, value))| (at, (key, value))).collect();
@@ -97,7 +97,7 @@ fn restore(directory: &Path, options: &RocksOptions, log: &[Record], from_nothin
     for records in log.chunks(CHUNK) {
         let changes: Result<Vec<Change>, _> =
             records.iter().map(|(key, value)| Change::decode(key, value.as_deref())).collect();
-        store.apply(&changes?, &Committed::rehearsal())?;
+        store.apply_changes(&changes?, &Committed::rehearsal())?;
     }
     if from_nothing {
         drop(store);

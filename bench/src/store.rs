@@ -55,8 +55,8 @@ pub fn contend(name: &str, sizes: &[u64], kept: Option<&Path>) -> Outcome<()> {
     let title = CONTENDERS.iter().find(|(other, _)| *other == name).map_or(name, |(_, title)| title);
     #[cfg(feature = "disk")]
     if let Some(ahead) = match name {
-        "rocks" => Some(samestory_engine::index::Ahead::Changelog { partition: 0 }),
-        "rocks-log" => Some(samestory_engine::index::Ahead::Itself),
+        "rocks" => Some(samestory_engine::index::Durability::Changelog { partition: 0 }),
+        "rocks-log" => Some(samestory_engine::index::Durability::OwnWal),
         _ => None,
     } {
         if let Some(kept) = kept {

@@ -9,7 +9,7 @@ use samestory_engine::lsh::Banding;
 use samestory_engine::model::Lang;
 
 use super::Failure;
-use samestory::terminal::style::Paint;
+use samestory::terminal::style::Style;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     .map_err(ConfigError::from)?;
     let mut out = io::stdout().lock();
-    let paint = Paint::for_stdout();
+    let paint = Style::for_stdout();
     let title = format!("{} bands × {} rows", banding.bands(), banding.rows());
     writeln!(out, "{}, {} of {} lanes\n", paint.bold(&title), banding.bands() * banding.rows(), lanes)?;
     plot(&mut out, banding, threshold, paint)?;
@@ -66,7 +66,7 @@ fn count(load: f64) -> String {
 }
 
 /// The collision curve: similarity to the right, probability upwards, the threshold marked below.
-fn plot(out: &mut impl Write, banding: Banding, threshold: f64, paint: Paint) -> io::Result<()> {
+fn plot(out: &mut impl Write, banding: Banding, threshold: f64, paint: Style) -> io::Result<()> {
     const WIDTH: u32 = 61;
     const HEIGHT: u32 = 10;
     for line in (0..HEIGHT).rev() {

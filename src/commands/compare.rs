@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Reading};
 use super::{Failure, Format};
-use samestory::terminal::style::{Paint, printable};
+use samestory::terminal::style::{Style, printable};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -83,7 +83,7 @@ fn as_json(answer: &Answer<'_>, passages: &[Passage]) -> Value {
         "match_type": match_type,
         "related": related.then_some(pair.relation),
         "similarity": pair.similarity,
-        "containment": { "a_in_b": round(pair.old_in_new), "b_in_a": round(pair.new_in_old) },
+        "containment": { "a_in_b": round(pair.containment_of_old), "b_in_a": round(pair.containment) },
         "numerals": pair.numerals.map(round),
         "simhash_distance": pair.distance,
         "languages": { "a": answer.a.text.language.lang, "b": answer.b.text.language.lang },
@@ -102,7 +102,7 @@ fn round(share: f64) -> f64 {
 }
 
 fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config: &Config) -> io::Result<()> {
-    let (paint, pair) = (Paint::for_stdout(), &answer.pair);
+    let (paint, pair) = (Style::for_stdout(), &answer.pair);
     let rules = config.rules(answer.language.lang);
     writeln!(out, "{}\n", paint.bold(&sentence(answer)))?;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
@@ -116,8 +116,8 @@ fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config
             "similarity",
             format!("{} (near-duplicate from {})", percent(pair.similarity), percent(rules.threshold)),
         ),
-        ("old in new", percent(pair.old_in_new)),
-        ("new in old", format!("{} (a part from {})", percent(pair.new_in_old), percent(rules.coverage))),
+        ("old in new", percent(pair.containment_of_old)),
+        ("new in old", format!("{} (a part from {})", percent(pair.containment), percent(rules.coverage))),
         ("numbers", numerals),
         ("SimHash", format!("{} of 128 bits differ", pair.distance)),
         ("language", format!("{} / {}", answer.a.text.language.lang, answer.b.text.language.lang)),
@@ -173,7 +173,7 @@ fn sentence(answer: &Answer<'_>) -> String {
 }
 
 /// A passage with a few characters around it, cut in the middle if long.
-fn in_context(text: &str, passage: &Range<usize>, paint: Paint) -> String {
+fn in_context(text: &str, passage: &Range<usize>, paint: Style) -> String {
     const AROUND: usize = 24;
     const LONGEST: usize = 160;
     let before: String = text[..passage.start].chars().rev().take(AROUND).collect();

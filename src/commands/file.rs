@@ -12,7 +12,7 @@ use samestory::files::{Format, Job, Only, Reading, RunError, Source, Summary, Wh
 use samestory::formats::fields::{Field, Fields};
 use samestory::report::Report;
 use samestory_engine::engine::{Engine, Preparer};
-use samestory_engine::index::{Ahead, Memory, Store};
+use samestory_engine::index::{Durability, Memory, Store};
 
 use super::Failure;
 use super::progress::Progress;
@@ -165,7 +165,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     };
     let summary = match &args.state {
         None => {
-            let mut state = Memory::new(config.postings.clone(), Ahead::Itself);
+            let mut state = Memory::new(config.postings.clone(), Durability::OwnWal);
             judge(&job, config, &mut state, report.as_mut(), &mut progress)
         }
         Some(directory) => {
@@ -264,6 +264,6 @@ fn open(_directory: &Path, _config: &Config) -> Result<Memory, Failure> {
 #[cfg(feature = "rocksdb")]
 fn open(directory: &Path, config: &Config) -> Result<samestory_engine::index::Rocks, Failure> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
-    let options = RocksOptions::new(config.postings.clone(), Ahead::Itself, Budget::default());
+    let options = RocksOptions::new(config.postings.clone(), Durability::OwnWal, Budget::default());
     Ok(Rocks::open(directory, &options).map_err(local::RunError::from)?)
 }

@@ -8,7 +8,7 @@ use samestory::config::Config;
 use samestory::kafka::tools::follow::{Seen, follow};
 
 use super::Failure;
-use samestory::terminal::style::{Paint, printable};
+use samestory::terminal::style::{Style, printable};
 
 #[derive(Parser)]
 #[command(after_help = "\
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     names.dedup();
     let idle = args.idle.map(Duration::from_secs);
     let (mut shown, mut failed) = (0, Ok(()));
-    let paint = Paint::for_stdout();
+    let paint = Style::for_stdout();
     follow(&config.bus, &names, args.from_beginning, idle, &mut |seen| {
         let line = line(&seen, &topics.dead_letter, paint);
         failed = writeln!(samestory::terminal::stdout(), "{line}").and_then(|()| io::stdout().flush());
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     Ok(failed?)
 }
 
-fn line(seen: &Seen, dead_letters: &str, paint: Paint) -> String {
+fn line(seen: &Seen, dead_letters: &str, paint: Style) -> String {
     let key = printable(&seen.key);
     if seen.topic == dead_letters {
         return format!("{}  {key}", paint.bold("dead letter     "));

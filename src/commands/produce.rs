@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 use samestory::config::Config;
 use samestory::files as local;
 use samestory::files::{Reading, Source};
-use samestory::formats::fields::Refusal;
+use samestory::formats::fields::DecodeFailure;
 use samestory::formats::{Event, json};
 use samestory::kafka::tools::produce::Sender;
 use samestory_engine::text;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let (began, mut refused) = (Instant::now(), 0_u64);
     let (sent, failed) = (Cell::new(0_u64), RefCell::new(Ok(())));
     let pace = args.rate.map(|rate| Duration::from_secs_f64(1.0 / f64::from(rate.max(1))));
-    let mut send = |content: Result<Vec<u8>, Refusal>| {
+    let mut send = |content: Result<Vec<u8>, DecodeFailure>| {
         let Ok(bytes) = content else {
             refused += 1;
             return true;

@@ -8,7 +8,7 @@ use samestory_engine::model::Lang;
 use samestory_engine::model::{DeadLetter, Reason};
 use samestory_engine::text::language;
 
-use samestory::terminal::progress_bar::Bar;
+use samestory::terminal::progress_bar::ProgressBar;
 use samestory::terminal::style::printable;
 
 /// Dead letters that are named; more are counted.
@@ -16,7 +16,7 @@ const NAMED: u64 = 20;
 
 pub(super) struct Progress {
     quiet: bool,
-    bar: Bar,
+    bar: ProgressBar,
     /// Bytes of all inputs, if they have an end that is known.
     total: Option<u64>,
     start: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(total: Option<u64>, quiet: bool) -> Progress {
-        Progress { quiet, bar: Bar::new(quiet), total, start: Instant::now(), named: 0 }
+        Progress { quiet, bar: ProgressBar::new(quiet), total, start: Instant::now(), named: 0 }
     }
 
     /// Takes the bar away.

@@ -11,8 +11,8 @@ use samestory::kafka::{Accept, PartitionOffset, Role};
 use samestory::metrics::{self, Scrape};
 use samestory::serve as http;
 use samestory::serve::Library;
-use samestory::status::Board;
-use samestory_engine::index::Shelf;
+use samestory::status::StatusBoard;
+use samestory_engine::index::StoreRegistry;
 use samestory_engine::model::Lang;
 
 use super::Failure;
@@ -89,8 +89,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         offsets: args.accept_offsets.iter().copied().collect(),
         gaps: args.accept_gap.iter().copied().collect(),
     };
-    let board = Arc::new(Board::new(Arc::clone(&stop)));
-    let shelf = Arc::new(Shelf::default());
+    let board = Arc::new(StatusBoard::new(Arc::clone(&stop)));
+    let shelf = Arc::new(StoreRegistry::default());
     let keeps_state = !matches!(role, Some(Role::Route));
     if let Some(listen) = config.http.listen {
         let state = keeps_state.then(|| config.bus.state.clone());

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, InputFormat, OutputFormat};
-use samestory::formats::registry::{Registry, RegistryError, Standing, Subject, value_subject};
+use samestory::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
 use samestory::formats::schemas;
 use samestory::kafka as stream;
 
@@ -112,12 +112,12 @@ fn check(config: &Config) -> Result<(), Failure> {
     let mut wrong = false;
     for subject in Subject::all(&config.bus) {
         let said = match patiently(|| registry.standing(&subject))? {
-            Standing::Registered(id) => format!("registered with id {id}"),
-            Standing::Missing => {
+            SubjectStatus::Registered(id) => format!("registered with id {id}"),
+            SubjectStatus::Missing => {
                 wrong |= config.bus.formats.output == OutputFormat::Avro;
                 "not registered".to_owned()
             }
-            Standing::Incompatible => {
+            SubjectStatus::Incompatible => {
                 wrong = true;
                 "not registered, and not compatible with the schema that is".to_owned()
             }

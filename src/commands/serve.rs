@@ -8,8 +8,8 @@ use clap::Parser;
 use samestory::config::Config;
 use samestory::serve as http;
 use samestory::serve::Library;
-use samestory::status::Board;
-use samestory_engine::index::{Budget, RocksReader, Shelf};
+use samestory::status::StatusBoard;
+use samestory_engine::index::{Budget, RocksReader, StoreRegistry};
 
 use super::Failure;
 use samestory::terminal::logs;
@@ -40,8 +40,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut config = config.clone();
     // What is opened here is all there is.
     config.http.peers.clear();
-    let library = Library::new(config, Arc::new(Shelf::of(stores)));
-    let board = Arc::new(Board::new(Arc::default()));
+    let library = Library::new(config, Arc::new(StoreRegistry::of(stores)));
+    let board = Arc::new(StatusBoard::new(Arc::default()));
     let address = http::serve_queries(listen, library, board.guard("query"))?;
     tracing::info!(%address, "serving the query API");
     loop {

@@ -26,9 +26,9 @@ use samestory_engine::engine::{
     Settings as EngineSettings,
 };
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{Posting, Postings, Retention, SimHashBands};
+use samestory_engine::index::{IndexScheme, IndexSchemes, Retention, SimHashBands};
 use samestory_engine::lsh::{Banding, BandingError};
-use samestory_engine::model::{Lang, Share};
+use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::language::{TABLE_VERSION, Trust};
 use samestory_engine::text::{Options, language};
 
@@ -61,7 +61,7 @@ pub struct Config {
     /// Which texts are looked at together, unless the language says otherwise.
     pub banding: Banding,
     /// How documents are found again, language by language.
-    pub postings: Postings,
+    pub postings: IndexSchemes,
     /// How the program runs on the bus.
     pub bus: Bus,
     /// Where the stage is asked how it is.
@@ -205,7 +205,7 @@ impl TryFrom<Settings> for Config {
                 let fix = "give two shares between 0 and 1, the smaller first";
                 return Err(invalid("review.between", format!("[{from}, {to}]"), fix));
             }
-            engine.review = Some((Share::new(from), Share::new(to)));
+            engine.review = Some((Fraction::new(from), Fraction::new(to)));
         }
         if let Some(skew) = &settings.input.skew {
             engine.skew_millis = duration("input.skew", skew)?;
@@ -223,7 +223,7 @@ impl TryFrom<Settings> for Config {
         }
         engine.evidence = settings.output.evidence.unwrap_or(engine.evidence);
         let banding = banding(&settings.lsh, &default)?;
-        let mut postings = Postings::new(posting(&default, banding));
+        let mut postings = IndexSchemes::new(posting(&default, banding));
         for (&language, own) in &engine.languages {
             let banding = self::banding(&settings.lsh, own)?;
             postings = postings.with(language, posting(own, banding));
@@ -259,13 +259,13 @@ fn banding(written: &LshSettings, language: &LanguageSettings) -> Result<Banding
 /// write and to keep. docs/quality.md has what is found with others.
 pub const RECALL: f64 = 0.6;
 
-fn posting(language: &LanguageSettings, banding: Banding) -> Posting {
+fn posting(language: &LanguageSettings, banding: Banding) -> IndexScheme {
     let (minhash, simhash) = match language.algorithm {
         Algorithm::Minhash | Algorithm::Combined => (Some(banding), SimHashBands::None),
         Algorithm::Simhash128 => (None, SimHashBands::Of128),
         Algorithm::Simhash64 => (None, SimHashBands::Of64),
     };
-    Posting { minhash, simhash, samples: Engine::SAMPLES, shortest: Rules::SHORTEST }
+    IndexScheme { minhash, simhash, samples: Engine::SAMPLES, shortest: Rules::SHORTEST }
 }
 
 fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
@@ -283,7 +283,7 @@ fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
 }
 
 /// Names the settings that verdicts depend on. Two programs with the same settings write the same hash.
-fn hash(text: &Options, engine: &EngineSettings, postings: &Postings) -> u32 {
+fn hash(text: &Options, engine: &EngineSettings, postings: &IndexSchemes) -> u32 {
     let Options { max_raw_bytes, max_bytes, skeleton, fold_accents, fold_serbian, fold_han, trust } = text;
     let mut all =
         format!("text {max_raw_bytes} {max_bytes} {skeleton} {fold_accents} {fold_serbian} {fold_han}");

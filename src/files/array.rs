@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead};
 
-use crate::formats::fields::Refusal;
+use crate::formats::fields::DecodeFailure;
 use samestory_engine::model::Reason;
 
 use super::records::{Bounded, Record, fill};
@@ -71,7 +71,7 @@ impl Array {
         if !self.reach_element()? {
             if std::mem::take(&mut self.open) {
                 let refusal =
-                    Refusal::new(Reason::Undecodable, "the array is not closed: the rest is missing");
+                    DecodeFailure::new(Reason::Undecodable, "the array is not closed: the rest is missing");
                 let content = Err(refusal);
                 return Ok(Some(Record { line: self.line, content, original: None, unfinished: true }));
             }

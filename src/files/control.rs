@@ -2,7 +2,7 @@
 
 use samestory_engine::engine::{Batch, Engine, Incoming, Item};
 use samestory_engine::index::{Committed, Store, StoreError};
-use samestory_engine::model::{Cut, EventTime, Lang, Position};
+use samestory_engine::model::{BoundedStr, EventTime, Lang, Position};
 
 /// Sets the stream time of a language. False where the state does not know the language.
 ///
@@ -14,12 +14,12 @@ pub fn set_stream_time(
     language: Lang,
     at: EventTime,
 ) -> Result<bool, StoreError> {
-    let position = Position::File { file: Cut::new("set-stream-time"), line: 0 };
+    let position = Position::File { file: BoundedStr::new("set-stream-time"), line: 0 };
     let incoming = Incoming::SetStreamTime { language, at };
     let items = vec![Item { position, time: None, log_time: None, incoming }];
-    let (plan, write_set) = engine.plan_laid(&*state, Batch { items, ..Batch::default() })?;
+    let (plan, write_set) = engine.plan(&*state, Batch { items, ..Batch::default() })?;
     // Nothing goes out, so there is no output to wait for.
-    state.apply_laid(write_set, &Committed::attest_output())?;
+    state.apply(write_set, &Committed::attest_output())?;
     state.flush()?;
     Ok(plan.stats.stream_times_set > 0)
 }

@@ -32,7 +32,7 @@ use std::thread;
 
 use crate::formats::json;
 use samestory_engine::engine::{Batch, Engine, Incoming, Output, Plan, Preparer};
-use samestory_engine::index::{Change, Committed, Input, InputName, Laid, Progress, Store, StoreError};
+use samestory_engine::index::{Change, Committed, Input, InputName, Progress, Store, StoreError, WriteSet};
 use samestory_engine::model::{DeadLetter, Flag, Tagged};
 use samestory_engine::model::{Position, Verdict};
 
@@ -262,7 +262,7 @@ fn register(
         return Ok(());
     }
     before.inputs.extend(new);
-    state.apply(&[Change::Progress(before.clone())], &Committed::attest_output())?;
+    state.apply_changes(&[Change::Progress(before.clone())], &Committed::attest_output())?;
     Ok(state.flush()?)
 }
 
@@ -364,7 +364,7 @@ impl<S: Store> Run<'_, S> {
                 break;
             }
         }
-        let (mut plan, mut laid) = self.engine.plan_laid(&*self.state, batch)?;
+        let (mut plan, mut write_set) = self.engine.plan(&*self.state, batch)?;
         // Before anything is written: room that cannot be made is found out now.
         let languages: BTreeSet<_> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
@@ -391,22 +391,22 @@ impl<S: Store> Run<'_, S> {
                         json::write_dead_letter(letter, original.as_deref(), &mut letters);
                     }
                     // A file says what each article was when it came, and does not take it back.
-                    Output::Null { .. }
+                    Output::Tombstone { .. }
                     | Output::Notice { .. }
                     | Output::Cluster(_)
-                    | Output::NoCluster { .. } => {}
+                    | Output::ClusterDeleted { .. } => {}
                 }
             }
         }
         if let Some((name, input)) = self.sink.add(&lines)? {
-            remember(&mut plan, &mut laid, name, input);
+            remember(&mut plan, &mut write_set, name, input);
         }
         if let Some(written) = self.letters.as_mut().filter(|_| !letters.is_empty())
             && let Some((name, input)) = written.add(&letters)?
         {
-            remember(&mut plan, &mut laid, name, input);
+            remember(&mut plan, &mut write_set, name, input);
         }
-        self.state.apply_laid(laid, &Committed::attest_output())?;
+        self.state.apply(write_set, &Committed::attest_output())?;
         if let Some(report) = &mut self.report {
             report.add(&plan, &articles, &*self.state)?;
         }
@@ -415,9 +415,9 @@ impl<S: Store> Run<'_, S> {
 }
 
 /// Adds the length of the output to the progress that a plan ends with.
-fn remember(plan: &mut Plan, laid: &mut Laid, name: &InputName, input: Input) {
+fn remember(plan: &mut Plan, write_set: &mut WriteSet, name: &InputName, input: Input) {
     if let Some(Change::Progress(progress)) = plan.changes.last_mut() {
         progress.inputs.insert(name.clone(), input);
-        laid.set_progress(progress);
+        write_set.set_progress(progress);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use samestory_engine::engine::{Bond, Constraints};
 use samestory_engine::index::{Input, InputName};
-use samestory_engine::model::{ArticleId, Cut};
+use samestory_engine::model::{ArticleId, BoundedStr};
 
 /// Why a file of pairs cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ fn parse(text: &str) -> Result<Constraints, (usize, String)> {
 
 /// What a state remembers of the pairs that its verdicts were made with.
 pub(super) fn entry(constraints: &Constraints) -> Option<(InputName, Input)> {
-    let note = Some(Cut::new(&format!("{:016x}", constraints.hash())));
+    let note = Some(BoundedStr::new(&format!("{:016x}", constraints.hash())));
     let input = Input { next: constraints.len() as u64, note };
     (!constraints.is_empty()).then(|| (name(), input))
 }

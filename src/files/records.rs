@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use crate::formats::fields::Refusal;
+use crate::formats::fields::DecodeFailure;
 use samestory_engine::model::Reason;
 
 use super::array::Array;
@@ -29,7 +29,7 @@ pub enum Format {
 pub(crate) struct Record {
     /// Where it starts, counted from 1.
     pub(crate) line: u64,
-    pub(crate) content: Result<Vec<u8>, Refusal>,
+    pub(crate) content: Result<Vec<u8>, DecodeFailure>,
     /// As it stands in the file, where that is not the content.
     pub(crate) original: Option<Vec<u8>>,
     /// The input ended before the record did, so that there may be more of it later.
@@ -149,17 +149,17 @@ impl Bounded {
     }
 
     /// The record, unless it was too long.
-    pub(crate) fn take(&mut self) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn take(&mut self) -> Result<Vec<u8>, DecodeFailure> {
         let Bounded { bytes, length } = std::mem::take(self);
         if bytes.len() as u64 == length { Ok(bytes) } else { Err(too_large(length, bytes.len())) }
     }
 }
 
-pub(crate) fn too_large(length: u64, limit: usize) -> Refusal {
+pub(crate) fn too_large(length: u64, limit: usize) -> DecodeFailure {
     let message = format!(
         "{length} bytes; at most {limit} are read (twice text.max_raw_bytes, or eight times text.max_bytes)"
     );
-    Refusal::new(Reason::TooLarge, message)
+    DecodeFailure::new(Reason::TooLarge, message)
 }
 
 /// [`BufRead::fill_buf`], not stopped by signals.

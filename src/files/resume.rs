@@ -14,7 +14,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use samestory_engine::index::{Input, InputName, Progress};
-use samestory_engine::model::Cut;
+use samestory_engine::model::BoundedStr;
 
 /// How much of a file tells it from another of the same name.
 pub(super) const BEGINNING: u64 = 4096;
@@ -23,7 +23,7 @@ pub(super) const BEGINNING: u64 = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     name: InputName,
-    note: Cut<4096>,
+    note: BoundedStr<4096>,
     /// How many of its records were judged before.
     pub(super) judged: u64,
 }
@@ -58,15 +58,15 @@ fn begins(note: &str) -> Option<u64> {
     note.strip_prefix("begins ")?.split(' ').next()?.parse().ok()
 }
 
-fn beginning(path: &Path, length: u64) -> io::Result<Cut<4096>> {
+fn beginning(path: &Path, length: u64) -> io::Result<BoundedStr<4096>> {
     let mut start = Vec::new();
     File::open(path)?.take(length).read_to_end(&mut start)?;
     Ok(beginning_of(&start))
 }
 
 /// The note on a file that begins with these bytes.
-pub(super) fn beginning_of(start: &[u8]) -> Cut<4096> {
-    Cut::new(&format!("begins {} {:016x}", start.len(), xxh3_64(start)))
+pub(super) fn beginning_of(start: &[u8]) -> BoundedStr<4096> {
+    BoundedStr::new(&format!("begins {} {:016x}", start.len(), xxh3_64(start)))
 }
 
 /// Compares the beginning of a file with the note on it.

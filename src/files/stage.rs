@@ -12,11 +12,11 @@ use std::thread::Scope;
 
 use serde_json::value::RawValue;
 
-use crate::formats::fields::{Around, Field, Fields, Refusal};
+use crate::formats::fields::{DecodeFailure, Field, Fields, RecordContext};
 use crate::formats::{Event, Owner, isolate, json};
 use samestory_engine::engine::{Incoming, Item, Preparer};
 use samestory_engine::model::DeadLetter;
-use samestory_engine::model::{Cut, Position};
+use samestory_engine::model::{BoundedStr, Position};
 
 use super::RunError;
 use super::records::{Format, Record, Records};
@@ -212,7 +212,7 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
 /// A source cannot be read, or not to its end.
 pub fn each_record(
     reading: &Reading,
-    visit: &mut dyn FnMut(Result<Vec<u8>, Refusal>) -> bool,
+    visit: &mut dyn FnMut(Result<Vec<u8>, DecodeFailure>) -> bool,
 ) -> Result<(), RunError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     for source in &reading.sources {
@@ -231,13 +231,13 @@ pub fn each_record(
 
 fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
     let name = reading.sources[chunk.source].name();
-    let file = Cut::new(&name);
+    let file = BoundedStr::new(&name);
     let items = chunk.records.into_iter().map(|record| {
         let position = Position::File { file: file.clone(), line: record.line };
         let by_line = || chunk.name_by_line.then(|| format!("{name}:{}", record.line));
         let named = std::cell::Cell::new(false);
-        let dead = |refusal: Refusal| {
-            let Refusal { reason, message } = refusal;
+        let dead = |refusal: DecodeFailure| {
+            let DecodeFailure { reason, message } = refusal;
             Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message })
         };
         let name = || by_line().inspect(|_| named.set(true));
@@ -253,7 +253,7 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
                         (Event::Bodiless(article, refusal), raw) => {
                             match preparer.prepare(&article, &position) {
                                 Ok(prepared) => {
-                                    let Refusal { reason, message } = refusal;
+                                    let DecodeFailure { reason, message } = refusal;
                                     let refusal = DeadLetter { position: position.clone(), reason, message };
                                     (Incoming::Bodiless { article: Box::new(prepared), refusal }, Some(raw))
                                 }
@@ -291,11 +291,11 @@ fn decode(
     bytes: &[u8],
     reading: &Reading,
     name: impl Fn() -> Option<String>,
-) -> Result<(Event, Box<RawValue>), Refusal> {
+) -> Result<(Event, Box<RawValue>), DecodeFailure> {
     let bytes = json::one_line(bytes);
     let record = json::Record::parse(&bytes)?;
     let event = json::decode(&record, &reading.fields, name)?;
-    let around = Around { key: None, headers: &[] };
+    let around = RecordContext { key: None, headers: &[] };
     reading.owner.check(event.id(), || reading.fields.site(&record), around)?;
     Ok((event, record.raw().to_owned()))
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use crate::formats::fields::Refusal;
+use crate::formats::fields::DecodeFailure;
 use crate::formats::json;
 use samestory_engine::model::Reason;
 
@@ -67,8 +67,8 @@ impl Table {
         Ok(Some(Record { line, content, original, unfinished }))
     }
 
-    fn object(&self, count: usize) -> Result<Vec<u8>, Refusal> {
-        let undecodable = |message| Refusal::new(Reason::Undecodable, message);
+    fn object(&self, count: usize) -> Result<Vec<u8>, DecodeFailure> {
+        let undecodable = |message| DecodeFailure::new(Reason::Undecodable, message);
         if count != self.columns.len() {
             let columns = self.columns.len();
             return Err(undecodable(format!("a row of {count} values under a header of {columns}")));
@@ -88,7 +88,7 @@ impl Table {
     }
 
     /// Reads a row; says on which line it starts and how many values it has.
-    fn row(&mut self) -> io::Result<Option<(u64, Result<usize, Refusal>)>> {
+    fn row(&mut self) -> io::Result<Option<(u64, Result<usize, DecodeFailure>)>> {
         // Empty lines, and what is left of the end of the last one, so that the line number is that of the row.
         while let Some(&byte @ (b'\n' | b'\r')) = fill(&mut self.bytes)?.first() {
             self.line += u64::from(byte == b'\n');

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::fields::Refusal;
+use super::fields::DecodeFailure;
 use samestory_engine::model::Reason;
 
 #[cfg(not(panic = "unwind"))]
@@ -32,7 +32,10 @@ pub fn leave_unguarded() {
 ///
 /// # Errors
 /// The parser's own refusal, or [`Reason::ParserPanicked`] where it panicked.
-pub fn isolate<T>(record: &[u8], parse: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+pub fn isolate<T>(
+    record: &[u8],
+    parse: impl FnOnce() -> Result<T, DecodeFailure>,
+) -> Result<T, DecodeFailure> {
     let guarded = || {
         panic_on_marker(record);
         parse()
@@ -43,7 +46,7 @@ pub fn isolate<T>(record: &[u8], parse: impl FnOnce() -> Result<T, Refusal>) -> 
     }
     catch_unwind(AssertUnwindSafe(guarded)).unwrap_or_else(|panic| {
         let message = format!("the parser panicked: {}", message(panic.as_ref()));
-        Err(Refusal::new(Reason::ParserPanicked, message))
+        Err(DecodeFailure::new(Reason::ParserPanicked, message))
     })
 }
 

@@ -18,7 +18,7 @@ pub use isolate::isolate;
 pub use isolate::{PANIC_MARKER, leave_unguarded};
 pub use owner::Owner;
 
-use fields::Refusal;
+use fields::DecodeFailure;
 
 use samestory_engine::model::{Article, ArticleId};
 
@@ -28,7 +28,7 @@ pub enum Event {
     /// An article was fetched, for the first time or again.
     Article(Box<Article>),
     /// An article without a body: an update of one whose text is known, or else refused for this.
-    Bodiless(Box<Article>, Refusal),
+    Bodiless(Box<Article>, DecodeFailure),
     /// An article is to be forgotten, in whatever language it is held.
     Delete(ArticleId),
 }

@@ -5,7 +5,7 @@
 
 use samestory_engine::model::ArticleId;
 
-use super::fields::{Around, Refusal, short};
+use super::fields::{DecodeFailure, RecordContext, short};
 use samestory_engine::model::Reason;
 
 /// Where a record says which source it comes from.
@@ -41,8 +41,8 @@ impl Owner {
         &self,
         id: &ArticleId,
         host: impl FnOnce() -> Option<String>,
-        around: Around<'_>,
-    ) -> Result<(), Refusal> {
+        around: RecordContext<'_>,
+    ) -> Result<(), DecodeFailure> {
         let (source, missing) = match self {
             Owner::Anyone => return Ok(()),
             Owner::Host => (
@@ -65,7 +65,7 @@ impl Owner {
                 source = short(source),
             ),
         };
-        Err(Refusal::new(Reason::NotOwner, format!("{message}; or change input.owner")))
+        Err(DecodeFailure::new(Reason::NotOwner, format!("{message}; or change input.owner")))
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn check(owner: &Owner, id: &str, host: Option<&str>) -> Result<(), String> {
-        let around = Around { key: None, headers: &[] };
+        let around = RecordContext { key: None, headers: &[] };
         let id = ArticleId::new(id).unwrap();
         owner.check(&id, || host.map(str::to_owned), around).map_err(|refusal| {
             assert_eq!(refusal.reason, Reason::NotOwner);
@@ -128,7 +128,7 @@ mod tests {
         let check = |headers: &[(&str, Option<&[u8]>)]| {
             let headers: Vec<_> =
                 headers.iter().map(|(name, value)| ((*name).to_owned(), value.map(<[u8]>::to_vec))).collect();
-            let around = Around { key: None, headers: &headers };
+            let around = RecordContext { key: None, headers: &headers };
             owner.check(&ArticleId::new("wire/1").unwrap(), || unreachable!("nobody asked"), around)
         };
         assert_eq!(check(&[("x-source", Some(b"Wire"))]), Ok(()));

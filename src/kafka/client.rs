@@ -34,12 +34,12 @@ impl Role {
 
 /// One thread of one process.
 #[derive(Clone, Debug)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerId {
     pub(crate) role: Role,
     pub(crate) number: u16,
 }
 
-impl Worker {
+impl WorkerId {
     /// Names its transactions and clients: the same after a restart, so that the new one fences the old.
     pub(crate) fn id(&self, bus: &Bus) -> String {
         let generation = if bus.generation > 1 { format!("-g{}", bus.generation) } else { String::new() };
@@ -141,7 +141,7 @@ fn without(config: &mut ClientConfig, prefixes: &[&str]) {
 }
 
 /// The member of the group that reads the input.
-pub(crate) fn consumer(bus: &Bus, worker: &Worker) -> ClientConfig {
+pub(crate) fn consumer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     let id = worker.id(bus);
     let mut config = ClientConfig::new();
     // What waits to be taken is bounded: the library's own limits would hold a gigabyte at eight partitions.
@@ -177,7 +177,7 @@ pub(crate) fn consumer(bus: &Bus, worker: &Worker) -> ClientConfig {
 }
 
 /// The producer of a worker's transactions.
-pub(crate) fn producer(bus: &Bus, worker: &Worker) -> ClientConfig {
+pub(crate) fn producer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     let id = worker.id(bus);
     let timeout = bus.transaction_timeout.as_millis();
     let mut config = ClientConfig::new();
@@ -202,7 +202,7 @@ pub(crate) fn producer(bus: &Bus, worker: &Worker) -> ClientConfig {
 }
 
 /// Reads a changelog partition: only what is committed, every byte checked.
-pub(crate) fn restorer(bus: &Bus, worker: &Worker) -> ClientConfig {
+pub(crate) fn restorer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("queued.min.messages", "20000")
@@ -320,7 +320,7 @@ mod tests {
         let written = "[kafka]\n\"sasl.password\" = \"open sesame\"";
         let settings: Settings = toml::from_str(written).unwrap();
         let bus = Config::try_from(settings).unwrap().bus;
-        let worker = Worker { role: Role::Match, number: 0 };
+        let worker = WorkerId { role: Role::Match, number: 0 };
         for config in
             [consumer(&bus, &worker), producer(&bus, &worker), restorer(&bus, &worker), surveyor(&bus, "")]
         {
@@ -353,7 +353,7 @@ mod tests {
         let written = "[kafka]\n\"max.poll.interval.ms\" = 7000\n\"session.timeout.ms\" = 6000";
         let settings: Settings = toml::from_str(written).unwrap();
         let bus = Config::try_from(settings).unwrap().bus;
-        let worker = Worker { role: Role::Match, number: 0 };
+        let worker = WorkerId { role: Role::Match, number: 0 };
         for config in [consumer(&bus, &worker), restorer(&bus, &worker), surveyor(&bus, "survey")] {
             config.create_with_context::<_, BaseConsumer<Quiet>>(Quiet).unwrap();
         }

@@ -25,18 +25,18 @@ use rdkafka::error::KafkaError;
 
 use crate::config::{Bus, Config, Mode};
 use crate::formats::registry::Registry;
-use crate::status::Board;
+use crate::status::StatusBoard;
 use samestory_engine::engine::{EmptyUpdate, Engine};
-use samestory_engine::index::{Ahead, Budget, RocksOptions, Shelf};
+use samestory_engine::index::{Budget, Durability, RocksOptions, StoreRegistry};
 use samestory_engine::model::TopicId;
 
 use admin::limits::Limits;
-use admin::preflight::Recorded;
-use admin::values::Does;
-use client::{Quiet, Worker};
-use matching::intake::Intake;
-use matching::outgoing::{Wire, Writer};
-use matching::{Attempts, Judge};
+use admin::preflight::Preflight;
+use admin::values::StageIo;
+use client::{Quiet, WorkerId};
+use matching::intake::BatchReader;
+use matching::outgoing::{OutputEncoding, Writer};
+use matching::{Attempts, Matcher};
 use recovery::generations::Generations;
 use recovery::leftovers::Holdings;
 use recovery::restore::{Restorer, Slots};
@@ -44,7 +44,7 @@ use recovery::takeover::{Decisions, Disagreed};
 use route::Route;
 use route::decode::Decoder;
 use route::routing::Routing;
-use turn::worker::Reins;
+use turn::worker::WorkerContext;
 
 pub use admin::topics::{TopicError, TopicProblem};
 pub use admin::values::{ValueError, misfits};
@@ -69,7 +69,7 @@ pub enum RunError {
     #[error(
         "another process uses the instance id \"{instance}\"; nothing is lost, that one goes on. Give each process its own stage.instance (or SAMESTORY_INSTANCE)"
     )]
-    Usurped {
+    Fenced {
         /// The name.
         instance: String,
     },
@@ -81,7 +81,7 @@ pub enum RunError {
     Values(#[from] ValueError),
     /// State was made with other settings than route would write for.
     #[error("{0}")]
-    Misfit(String),
+    UnmappedField(String),
     /// It was begun anew too often.
     #[error("gave up after beginning anew {losses} times, the last time because: {why}")]
     Hopeless {
@@ -167,8 +167,8 @@ pub fn run(
     role: Option<Role>,
     accept: Accept,
     stop: &Arc<AtomicBool>,
-    board: &Arc<Board>,
-    shelf: &Arc<Shelf>,
+    board: &Arc<StatusBoard>,
+    shelf: &Arc<StoreRegistry>,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let roles: &[Role] = match (bus.mode, role) {
@@ -185,10 +185,10 @@ pub fn run(
     let counts = admin::topics::await_checked(bus, stop)?;
     let Some(counts) = counts else { return Ok(()) };
     if roles.contains(&Role::Route) {
-        admin::preflight::await_fitting(config, counts.routed, stop)?;
+        admin::preflight::wait_for_compatible_state(config, counts.routed, stop)?;
     }
     let registry = admin::values::registry(config)?;
-    let does = Does {
+    let does = StageIo {
         reads: roles.iter().any(|&role| role != Role::Match),
         writes: roles.iter().any(|&role| role != Role::Route),
     };
@@ -200,7 +200,7 @@ pub fn run(
     shelf.holds_some_of(counts.states);
     board.started();
     let progress = Arc::new(Progress::default());
-    let reins = Reins {
+    let reins = WorkerContext {
         stop: Arc::clone(stop),
         progress: Arc::clone(&progress),
         board: Arc::clone(board),
@@ -222,7 +222,7 @@ pub fn run(
         // Partitions of two topics have the same numbers, so each role has decisions of its own.
         let accept = Decisions::new(accept.clone());
         for number in 0..bus.workers {
-            let worker = Worker { role, number };
+            let worker = WorkerId { role, number };
             let name = worker.id(bus);
             let guard = board.guard(&name);
             let (reins, budget) = (reins.clone(), budget.clone());
@@ -264,7 +264,7 @@ fn supervise(
     threads: Vec<(String, JoinHandle<Result<(), RunError>>)>,
     bus: &Bus,
     progress: &Progress,
-    board: &Board,
+    board: &StatusBoard,
 ) -> Result<(), RunError> {
     const LOOK: Duration = Duration::from_millis(20);
     let limit = (bus.transaction_timeout * 3 + Duration::from_secs(30)).as_millis() as u64;
@@ -301,18 +301,18 @@ fn supervise(
 /// How values are read and written, found out at the start.
 struct Values {
     registry: Option<Arc<Registry>>,
-    wire: Wire,
+    wire: OutputEncoding,
 }
 
-fn writer(bus: &Bus, values: &Values, reins: &Reins) -> Writer {
+fn writer(bus: &Bus, values: &Values, reins: &WorkerContext) -> Writer {
     Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire, limits: reins.limits() }
 }
 
 fn route(
     config: &Config,
-    worker: &Worker,
+    worker: &WorkerId,
     accept: &Decisions,
-    reins: &Reins,
+    reins: &WorkerContext,
     partitions: i32,
     values: &Values,
 ) -> Result<(), RunError> {
@@ -330,7 +330,7 @@ fn route(
                 limit: reins.limits().of(&bus.topics.routed).bytes,
                 refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
             },
-            recorded: Recorded::new(bus, worker, partitions),
+            recorded: Preflight::new(bus, worker, partitions),
             writer: writer(bus, values, reins),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
@@ -346,17 +346,17 @@ fn route(
 
 fn judge(
     config: &Config,
-    worker: &Worker,
+    worker: &WorkerId,
     accept: &Decisions,
-    reins: &Reins,
+    reins: &WorkerContext,
     counts: &admin::topics::Counts,
     budget: &Budget,
     values: &Values,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let intake = match worker.role {
-        Role::Direct => Intake::raw(config, counts.states, values.registry.as_ref()),
-        Role::Route | Role::Match => Intake::routed(config, counts.routed),
+        Role::Direct => BatchReader::raw(config, counts.states, values.registry.as_ref()),
+        Role::Route | Role::Match => BatchReader::routed(config, counts.routed),
     };
     let purge = (worker.role == Role::Match && bus.purge)
         .then(|| admin::purge::start(bus, worker, Arc::clone(&reins.stop), Arc::clone(&reins.board)));
@@ -372,7 +372,7 @@ fn judge(
             state: bus.state.clone(),
             options: RocksOptions::new(
                 config.postings.clone(),
-                Ahead::Changelog { partition: 0 },
+                Durability::Changelog { partition: 0 },
                 budget.clone(),
             ),
         };
@@ -388,7 +388,7 @@ fn judge(
             settings.default.retention = samestory_engine::index::Retention::Forever;
         }
         let flush = turn::faults::number("SAMESTORY_FLUSH_MS", matching::FLUSH.as_millis() as u64);
-        Ok(Judge {
+        Ok(Matcher {
             bus: bus.clone(),
             engine: Engine::new(settings),
             flush: Duration::from_millis(flush),

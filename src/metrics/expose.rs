@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::status::{Board, Member, Standing, State};
+use crate::status::{Member, PartitionState, State, StatusBoard};
 
 use super::table::{self, Metric};
 
@@ -16,7 +16,7 @@ use super::table::{self, Metric};
 #[derive(Clone)]
 pub struct Scrape {
     counts: PrometheusHandle,
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
     /// Where state is kept: its file system is watched.
     state: Option<PathBuf>,
     /// Seconds since 1970.
@@ -25,7 +25,7 @@ pub struct Scrape {
 
 impl Scrape {
     /// `state` is where state is kept, if any is.
-    pub fn new(counts: PrometheusHandle, board: Arc<Board>, state: Option<PathBuf>) -> Scrape {
+    pub fn new(counts: PrometheusHandle, board: Arc<StatusBoard>, state: Option<PathBuf>) -> Scrape {
         Scrape { counts, board, state, began: now() }
     }
 
@@ -121,7 +121,7 @@ fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
 fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
     let standings = workers.iter().flat_map(|member| &member.partitions);
     let restoring = standings.filter_map(|(partition, standing)| match standing {
-        Standing::Restoring(restore) => Some((format!("partition=\"{partition}\""), restore.share())),
+        PartitionState::Restoring(restore) => Some((format!("partition=\"{partition}\""), restore.share())),
         _ => None,
     });
     restoring.collect()
@@ -130,7 +130,7 @@ fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
 fn sizes(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut sizes = BTreeMap::new();
     for standing in workers.iter().flat_map(|member| member.partitions.values()) {
-        if let Standing::Running(of) = standing {
+        if let PartitionState::Running(of) = standing {
             for (language, family, bytes) in of.iter() {
                 let labels = format!("language=\"{language}\",family=\"{family}\"");
                 *sizes.entry(labels).or_insert(0.0) += *bytes as f64;
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_no_longer_held_is_no_longer_told() {
-        let board = Arc::new(Board::new(Arc::default()));
+        let board = Arc::new(StatusBoard::new(Arc::default()));
         board.started();
         board.begins("w", "match", Joining::Waiting);
         board.given("w");
@@ -209,9 +209,9 @@ mod tests {
         let sizes = Arc::new(vec![("en", "docs", 10), ("shared", "ids", 3)]);
         let restore = Restore { done: 1, of: 4, ..Restore::default() };
         let standings = [
-            (0, Standing::Running(Arc::clone(&sizes))),
-            (1, Standing::Running(sizes)),
-            (2, Standing::Restoring(restore)),
+            (0, PartitionState::Running(Arc::clone(&sizes))),
+            (1, PartitionState::Running(sizes)),
+            (2, PartitionState::Restoring(restore)),
         ];
         board.reports("w", standings, BTreeMap::from([(0, 17)]), false);
         let text = scrape.text();

@@ -1,7 +1,7 @@
 //! What the stage counts, and how it is told to Prometheus. Counting costs nothing while nobody has [started](start) it.
 //!
 //! Whoever counts calls a function here; the names are in [`table`] and nowhere else. What is a state and not a count
-//! is written out from the [`Board`](crate::status::Board) at the moment somebody asks.
+//! is written out from the [`StatusBoard`](crate::status::StatusBoard) at the moment somebody asks.
 
 mod expose;
 mod table;

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use samestory_engine::engine::{Output, Plan};
 use samestory_engine::index::{StoreError, View};
-use samestory_engine::model::{ArticleId, ClusterId, Lang, MatchType, Position, Share};
+use samestory_engine::model::{ArticleId, ClusterId, Fraction, Lang, MatchType, Position};
 use samestory_engine::model::{RelationKind, Tagged};
 use samestory_engine::text::Options;
 use samestory_engine::text::language::home;
@@ -58,13 +58,13 @@ struct Side {
 /// Two articles that were compared. Ordered by doubt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
-    confidence: Share,
+    confidence: Fraction,
     order: u64,
     kind: Kind,
     language: Lang,
     cluster: ClusterId,
-    similarity: Share,
-    containment: Share,
+    similarity: Fraction,
+    containment: Fraction,
     old: Side,
     new: Side,
 }
@@ -174,7 +174,7 @@ impl Report {
         tagged: &Tagged,
         kind: Kind,
         old: &ArticleId,
-        similarity: Share,
+        similarity: Fraction,
         state: &impl View,
     ) -> Result<Option<Pair>, StoreError> {
         let Some(number) = state.number_of(home(tagged.language), old)? else { return Ok(None) };
@@ -239,7 +239,7 @@ fn cards<'a>(near: &'a [Pair], copies: &'a [Pair]) -> Vec<Card<'a>> {
     cards.sort_by_key(|card| {
         let first = card.pairs.first().or(card.copies.first()).map(|pair| pair.order);
         (
-            card.pairs.first().map_or(Share::WHOLE + 1, |pair| pair.confidence.steps()),
+            card.pairs.first().map_or(Fraction::WHOLE + 1, |pair| pair.confidence.steps()),
             Reverse(card.copies.len()),
             first,
         )

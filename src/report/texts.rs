@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::formats::{Event, json};
 use samestory_engine::model::Article;
-use samestory_engine::model::{Cut, EventTime, Position};
+use samestory_engine::model::{BoundedStr, EventTime, Position};
 use samestory_engine::text;
 use samestory_engine::text::Options;
 use samestory_engine::text::markup::ContentType;
@@ -25,7 +25,7 @@ const KEPT: usize = 256 << 20;
 /// Articles of a pipe, which cannot be read again.
 #[derive(Debug)]
 pub(super) struct Texts {
-    articles: HashMap<(Cut<1024>, u64), Box<RawValue>>,
+    articles: HashMap<(BoundedStr<1024>, u64), Box<RawValue>>,
     room: usize,
 }
 
@@ -75,7 +75,7 @@ impl Texts {
         for (file, mut lines) in files {
             if file == "-" {
                 for (&line, sides) in &lines {
-                    if let Some(article) = self.articles.get(&(Cut::new(file), line)) {
+                    if let Some(article) = self.articles.get(&(BoundedStr::new(file), line)) {
                         show(article.get().as_bytes(), line, sides, reading, options, &mut shown);
                     }
                 }

@@ -1,6 +1,6 @@
 //! Words and numbers as they stand on the page. Everything that came from outside goes through [`escaped`].
 
-use samestory_engine::model::{Lang, Share};
+use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::language;
 
 use super::Kind;
@@ -33,11 +33,11 @@ pub(super) fn name(language: Lang) -> &'static str {
     if language == Lang::UND { "unknown language" } else { language::row(language).name }
 }
 
-pub(super) fn percent(share: Share) -> String {
+pub(super) fn percent(share: Fraction) -> String {
     format!("{:.0} %", share.get() * 100.0)
 }
 
-pub(super) fn sure(confidence: Share) -> String {
+pub(super) fn sure(confidence: Fraction) -> String {
     // A hundred per cent would be a promise.
     format!("{:.0} % sure", (confidence.get() * 100.0).min(99.0))
 }

@@ -248,7 +248,7 @@ mod tests {
     use axum::routing::get;
 
     use super::*;
-    use crate::status::Board;
+    use crate::status::StatusBoard;
 
     /// More than a socket buffers.
     const LARGE: usize = 16 << 20;
@@ -259,7 +259,7 @@ mod tests {
         let router = Router::new()
             .route("/large", get(async move || large.clone()))
             .route("/healthz", get(async || "alive"));
-        let guard = Arc::new(Board::new(Arc::default())).guard("http");
+        let guard = Arc::new(StatusBoard::new(Arc::default())).guard("http");
         start("http.listen", "127.0.0.1:0".parse().unwrap(), router, longest, guard, || {}).unwrap()
     }
 

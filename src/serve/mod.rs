@@ -23,7 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::metrics::Scrape;
-use crate::status::Board;
+use crate::status::StatusBoard;
 
 pub use query::{Library, serve_queries};
 
@@ -50,7 +50,7 @@ pub enum HttpError {
 
 #[derive(Clone)]
 struct Ops {
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
     scrape: Scrape,
 }
 
@@ -58,7 +58,11 @@ struct Ops {
 ///
 /// # Errors
 /// The port cannot be had: better to know now than on Monday.
-pub fn serve_ops(listen: SocketAddr, board: Arc<Board>, scrape: Scrape) -> Result<SocketAddr, HttpError> {
+pub fn serve_ops(
+    listen: SocketAddr,
+    board: Arc<StatusBoard>,
+    scrape: Scrape,
+) -> Result<SocketAddr, HttpError> {
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))

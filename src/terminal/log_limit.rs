@@ -44,9 +44,9 @@ pub(crate) struct LeftOut {
 
 /// Counts lines by reason. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flood(Arc<Mutex<HashMap<Reason, Window>>>);
+pub(crate) struct LogLimit(Arc<Mutex<HashMap<Reason, Window>>>);
 
-impl Flood {
+impl LogLimit {
     fn admits(&self, place: callsite::Identifier, line: Line, now: Instant) -> bool {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reason = (place, line.whom);
@@ -75,7 +75,7 @@ impl Flood {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Flood {
+impl<S: Subscriber> Layer<S> for LogLimit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         // Who asks for every detail gets it.
         if *event.metadata().level() > Level::INFO {
@@ -134,8 +134,8 @@ mod tests {
     }
 
     /// The lines of the log that the program itself would write, as JSON or for people.
-    fn log(json: bool, speak: impl FnOnce(&Flood)) -> Vec<String> {
-        let (written, flood) = (Written::default(), Flood::default());
+    fn log(json: bool, speak: impl FnOnce(&LogLimit)) -> Vec<String> {
+        let (written, flood) = (Written::default(), LogLimit::default());
         let writer = written.clone();
         let subscriber = logs::subscriber(LevelFilter::DEBUG, !json, flood.clone(), move || writer.clone());
         tracing::subscriber::with_default(subscriber, || speak(&flood));

@@ -11,12 +11,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, registry};
 
-use super::log_limit::{Flood, PERIOD};
+use super::log_limit::{LogLimit, PERIOD};
 
 /// Starts logging. `SAMESTORY_LOG` is a level: error, warn, info (default), debug, trace.
 pub fn start() {
     let level = std::env::var("SAMESTORY_LOG").ok().and_then(|level| level.parse().ok());
-    let flood = Flood::default();
+    let flood = LogLimit::default();
     let people = std::io::stderr().is_terminal();
     let subscriber = subscriber(level.unwrap_or(LevelFilter::INFO), people, flood.clone(), std::io::stderr);
     // Whoever started logging before us has a reason to.
@@ -55,7 +55,7 @@ impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Safe<W> {
 }
 
 /// Once for each reason whose period is over.
-pub(crate) fn say_what_was_left_out(flood: &Flood, now: Instant) {
+pub(crate) fn say_what_was_left_out(flood: &LogLimit, now: Instant) {
     for left_out in flood.over(now) {
         tracing::warn!(
             left_out = left_out.lines,
@@ -68,7 +68,7 @@ pub(crate) fn say_what_was_left_out(flood: &Flood, now: Instant) {
 pub(crate) fn subscriber<W>(
     level: LevelFilter,
     people: bool,
-    flood: Flood,
+    flood: LogLimit,
     writer: W,
 ) -> impl Subscriber + Send + Sync
 where

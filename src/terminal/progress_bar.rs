@@ -9,15 +9,15 @@ const WIDTH: usize = 24;
 
 /// A progress bar on standard error. It draws nothing where that is not a terminal.
 #[derive(Debug)]
-pub struct Bar {
+pub struct ProgressBar {
     terminal: bool,
     drawn: Option<Instant>,
 }
 
-impl Bar {
+impl ProgressBar {
     /// A bar that is drawn on a terminal, unless `quiet`.
-    pub fn new(quiet: bool) -> Bar {
-        Bar { terminal: !quiet && stderr().is_terminal(), drawn: None }
+    pub fn new(quiet: bool) -> ProgressBar {
+        ProgressBar { terminal: !quiet && stderr().is_terminal(), drawn: None }
     }
 
     /// Standard error may be closed; that is no reason to stop.

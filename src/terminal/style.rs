@@ -4,12 +4,12 @@ use std::io::{IsTerminal, stdout};
 
 /// Whether standard output is a terminal whose owner did not ask for plain text (`NO_COLOR`).
 #[derive(Clone, Copy, Debug)]
-pub struct Paint(bool);
+pub struct Style(bool);
 
-impl Paint {
+impl Style {
     /// As standard output is.
-    pub fn for_stdout() -> Paint {
-        Paint(stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+    pub fn for_stdout() -> Style {
+        Style(stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
     }
 
     fn code(self, code: &str, text: &str) -> String {

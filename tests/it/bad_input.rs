@@ -8,16 +8,16 @@ use samestory_engine::model::{Article, Flag, Tagged};
 use samestory_engine::model::{MatchType, Verdict};
 use samestory_engine::text::Options;
 
-use super::desk::{Desk, article, headline, id, line, news, tagged};
+use super::engine_fixture::{EngineFixture, article, headline, id, line, news, tagged};
 
 /// Judges an article as the program does by default: the language is that of its text.
-fn tag(desk: &mut Desk, article: &Article) -> Tagged {
+fn tag(fixture: &mut EngineFixture, article: &Article) -> Tagged {
     let prepared = Preparer::new(Options::default()).prepare(article, &line(1)).unwrap();
-    tagged(&desk.give(None, Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+    tagged(&fixture.give(None, Incoming::Article(Box::new(prepared)))).cloned().unwrap()
 }
 
-fn desk() -> Desk {
-    Desk::new(Settings::default())
+fn fixture() -> EngineFixture {
+    EngineFixture::new(Settings::default())
 }
 
 /// An article that says neither its language nor its content type.
@@ -43,19 +43,19 @@ fn links(from: u64, count: u64) -> String {
 
 #[test]
 fn a_page_that_is_all_links_is_a_copy_of_the_same_links_and_of_no_article_that_it_links_to() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     for n in 0..20 {
         let body = format!("{}. {}", headline(n), news(n, 120));
-        assert_eq!(tag(&mut desk, &plain(&format!("a{n}"), &headline(n), &body)).verdict, Verdict::Unique);
+        assert_eq!(tag(&mut fixture, &plain(&format!("a{n}"), &headline(n), &body)).verdict, Verdict::Unique);
     }
-    let page = tag(&mut desk, &plain("page", "All the news", &links(0, 60)));
+    let page = tag(&mut fixture, &plain("page", "All the news", &links(0, 60)));
     assert_eq!((page.verdict, page.duplicate_of), (Verdict::Unique, None));
-    let copy = tag(&mut desk, &plain("copy", "All the news", &links(0, 60)));
+    let copy = tag(&mut fixture, &plain("copy", "All the news", &links(0, 60)));
     assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("page"))));
     // The page an hour later: a tenth of the links is new.
-    let later = tag(&mut desk, &plain("later", "All the news", &links(6, 60)));
+    let later = tag(&mut fixture, &plain("later", "All the news", &links(6, 60)));
     assert_eq!((later.verdict, later.duplicate_of), (Verdict::NearDuplicate, Some(id("page"))));
-    let other = tag(&mut desk, &plain("other", "All the news", &links(1_000, 60)));
+    let other = tag(&mut fixture, &plain("other", "All the news", &links(1_000, 60)));
     assert_eq!((other.verdict, other.duplicate_of), (Verdict::Unique, None));
 }
 
@@ -68,43 +68,43 @@ fn a_body_that_is_the_title_of_another_article_and_a_link_is_at_most_a_part_of_t
         ("html", format!("<p>{title}</p><a href=\"https://news.example/2026/bridge\">Read more</a>")),
         ("markdown", format!("{title}\n\n[Read more](https://news.example/2026/bridge)")),
     ] {
-        let mut desk = desk();
+        let mut fixture = fixture();
         for (name, body) in [("a", english.clone()), ("b", format!("{title}\n\n{english}"))] {
-            tag(&mut desk, &plain(name, title, &body));
+            tag(&mut fixture, &plain(name, title, &body));
         }
-        let teaser = tag(&mut desk, &plain(name, title, &body));
+        let teaser = tag(&mut fixture, &plain(name, title, &body));
         // Only `b` holds its words. Whether a teaser is enough to be called a part of it is for the evidence to say.
         match teaser.duplicate_of {
             None => assert_eq!(teaser.verdict, Verdict::Unique, "{name}"),
             Some(of) => assert_eq!((of, teaser.match_type), (id("b"), Some(MatchType::Partial)), "{name}"),
         }
         assert!(teaser.flags.contains(&Flag::ShortText), "{name}: {:?}", teaser.flags);
-        let again = tag(&mut desk, &plain(&format!("{name} again"), title, &body));
+        let again = tag(&mut fixture, &plain(&format!("{name} again"), title, &body));
         assert_eq!((again.verdict, again.duplicate_of), (Verdict::ExactDuplicate, Some(id(name))));
     }
 }
 
 #[test]
 fn a_declared_language_of_another_script_is_flagged_and_decides_nothing() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let english = paragraphs("en");
-    let first = tag(&mut desk, &plain("first", "Bridge", &english));
+    let first = tag(&mut fixture, &plain("first", "Bridge", &english));
     for language in ["hi", "ja", "ar", "ru", "zh-Hant", "el"] {
-        let copy = tag(&mut desk, &declared(language, plain(language, "Bridge", &english)));
+        let copy = tag(&mut fixture, &declared(language, plain(language, "Bridge", &english)));
         assert_eq!((copy.verdict, copy.duplicate_of.as_ref()), (Verdict::ExactDuplicate, Some(&id("first"))));
         assert_eq!((copy.language.code(), &copy.cluster), ("en", &first.cluster), "{language}");
         assert!(copy.flags.contains(&Flag::LanguageMismatch), "{language}: {:?}", copy.flags);
     }
-    let hindi = tag(&mut desk, &declared("en", plain("hindi", "पुल", &paragraphs("hi"))));
+    let hindi = tag(&mut fixture, &declared("en", plain("hindi", "पुल", &paragraphs("hi"))));
     assert_eq!((hindi.verdict, hindi.language.code()), (Verdict::Unique, "hi"));
     assert!(hindi.flags.contains(&Flag::LanguageMismatch), "{:?}", hindi.flags);
 }
 
 #[test]
 fn a_copy_with_another_script_inside_its_words_is_a_copy() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let english = paragraphs("en");
-    tag(&mut desk, &plain("a", "Bridge", &english));
+    tag(&mut fixture, &plain("a", "Bridge", &english));
     // Every vowel that has a Cyrillic double; then every other one, so that words disagree with themselves.
     let all = english.replace('a', "а").replace('e', "е").replace('o', "о");
     let mut odd = false;
@@ -121,7 +121,7 @@ fn a_copy_with_another_script_inside_its_words_is_a_copy() {
         .collect();
     for (name, body) in [("all", all), ("some", some)] {
         assert_ne!(body, english);
-        let copy = tag(&mut desk, &plain(name, "Bridge", &body));
+        let copy = tag(&mut fixture, &plain(name, "Bridge", &body));
         assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("a"))), "{name}");
         assert_eq!(copy.language.code(), "en");
     }
@@ -130,20 +130,20 @@ fn a_copy_with_another_script_inside_its_words_is_a_copy() {
 #[test]
 fn a_text_half_in_one_language_and_half_in_another_lives_in_one_of_them_and_meets_its_copies() {
     for (one, other) in [("en", "de"), ("de", "en"), ("en", "hi"), ("ja", "en"), ("ru", "uk"), ("ar", "fr")] {
-        let mut desk = desk();
+        let mut fixture = fixture();
         let (first, second) = (paragraphs(one), paragraphs(other));
         let both = format!("{}\n\n{}", first.trim(), second.trim());
         for (name, body) in [(one, &first), (other, &second)] {
-            assert_eq!(tag(&mut desk, &plain(name, name, body)).verdict, Verdict::Unique);
+            assert_eq!(tag(&mut fixture, &plain(name, name, body)).verdict, Verdict::Unique);
         }
-        let mixed = tag(&mut desk, &plain("mixed", "Both", &both));
+        let mixed = tag(&mut fixture, &plain("mixed", "Both", &both));
         let language = mixed.language.code();
         assert!([one, other].contains(&language), "{one} and {other}: {language}");
         // It is compared with the half in its own language alone, and adds as much as it repeats.
         let duplicate = mixed.verdict != Verdict::Unique;
         assert!(!duplicate || mixed.match_type == Some(MatchType::Partial), "{one} and {other}: {mixed:?}");
         for claim in [one, other, "und"] {
-            let copy = tag(&mut desk, &declared(claim, plain(&format!("copy {claim}"), "Both", &both)));
+            let copy = tag(&mut fixture, &declared(claim, plain(&format!("copy {claim}"), "Both", &both)));
             assert_eq!(copy.verdict, Verdict::ExactDuplicate, "{one} and {other}, declared {claim}");
             assert_eq!(copy.duplicate_of, Some(id("mixed")), "{one} and {other}, declared {claim}");
         }

@@ -4,7 +4,7 @@ use samestory_engine::engine::{Incoming, Prepared, Preparer, Settings};
 use samestory_engine::fingerprint::{Fingerprint, sketch};
 use samestory_engine::text::shingle::Shingles;
 
-use super::desk::{Desk, article, line, trusting};
+use super::engine_fixture::{EngineFixture, article, line, trusting};
 
 /// A fingerprint of a hundred shingles: those that are named, and others that no other document has. Those that are
 /// named are the least, so they are all among the sixteen that are posted.
@@ -28,7 +28,7 @@ fn prepared(name: &str, fingerprint: Fingerprint) -> Prepared {
 
 #[test]
 fn one_rare_phrase_or_two_common_ones_are_enough_to_be_looked_at() {
-    let mut desk = Desk::new(Settings::default());
+    let mut fixture = EngineFixture::new(Settings::default());
     // Groups by what each of their documents shares with the newcomer; how large a group is makes a phrase rare or common.
     let groups: [(&str, usize, &[u64], bool); 4] = [
         ("rare", 2, &[1], true),
@@ -41,11 +41,11 @@ fn one_rare_phrase_or_two_common_ones_are_enough_to_be_looked_at() {
         for at in 0..size {
             number += 1;
             let document = prepared(&format!("{name}-{at}"), holding(number, shared));
-            desk.give(None, Incoming::Article(Box::new(document)));
+            fixture.give(None, Incoming::Article(Box::new(document)));
         }
     }
     let newcomer = prepared("newcomer", holding(999, &[1, 2, 3, 4, 5, 6, 7]));
-    let candidates = desk.engine.candidates(&desk.store, &newcomer, None).unwrap();
+    let candidates = fixture.engine.candidates(&fixture.store, &newcomer, None).unwrap();
     for (name, size, _, enough) in groups {
         let ids = candidates.all.iter().map(|candidate| candidate.document.id.as_str());
         let looked_at: Vec<&str> = ids.filter(|id| id.starts_with(name)).collect();

@@ -1,12 +1,12 @@
 //! Wrong clocks, sparse archives, dates of every notation: deduplication goes on.
 
 use samestory_engine::engine::{Batch, Incoming, Item, Preparer, Settings};
-use samestory_engine::index::{Ahead, Change, Committed, Memory, Rows, Store, View};
+use samestory_engine::index::{Change, Committed, Durability, Memory, Rows, Store, View};
 use samestory_engine::model::{Article, Flag, Tagged};
 use samestory_engine::model::{EventTime, Lang, Verdict};
 use samestory_engine::text::language::find;
 
-use super::desk::{Desk, article, at, id, line, tagged, trusting, window};
+use super::engine_fixture::{EngineFixture, article, at, id, line, tagged, trusting, window};
 use super::folder::{Folder, story as long_story, verdicts};
 use super::history::compacted;
 
@@ -23,9 +23,9 @@ fn story(number: u64) -> String {
 }
 
 /// An article whose record has this time. It has no `fetched_at`.
-fn recorded(desk: &mut Desk, name: &str, body: &str, record: i64) -> Tagged {
+fn recorded(fixture: &mut EngineFixture, name: &str, body: &str, record: i64) -> Tagged {
     let prepared = Preparer::new(trusting()).prepare(&article(name, body), &line(1)).unwrap();
-    tagged(&desk.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+    tagged(&fixture.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
 }
 
 fn stream_time(store: &Memory) -> Option<i64> {
@@ -37,47 +37,47 @@ fn stream_time(store: &Memory) -> Option<i64> {
 #[test]
 fn one_wrong_clock_does_not_end_deduplication_of_its_language() {
     for wrong_at in [0, 3, 50] {
-        let mut desk = Desk::new(Settings::default());
+        let mut fixture = EngineFixture::new(Settings::default());
         for n in 0..100 {
             if n == wrong_at {
-                let ahead = recorded(&mut desk, "wrong", &story(1_000), YEAR_2031);
+                let ahead = recorded(&mut fixture, "wrong", &story(1_000), YEAR_2031);
                 assert_eq!(ahead.verdict, Verdict::Unique);
                 // Before the fifth article there is no stream time to be ahead of.
                 assert_eq!(ahead.flags.contains(&Flag::AheadOfStream), n > 0, "{:?}", ahead.flags);
             }
             let now = MARCH_2026 + n as i64 * 60_000;
-            assert_eq!(recorded(&mut desk, &format!("a{n}"), &story(n), now).flags, []);
-            let copy = recorded(&mut desk, &format!("copy{n}"), &story(n), now);
+            assert_eq!(recorded(&mut fixture, &format!("a{n}"), &story(n), now).flags, []);
+            let copy = recorded(&mut fixture, &format!("copy{n}"), &story(n), now);
             assert_eq!((copy.duplicate_of, &copy.flags[..]), (Some(id(&format!("a{n}"))), &[][..]));
         }
         let late = MARCH_2026 + 6_000_000;
-        let copy = recorded(&mut desk, "late", &story(1_000), late);
+        let copy = recorded(&mut fixture, "late", &story(1_000), late);
         assert_eq!(copy.duplicate_of, Some(id("wrong")), "an article ahead of stream time is stored");
-        assert!(stream_time(&desk.store).unwrap() < late);
+        assert!(stream_time(&fixture.store).unwrap() < late);
     }
 }
 
 #[test]
 fn four_wrong_clocks_do_nothing_and_an_operator_puts_five_right() {
-    let mut desk = Desk::new(Settings::default());
+    let mut fixture = EngineFixture::new(Settings::default());
     for n in 0..10 {
-        recorded(&mut desk, &format!("a{n}"), &story(n), MARCH_2026);
+        recorded(&mut fixture, &format!("a{n}"), &story(n), MARCH_2026);
     }
     for n in 0..4 {
-        recorded(&mut desk, &format!("w{n}"), &story(100 + n), YEAR_2031);
+        recorded(&mut fixture, &format!("w{n}"), &story(100 + n), YEAR_2031);
         // The same article again is the same clock.
-        recorded(&mut desk, &format!("w{n}"), &story(100 + n), YEAR_2031 + n as i64);
+        recorded(&mut fixture, &format!("w{n}"), &story(100 + n), YEAR_2031 + n as i64);
     }
-    assert_eq!(stream_time(&desk.store), Some(MARCH_2026));
-    recorded(&mut desk, "w4", &story(104), YEAR_2031);
-    assert_eq!(stream_time(&desk.store), Some(YEAR_2031), "five articles agree");
-    let lost = recorded(&mut desk, "lost", &story(9), MARCH_2026 + DAY);
+    assert_eq!(stream_time(&fixture.store), Some(MARCH_2026));
+    recorded(&mut fixture, "w4", &story(104), YEAR_2031);
+    assert_eq!(stream_time(&fixture.store), Some(YEAR_2031), "five articles agree");
+    let lost = recorded(&mut fixture, "lost", &story(9), MARCH_2026 + DAY);
     assert_eq!((lost.verdict, &lost.flags[..]), (Verdict::Unique, &[Flag::Expired][..]));
     let set = |language, millis| Incoming::SetStreamTime { language, at: EventTime::from_millis(millis) };
-    let item = desk.item(None, set(english(), MARCH_2026 + DAY));
-    let plan = desk.run(vec![item]);
+    let item = fixture.item(None, set(english(), MARCH_2026 + DAY));
+    let plan = fixture.run(vec![item]);
     assert_eq!((plan.stats.stream_times_set, plan.outputs().count()), (1, 0));
-    let found = recorded(&mut desk, "found", &story(9), MARCH_2026 + DAY);
+    let found = recorded(&mut fixture, "found", &story(9), MARCH_2026 + DAY);
     assert_eq!(
         (found.duplicate_of, &found.flags[..]),
         (Some(id("a9")), &[][..]),
@@ -85,9 +85,9 @@ fn four_wrong_clocks_do_nothing_and_an_operator_puts_five_right() {
     );
     // A language that never arrived does not appear for it: the record may go to every partition.
     let german = find("de").unwrap().lang;
-    let item = desk.item(None, set(german, MARCH_2026));
-    assert_eq!(desk.run(vec![item]).stats.stream_times_set, 0);
-    assert!(!desk.store.progress().unwrap().languages.contains_key(&german));
+    let item = fixture.item(None, set(german, MARCH_2026));
+    assert_eq!(fixture.run(vec![item]).stats.stream_times_set, 0);
+    assert!(!fixture.store.progress().unwrap().languages.contains_key(&german));
 }
 
 /// Ten years of an archive in which months lie between two articles, with a copy of each on the same day; then a live
@@ -122,8 +122,8 @@ fn items(articles: &[(String, u64, i64)]) -> Vec<Item> {
 #[test]
 fn ten_years_of_backfill_with_gaps_move_stream_time_and_then_it_is_live() {
     let articles = decade_then_live();
-    let mut desk = Desk::new(Settings::default());
-    let plan = desk.run(items(&articles));
+    let mut fixture = EngineFixture::new(Settings::default());
+    let plan = fixture.run(items(&articles));
     for ((name, number, _), decided) in articles.iter().zip(&plan.decided) {
         let tagged = tagged(&decided.outputs).unwrap();
         let original = name.strip_suffix("-copy").map(id);
@@ -131,7 +131,7 @@ fn ten_years_of_backfill_with_gaps_move_stream_time_and_then_it_is_live() {
         assert!(!tagged.flags.contains(&Flag::Expired), "{name} of story {number}");
     }
     let last = articles.last().unwrap().2;
-    let behind = last - stream_time(&desk.store).unwrap();
+    let behind = last - stream_time(&fixture.store).unwrap();
     assert!((0..DAY).contains(&behind), "stream time is {behind} ms behind");
     // The archive has expired, and the live stream forgets it step by step.
     assert!(plan.stats.expired > 100, "{:?}", plan.stats);
@@ -141,15 +141,15 @@ fn ten_years_of_backfill_with_gaps_move_stream_time_and_then_it_is_live() {
 fn live_first_and_the_archive_after_it_arrives_expired() {
     let mut articles = decade_then_live();
     articles.rotate_left(120);
-    let mut desk = Desk::new(Settings::default());
-    let plan = desk.run(items(&articles));
+    let mut fixture = EngineFixture::new(Settings::default());
+    let plan = fixture.run(items(&articles));
     let flags = |at: usize| &tagged(&plan.decided[at].outputs).unwrap().flags;
     assert!((0..80).all(|at| flags(at).is_empty()));
     assert!(
         (80..200).all(|at| flags(at).contains(&Flag::Expired)),
         "an archive does not turn the clock back"
     );
-    let copy = desk.run(items(&[("again".to_owned(), 139, MARCH_2026 + 140 * 60_000)]));
+    let copy = fixture.run(items(&[("again".to_owned(), 139, MARCH_2026 + 140 * 60_000)]));
     assert_eq!(tagged(&copy.decided[0].outputs).unwrap().duplicate_of, Some(id("live139")));
 }
 
@@ -163,28 +163,32 @@ fn any_cut_and_a_restore_from_the_compacted_log_give_the_same_state() {
     let mut items = items(&articles);
     let set = Incoming::SetStreamTime { language: english(), at: EventTime::from_millis(MARCH_2026) };
     items.insert(160, Item { position: line(1_000), time: None, log_time: None, incoming: set });
-    let mut whole = Desk::new(Settings::default());
+    let mut whole = EngineFixture::new(Settings::default());
     let at_once = whole.run(items.clone());
     assert!(!whole.store.counters(english()).unwrap().votes.is_empty());
     for size in [1, 7, 64] {
-        let mut desk = Desk::new(Settings::default());
+        let mut fixture = EngineFixture::new(Settings::default());
         let (mut decided, mut log) = (Vec::new(), Vec::new());
         for piece in items.chunks(size) {
             let batch = Batch { items: piece.to_vec(), ..Batch::default() };
-            let plan = desk.engine.plan(&desk.store, batch).unwrap();
-            desk.store.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+            let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
+            fixture.store.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
             decided.extend(plan.decided);
             log.extend(plan.changes);
         }
         assert_eq!(decided, at_once.decided, "batches of {size}");
-        assert_eq!(desk.store.dump().unwrap(), whole.store.dump().unwrap(), "batches of {size}");
-        let mut restored = Memory::new(desk.store.postings().clone(), Ahead::Itself);
+        assert_eq!(fixture.store.dump().unwrap(), whole.store.dump().unwrap(), "batches of {size}");
+        let mut restored = Memory::new(fixture.store.postings().clone(), Durability::OwnWal);
         for change in compacted(&log) {
             let (key, value) = change.encode();
             let read = Change::decode(&key, value.as_deref()).unwrap();
-            restored.apply(&[read], &Committed::rehearsal()).unwrap();
+            restored.apply_changes(&[read], &Committed::rehearsal()).unwrap();
         }
-        assert_eq!(restored.dump().unwrap(), desk.store.dump().unwrap(), "restored from the compacted log");
+        assert_eq!(
+            restored.dump().unwrap(),
+            fixture.store.dump().unwrap(),
+            "restored from the compacted log"
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use samestory_engine::index::{BusPosition, Committed, Store, TopicName};
 use samestory_engine::model::Article;
 use samestory_engine::model::{MatchType, Verdict};
 
-use super::desk::{Desk, article, at, clusters, id, line, tagged, trusting, window};
+use super::engine_fixture::{EngineFixture, article, at, clusters, id, line, tagged, trusting, window};
 
 const POLICIES: [CanonicalPolicy; 4] = [
     CanonicalPolicy::FirstSeen,
@@ -14,8 +14,8 @@ const POLICIES: [CanonicalPolicy; 4] = [
     CanonicalPolicy::Longest,
 ];
 
-fn desk(canonical: CanonicalPolicy) -> Desk {
-    Desk::new(Settings { canonical, ..Settings::default() })
+fn fixture(canonical: CanonicalPolicy) -> EngineFixture {
+    EngineFixture::new(Settings { canonical, ..Settings::default() })
 }
 
 fn whole(name: &str) -> Article {
@@ -30,12 +30,12 @@ fn half(name: &str) -> Article {
 /// Erasing an article must erase its id too.
 #[test]
 fn a_deleted_founder_is_not_named_by_the_cluster_any_more() {
-    let mut desk = desk(CanonicalPolicy::FirstSeen);
+    let mut fixture = fixture(CanonicalPolicy::FirstSeen);
     for name in ["secret", "b", "c"] {
-        desk.tag(&whole(name));
+        fixture.tag(&whole(name));
     }
-    desk.delete("secret");
-    let joins = desk.article(&whole("d"));
+    fixture.delete("secret");
+    let joins = fixture.article(&whole("d"));
     let [cluster] = clusters(&joins)[..] else { panic!("{joins:?}") };
     assert_eq!((cluster.id.to_string().as_str(), cluster.canonical.as_str()), ("en:0:0", "b"));
     assert_eq!(tagged(&joins).unwrap().cluster, cluster.id);
@@ -46,9 +46,9 @@ fn a_deleted_founder_is_not_named_by_the_cluster_any_more() {
 #[test]
 fn clusters_of_two_partitions_have_different_names() {
     let name = |partition: i32| {
-        let mut desk = desk(CanonicalPolicy::FirstSeen);
+        let mut fixture = fixture(CanonicalPolicy::FirstSeen);
         let prepared = Preparer::new(trusting()).prepare(&whole("a"), &line(1)).unwrap();
-        let first = desk.item(None, Incoming::Article(Box::new(prepared)));
+        let first = fixture.item(None, Incoming::Article(Box::new(prepared)));
         let bus = BusPosition {
             application: TopicName::new("samestory"),
             cluster: None,
@@ -60,10 +60,10 @@ fn clusters_of_two_partitions_have_different_names() {
             leader_epoch: None,
         };
         let batch = Batch { items: vec![first], bus: Some(bus), ..Batch::default() };
-        let plan = desk.engine.plan(&desk.store, batch).unwrap();
-        desk.store.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+        let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
+        fixture.store.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
         // What follows knows the partition from the state.
-        let joins = desk.tag(&whole("b")).cluster;
+        let joins = fixture.tag(&whole("b")).cluster;
         let founds = &plan.decided[0].outputs;
         assert_eq!(tagged(founds).unwrap().cluster, joins);
         joins.to_string()
@@ -76,21 +76,21 @@ fn clusters_of_two_partitions_have_different_names() {
 #[test]
 fn a_part_is_not_the_canonical_while_a_whole_is_there() {
     for policy in POLICIES {
-        let mut desk = desk(policy);
-        desk.tag(&whole("a"));
-        let part = desk.tag(&half("part"));
+        let mut fixture = fixture(policy);
+        fixture.tag(&whole("a"));
+        let part = fixture.tag(&half("part"));
         assert_eq!((part.verdict, part.match_type), (Verdict::NearDuplicate, Some(MatchType::Partial)));
         assert_eq!(part.canonical_id, id("a"), "{policy:?}");
-        desk.tag(&whole("b"));
-        desk.tag(&half("other-part"));
-        let leaves = desk.delete("a");
+        fixture.tag(&whole("b"));
+        fixture.tag(&half("other-part"));
+        let leaves = fixture.delete("a");
         let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
         assert_eq!(cluster.canonical, id("b"), "{policy:?}");
         // Nobody but parts are left; then the next whole takes their place.
-        let leaves = desk.delete("b");
+        let leaves = fixture.delete("b");
         let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
         assert!(cluster.canonical.as_str().ends_with("part"), "{policy:?}");
-        let back = desk.tag(&article("c", &window(1, 160, 100, 0, 0)));
+        let back = fixture.tag(&article("c", &window(1, 160, 100, 0, 0)));
         assert_eq!((back.cluster.to_string().as_str(), back.canonical_id), ("en:0:0", id("c")), "{policy:?}");
     }
 }
@@ -106,12 +106,12 @@ fn a_publication_long_before_the_fetch_ranks_nothing() {
         fetched_at: at(NOW),
         ..whole(name)
     };
-    let mut desk = desk(CanonicalPolicy::FirstPublished);
-    desk.tag(&of("a", NOW - DAY));
-    let old = desk.article(&of("of-1990", 631_152_000_000));
+    let mut fixture = fixture(CanonicalPolicy::FirstPublished);
+    fixture.tag(&of("a", NOW - DAY));
+    let old = fixture.article(&of("of-1990", 631_152_000_000));
     assert_eq!(tagged(&old).unwrap().canonical_id, id("a"));
     let [cluster] = clusters(&old)[..] else { panic!("{old:?}") };
     assert_eq!(cluster.members[0].published_at, at(631_152_000_000));
-    assert_eq!(desk.tag(&of("b", NOW - 31 * DAY)).canonical_id, id("a"));
-    assert_eq!(desk.tag(&of("c", NOW - 30 * DAY)).canonical_id, id("c"), "the edge counts");
+    assert_eq!(fixture.tag(&of("b", NOW - 31 * DAY)).canonical_id, id("a"));
+    assert_eq!(fixture.tag(&of("c", NOW - 30 * DAY)).canonical_id, id("c"), "the edge counts");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use samestory_engine::engine::Settings;
 use samestory_engine::model::Article;
 
-use super::desk::{Desk, id};
+use super::engine_fixture::{EngineFixture, id};
 
 fn demo(file: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("demo").join(file)).unwrap()
@@ -38,10 +38,10 @@ fn the_demo_gets_the_verdicts_it_promises() {
     let expected = demo("expected.tsv");
     let mut rows = expected.lines();
     let header: Vec<&str> = rows.next().unwrap().split('\t').collect();
-    let mut desk = Desk::new(Settings::default());
+    let mut fixture = EngineFixture::new(Settings::default());
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for (article, row) in articles().iter().zip(rows) {
-        let tagged = desk.tag(article);
+        let tagged = fixture.tag(article);
         let row: BTreeMap<&str, &str> = header.iter().copied().zip(row.split('\t')).collect();
         let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
         let related: Vec<String> = tagged

@@ -5,15 +5,15 @@ use samestory_engine::model::{Article, DeadLetter, Flag, Reason};
 use samestory_engine::model::{MatchType, Verdict};
 use samestory_engine::text::Options;
 
-use super::desk::{Desk, article, clusters, id, line, tagged, window};
+use super::engine_fixture::{EngineFixture, article, clusters, id, line, tagged, window};
 use super::folder::{Folder, story, verdicts};
 
-fn desk(empty_update: EmptyUpdate) -> Desk {
-    let mut desk = Desk::new(Settings { empty_update, ..Settings::default() });
+fn fixture(empty_update: EmptyUpdate) -> EngineFixture {
+    let mut fixture = EngineFixture::new(Settings { empty_update, ..Settings::default() });
     for name in ["a", "b"] {
-        desk.tag(&article(name, &window(1, 100, 80, 0, 0)));
+        fixture.tag(&article(name, &window(1, 100, 80, 0, 0)));
     }
-    desk
+    fixture
 }
 
 /// Without a language either: whoever sends no text cannot be relied on for that.
@@ -21,19 +21,19 @@ fn empty(name: &str, title: &str) -> Article {
     Article { language: None, url: None, title: Some(title.to_owned()), ..article(name, "") }
 }
 
-fn without_body(desk: &mut Desk, name: &str) -> Vec<Output> {
+fn without_body(fixture: &mut EngineFixture, name: &str) -> Vec<Output> {
     let prepared = Preparer::new(Options::default()).prepare(&empty(name, "New"), &line(9)).unwrap();
     let (reason, message) = (Reason::NoBody, "missing field".to_owned());
     let refusal = DeadLetter { position: line(9), reason, message };
-    desk.give(None, Incoming::Bodiless { article: Box::new(prepared), refusal })
+    fixture.give(None, Incoming::Bodiless { article: Box::new(prepared), refusal })
 }
 
 /// A crawler's glitch, an update with an empty body, replaced a known article's fingerprint by nothing: the article moved to
 /// `und`, left its cluster, and its next copy was `unique`.
 #[test]
 fn an_update_with_an_empty_body_keeps_the_text() {
-    let mut desk = desk(EmptyUpdate::Keep);
-    let outputs = desk.article(&empty("b", "Corrected"));
+    let mut fixture = fixture(EmptyUpdate::Keep);
+    let outputs = fixture.article(&empty("b", "Corrected"));
     let kept = tagged(&outputs).unwrap();
     assert_eq!((kept.verdict, kept.match_type), (Verdict::ExactDuplicate, Some(MatchType::SameArticle)));
     assert_eq!((&kept.flags[..], kept.revision), (&[Flag::KeptText][..], 0));
@@ -43,37 +43,37 @@ fn an_update_with_an_empty_body_keeps_the_text() {
     let told = &cluster.members[0];
     assert_eq!((told.id.as_str(), told.title.as_deref()), ("b", Some("Corrected")));
     assert_eq!(told.url.as_deref(), Some("https://b.example/news"));
-    assert!(clusters(&desk.article(&empty("b", "Corrected"))).is_empty(), "nothing new to tell");
-    let copy = desk.tag(&article("c", &window(1, 100, 80, 0, 0)));
+    assert!(clusters(&fixture.article(&empty("b", "Corrected"))).is_empty(), "nothing new to tell");
+    let copy = fixture.tag(&article("c", &window(1, 100, 80, 0, 0)));
     assert_eq!((copy.verdict, copy.canonical_id), (Verdict::ExactDuplicate, id("a")));
 }
 
 #[test]
 fn an_update_without_a_body_does_the_same_and_others_are_refused() {
-    let mut desk = desk(EmptyUpdate::Keep);
-    let kept = without_body(&mut desk, "a");
+    let mut fixture = fixture(EmptyUpdate::Keep);
+    let kept = without_body(&mut fixture, "a");
     assert_eq!(tagged(&kept).unwrap().flags, [Flag::KeptText]);
-    let unknown = without_body(&mut desk, "nobody");
+    let unknown = without_body(&mut fixture, "nobody");
     assert!(
         matches!(&unknown[..], [Output::DeadLetter(letter)] if letter.message == "missing field"),
         "{unknown:?}"
     );
-    let bare = desk.tag(&empty("nobody", "A gallery"));
+    let bare = fixture.tag(&empty("nobody", "A gallery"));
     assert_eq!((bare.verdict, &bare.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
-    assert_eq!(desk.tag(&empty("nobody", "A gallery")).flags, [Flag::NoText], "there is no text to keep");
+    assert_eq!(fixture.tag(&empty("nobody", "A gallery")).flags, [Flag::NoText], "there is no text to keep");
 }
 
 #[test]
 fn updates_without_a_text_can_be_refused() {
-    let mut desk = desk(EmptyUpdate::Refuse);
-    for outputs in [desk.article(&empty("b", "New")), without_body(&mut desk, "b")] {
+    let mut fixture = fixture(EmptyUpdate::Refuse);
+    for outputs in [fixture.article(&empty("b", "New")), without_body(&mut fixture, "b")] {
         assert!(
             matches!(&outputs[..], [Output::DeadLetter(letter)] if letter.reason == Reason::NoBody),
             "{outputs:?}"
         );
     }
-    assert_eq!(desk.tag(&empty("nobody", "A gallery")).verdict, Verdict::Unique);
-    assert_eq!(desk.tag(&article("c", &window(1, 100, 80, 0, 0))).verdict, Verdict::ExactDuplicate);
+    assert_eq!(fixture.tag(&empty("nobody", "A gallery")).verdict, Verdict::Unique);
+    assert_eq!(fixture.tag(&article("c", &window(1, 100, 80, 0, 0))).verdict, Verdict::ExactDuplicate);
 }
 
 #[test]

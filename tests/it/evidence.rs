@@ -9,7 +9,9 @@ use samestory_engine::model::Verdict;
 use samestory_engine::model::{Article, Flag, RelationKind, Tagged};
 use samestory_engine::text::Options;
 
-use super::desk::{Desk, article, edited_news, headline, id, line, news, rewrite, window, word};
+use super::engine_fixture::{
+    EngineFixture, article, edited_news, headline, id, line, news, rewrite, window, word,
+};
 
 fn titled(name: &str, title: &str, body: &str) -> Article {
     Article { title: Some(title.to_owned()), ..article(name, body) }
@@ -19,8 +21,8 @@ fn untitled(name: &str, body: &str) -> Article {
     Article { title: None, ..article(name, body) }
 }
 
-fn desk() -> Desk {
-    Desk::new(Settings::default())
+fn fixture() -> EngineFixture {
+    EngineFixture::new(Settings::default())
 }
 
 fn print(article: &Article) -> Fingerprint {
@@ -124,10 +126,10 @@ fn no_verdict_contradicts_its_confidence() {
     for min_confidence in [0.2, 0.5, 0.65, 0.8, 0.95] {
         let rules = Rules { min_confidence, ..Rules::default() };
         let default = LanguageSettings { rules, ..LanguageSettings::default() };
-        let mut desk = Desk::new(Settings { default, ..Settings::default() });
+        let mut fixture = EngineFixture::new(Settings { default, ..Settings::default() });
         let (mut duplicates, mut uniques) = (0, 0);
         for article in everything() {
-            let tagged = desk.tag(&article);
+            let tagged = fixture.tag(&article);
             let sure = tagged.confidence.get();
             if is_duplicate(&tagged) {
                 duplicates += 1;
@@ -160,11 +162,11 @@ fn a_higher_line_calls_fewer_articles_copies() {
 // ones, and its later copies were called unique.
 #[test]
 fn the_two_hundredth_lightly_edited_copy_is_found_like_the_second() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let mut sure = Vec::new();
     for copy in 0..200u64 {
         let body = edited_news(1, 280, copy, if copy == 0 { 0 } else { 4 });
-        let tagged = desk.tag(&titled(&format!("copy-{copy}"), "Council votes for a new bridge", &body));
+        let tagged = fixture.tag(&titled(&format!("copy-{copy}"), "Council votes for a new bridge", &body));
         assert_eq!(tagged.cluster.to_string(), "en:0:0", "copy {copy}: {tagged:?}");
         if copy > 0 {
             assert!(is_duplicate(&tagged), "copy {copy}: {tagged:?}");
@@ -193,8 +195,8 @@ fn a_stub_under_many_headlines_is_furniture_and_wire_copy_is_not() {
     let long = format!("{STUB} {CONSENT}");
     assert!((38..50).contains(&tokens(STUB)) && (80..110).contains(&tokens(&long)), "{}", tokens(&long));
     let verdicts = |body: &str| -> Vec<Tagged> {
-        let mut desk = desk();
-        (0..200).map(|n| desk.tag(&titled(&format!("page-{n}"), &headline(n), body))).collect()
+        let mut fixture = fixture();
+        (0..200).map(|n| fixture.tag(&titled(&format!("page-{n}"), &headline(n), body))).collect()
     };
     let short = verdicts(STUB);
     assert!(short.iter().all(|tagged| !is_duplicate(tagged)), "{short:?}");
@@ -235,9 +237,9 @@ fn the_algorithms_of_simhash_decide_by_distance_alone() {
 
 #[test]
 fn an_article_of_a_title_alone_is_never_matched() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     for name in ["a", "b", "c"] {
-        let tagged = desk.tag(&titled(name, "Council votes for a new bridge", ""));
+        let tagged = fixture.tag(&titled(name, "Council votes for a new bridge", ""));
         assert_eq!((tagged.verdict, &tagged.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
         assert_eq!(tagged.related, []);
     }
@@ -245,27 +247,27 @@ fn an_article_of_a_title_alone_is_never_matched() {
 
 #[test]
 fn a_body_that_is_its_title_is_matched_word_for_word() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let headline = "Council votes for a new bridge";
-    desk.tag(&titled("a", headline, headline));
-    let copy = desk.tag(&titled("b", headline, headline));
+    fixture.tag(&titled("a", headline, headline));
+    let copy = fixture.tag(&titled("b", headline, headline));
     assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("a"))));
     let other = "Council votes against a new bridge";
-    assert_eq!(desk.tag(&titled("c", other, other)).verdict, Verdict::Unique, "too few words to compare");
+    assert_eq!(fixture.tag(&titled("c", other, other)).verdict, Verdict::Unique, "too few words to compare");
 }
 
 #[test]
 fn a_thousand_copies_of_a_stub_cost_no_more_than_the_hundredth() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let mut most = 0;
     for n in 0..1_000u64 {
         let prepared = Preparer::new(Options::default())
             .prepare(&titled(&format!("page-{n}"), &headline(n), STUB), &line(n))
             .unwrap();
-        let item = desk.item(None, samestory_engine::engine::Incoming::Article(Box::new(prepared)));
-        let plan = desk.run(vec![item]);
+        let item = fixture.item(None, samestory_engine::engine::Incoming::Article(Box::new(prepared)));
+        let plan = fixture.run(vec![item]);
         most = most.max(plan.stats.candidates);
-        let tagged = super::desk::tagged(&plan.decided[0].outputs).unwrap();
+        let tagged = super::engine_fixture::tagged(&plan.decided[0].outputs).unwrap();
         assert_eq!(tagged.verdict, Verdict::Unique, "page {n}: {tagged:?}");
     }
     let cap = Settings::default().max_bucket as u64;
@@ -275,57 +277,60 @@ fn a_thousand_copies_of_a_stub_cost_no_more_than_the_hundredth() {
 #[test]
 fn a_text_of_one_repeated_word_is_a_copy_of_itself_and_of_no_news() {
     let repeated = |word: &str, times: usize| vec![word; times].join(" ");
-    let mut desk = desk();
-    desk.tag(&untitled("news", &news(1, 200)));
-    assert_eq!(desk.tag(&untitled("a", &repeated("bridge", 300))).verdict, Verdict::Unique);
-    assert_eq!(desk.tag(&untitled("b", &repeated("bridge", 300))).verdict, Verdict::ExactDuplicate);
-    assert_eq!(desk.tag(&untitled("c", &repeated("tunnel", 300))).verdict, Verdict::Unique);
+    let mut fixture = fixture();
+    fixture.tag(&untitled("news", &news(1, 200)));
+    assert_eq!(fixture.tag(&untitled("a", &repeated("bridge", 300))).verdict, Verdict::Unique);
+    assert_eq!(fixture.tag(&untitled("b", &repeated("bridge", 300))).verdict, Verdict::ExactDuplicate);
+    assert_eq!(fixture.tag(&untitled("c", &repeated("tunnel", 300))).verdict, Verdict::Unique);
     // One phrase is little evidence either way; all that is promised is that it is not the same text.
-    assert_ne!(desk.tag(&untitled("d", &repeated("bridge", 200))).verdict, Verdict::ExactDuplicate);
+    assert_ne!(fixture.tag(&untitled("d", &repeated("bridge", 200))).verdict, Verdict::ExactDuplicate);
 }
 
 #[test]
 fn without_titles_copies_are_found_and_stubs_are_not_told_from_articles() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     for story in 0..20u64 {
-        let first = desk.tag(&untitled(&format!("a{story}"), &news(story, 200)));
+        let first = fixture.tag(&untitled(&format!("a{story}"), &news(story, 200)));
         assert_eq!(first.verdict, Verdict::Unique, "{first:?}");
-        let copy = desk.tag(&untitled(&format!("b{story}"), &edited_news(story, 200, 9, 6)));
+        let copy = fixture.tag(&untitled(&format!("b{story}"), &edited_news(story, 200, 9, 6)));
         assert_eq!(copy.duplicate_of, Some(id(&format!("a{story}"))), "{copy:?}");
     }
-    desk.tag(&untitled("stub", STUB));
+    fixture.tag(&untitled("stub", STUB));
     // A missing title is unknown, not different.
-    assert_eq!(desk.tag(&untitled("stub again", STUB)).verdict, Verdict::ExactDuplicate);
-    assert_eq!(desk.tag(&titled("stub with a title", &headline(1), STUB)).verdict, Verdict::ExactDuplicate);
+    assert_eq!(fixture.tag(&untitled("stub again", STUB)).verdict, Verdict::ExactDuplicate);
+    assert_eq!(
+        fixture.tag(&titled("stub with a title", &headline(1), STUB)).verdict,
+        Verdict::ExactDuplicate
+    );
 }
 
 #[test]
 fn the_name_of_the_site_as_every_title_merges_no_two_stories() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     for story in 0..40u64 {
         // What the site says below every article.
         let body = format!("{} {CONSENT}", news(story, 90));
-        let tagged = desk.tag(&titled(&format!("a{story}"), "The Example Gazette", &body));
+        let tagged = fixture.tag(&titled(&format!("a{story}"), "The Example Gazette", &body));
         assert_eq!(tagged.verdict, Verdict::Unique, "story {story}: {tagged:?}");
-        let copy = desk.tag(&titled(&format!("b{story}"), "The Example Gazette", &body));
+        let copy = fixture.tag(&titled(&format!("b{story}"), "The Example Gazette", &body));
         assert_eq!(
             (copy.verdict, copy.duplicate_of),
             (Verdict::ExactDuplicate, Some(id(&format!("a{story}"))))
         );
     }
-    assert_eq!(desk.tag(&titled("word", "The Example Gazette", &word(1))).verdict, Verdict::Unique);
+    assert_eq!(fixture.tag(&titled("word", "The Example Gazette", &word(1))).verdict, Verdict::Unique);
 }
 
 // Eleven digests of others' articles came first and hid 38 of 123 originals: each lay inside a digest, and was called a part
 // of it.
 #[test]
 fn a_digest_hides_at_most_one_of_the_articles_in_it() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let stories: Vec<String> = (1..=4).map(|story| news(story, 200)).collect();
-    desk.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
+    fixture.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
     let mut hidden = 0;
     for (story, body) in (1u64..).zip(&stories) {
-        let tagged = desk.tag(&titled(&format!("story-{story}"), &headline(story), body));
+        let tagged = fixture.tag(&titled(&format!("story-{story}"), &headline(story), body));
         hidden += usize::from(is_duplicate(&tagged));
     }
     assert!(hidden <= 1, "{hidden} of 4 are hidden");
@@ -333,11 +338,11 @@ fn a_digest_hides_at_most_one_of_the_articles_in_it() {
 
 #[test]
 fn a_text_that_holds_several_articles_is_flagged_and_a_copy_of_none() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let stories: Vec<String> = (1..=3).map(|story| news(story, 200)).collect();
     for (story, body) in (1u64..).zip(&stories) {
-        desk.tag(&titled(&format!("story-{story}"), &headline(story), body));
+        fixture.tag(&titled(&format!("story-{story}"), &headline(story), body));
     }
-    let digest = desk.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
+    let digest = fixture.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
     assert!(!is_duplicate(&digest) && digest.flags.contains(&Flag::Digest), "{digest:?}");
 }

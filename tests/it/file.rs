@@ -290,7 +290,7 @@ fn the_number_of_threads_never_shows() {
     let folder = Folder::new("threads");
     let text = |at: usize| match at % 5 {
         3 => story(at - 3, ""),
-        4 => story(at - 2, "And one more sentence of another desk."),
+        4 => story(at - 2, "And one more sentence of another fixture."),
         _ => story(at, ""),
     };
     let articles: Vec<String> =
@@ -378,7 +378,8 @@ fn the_page_shows_hostile_articles_as_text() {
             "host": evil, "language": "en", "content_type": "text/plain", "body": body(end)}).to_string()
     };
     let copy = serde_json::json!({"id": "copy", "language": "en", "title": evil, "url": "https://x.example/?a=\"><script>", "body": body(""), "content_type": "text/plain"});
-    let lines = [article("a", ""), article("b", " Another desk has added this sentence."), copy.to_string()];
+    let lines =
+        [article("a", ""), article("b", " Another fixture has added this sentence."), copy.to_string()];
     folder.write("a.ndjson", lines.join("\n").as_bytes());
     let said = folder.run(&["file", "a.ndjson", "--html", "page.html"]);
     assert!(said.stdout.contains("near-duplicate"), "{}", said.stdout);
@@ -466,7 +467,7 @@ fn the_clusters_of_a_run_are_written_with_all_their_members() {
 #[test]
 fn an_analyst_puts_wrong_verdicts_right() {
     let folder = Folder::new("pairs");
-    let edited = story(1, "Edited by another desk.");
+    let edited = story(1, "Edited by another fixture.");
     let articles = [
         ("a", story(1, "")),
         ("b", story(2, "")),

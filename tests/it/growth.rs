@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Preparer, Settings};
-use samestory_engine::index::{Ahead, Budget, Committed, HotBuckets, Memory, Rocks, RocksOptions, Store};
+use samestory_engine::index::{
+    Budget, Committed, Durability, HotBuckets, Memory, Rocks, RocksOptions, Store,
+};
 
-use crate::desk::{article, at, line, postings, trusting, window};
+use crate::engine_fixture::{article, at, line, postings, trusting, window};
 
 /// One measurement at a time: they would measure each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -58,8 +60,8 @@ fn a_copy_of_a_boilerplate_takes_no_more_work_when_there_are_many() {
     let settings = Settings::default();
     let rules = settings.default.rules;
     let (engine, postings) = (Engine::new(settings), postings(rules.threshold, Rules::SHORTEST));
-    let mut memory = Memory::new(postings.clone(), Ahead::Itself);
-    let options = RocksOptions::new(postings, Ahead::Itself, Budget::new(8 << 20, 4 << 20));
+    let mut memory = Memory::new(postings.clone(), Durability::OwnWal);
+    let options = RocksOptions::new(postings, Durability::OwnWal, Budget::new(8 << 20, 4 << 20));
     let mut rocks = Rocks::open(&directory, &options).unwrap();
     let preparer = Preparer::new(trusting());
     let body = window(1, 0, 120, 0, 0);
@@ -77,14 +79,14 @@ fn a_copy_of_a_boilerplate_takes_no_more_work_when_there_are_many() {
                 }
             };
             let batch = || Batch { items: (from..from + BATCH).map(copy).collect(), ..Batch::default() };
-            let plan = engine.plan(&rocks, batch()).unwrap();
-            let expected = engine.plan(&memory, batch()).unwrap();
+            let plan = engine.plan(&rocks, batch()).unwrap().0;
+            let expected = engine.plan(&memory, batch()).unwrap().0;
             assert!(
                 plan.outputs().eq(expected.outputs()),
                 "other verdicts than in memory, from copy {from} on"
             );
-            rocks.apply(&plan.changes, &Committed::rehearsal()).unwrap();
-            memory.apply(&expected.changes, &Committed::rehearsal()).unwrap();
+            rocks.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+            memory.apply_changes(&expected.changes, &Committed::rehearsal()).unwrap();
         }
         let now = rocks.reader().hot_buckets();
         moved.push((now.moved - before.moved) / (size - held));

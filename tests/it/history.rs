@@ -6,12 +6,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use samestory_engine::fingerprint::{Fingerprint, LANES, fingerprint};
 use samestory_engine::index::{
-    Ahead, Change, ChangeKey, Cluster, Committed, Counters, Document, Input, Judgement, Memory, Order,
-    Outlet, Overdue, Page, Posting, Postings, Progress, Residence, SimHashBands, Stay, Store, View,
+    Change, ChangeKey, Cluster, Committed, Counters, Document, Durability, IndexScheme, IndexSchemes, Input,
+    Judgement, Memory, Order, OutputTopic, Overdue, PostingList, Progress, Residence, SimHashBands, Store,
+    View, Whereabouts,
 };
 use samestory_engine::lsh::{BandKey, Banding};
 use samestory_engine::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict,
+    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, Verdict,
 };
 use samestory_engine::text::language::LANGUAGES;
 
@@ -46,11 +47,11 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..40)
 }
 
-pub(crate) fn postings() -> Postings {
+pub(crate) fn postings() -> IndexSchemes {
     let banding = Banding::new(32, 4, LANES).unwrap();
-    let common = Posting { minhash: Some(banding), simhash: SimHashBands::None, samples: 4, shortest: 4 };
-    let other = Posting { minhash: None, simhash: SimHashBands::Of64, samples: 0, shortest: 0 };
-    Postings::new(common).with(lang(1), other)
+    let common = IndexScheme { minhash: Some(banding), simhash: SimHashBands::None, samples: 4, shortest: 4 };
+    let other = IndexScheme { minhash: None, simhash: SimHashBands::Of64, samples: 0, shortest: 0 };
+    IndexSchemes::new(common).with(lang(1), other)
 }
 
 pub(crate) fn lang(n: usize) -> Lang {
@@ -80,26 +81,26 @@ fn document(step: &Step, number: DocumentNumber) -> Document {
         id: id(step.id),
         language: lang(step.lang),
         fingerprint: sketch(step.lang, &step.words),
-        title: odd.then(|| Cut::new("Storm")),
-        host: (!odd).then(|| Cut::new("example.org")),
+        title: odd.then(|| BoundedStr::new("Storm")),
+        host: (!odd).then(|| BoundedStr::new("example.org")),
         url: None,
         published_at: odd.then(|| time(step.time)),
         event_time: time(step.time),
         last_seen: time(step.time),
         position: match odd {
-            true => Position::Topic { topic: Cut::new("articles.raw"), partition: 1, offset: 9 },
-            false => Position::File { file: Cut::new("a.ndjson"), line: 3 },
+            true => Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 1, offset: 9 },
+            false => Position::File { file: BoundedStr::new("a.ndjson"), line: 3 },
         },
         cluster: DocumentNumber(step.cluster),
         revision: 2,
-        outlet: Outlet::Unique,
+        outlet: OutputTopic::Unique,
         judgement: Judgement {
             verdict: Verdict::NearDuplicate,
             match_type: Some(MatchType::Near),
             is_part: odd,
             duplicate_of: odd.then_some(DocumentNumber(1)),
-            similarity: Share::new(0.83),
-            confidence: Share::new(0.97),
+            similarity: Fraction::new(0.83),
+            confidence: Fraction::new(0.97),
         },
         flags: 5,
     }
@@ -110,11 +111,11 @@ fn residence(step: &Step) -> Residence {
         id: id(step.id),
         language: lang(step.lang),
         since: time(step.time),
-        position: Position::Topic { topic: Cut::new("articles.raw"), partition: 2, offset: step.time },
+        position: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 2, offset: step.time },
         stay: match step.cluster {
-            0 => Stay::Moved { to: 7 },
-            1 => Stay::Gone,
-            _ => Stay::Published(Outlet::NearDuplicate),
+            0 => Whereabouts::Moved { to: 7 },
+            1 => Whereabouts::Gone,
+            _ => Whereabouts::Published(OutputTopic::NearDuplicate),
         },
     }
 }
@@ -149,17 +150,17 @@ pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
                         number: DocumentNumber(1),
                     }),
                     canonical_changed_from: step.same_number.then(|| id(step.id)),
-                    hosts: ["a.org", "b.org"].map(Cut::new).into_iter().collect(),
+                    hosts: ["a.org", "b.org"].map(BoundedStr::new).into_iter().collect(),
                 })),
-                6 => Change::NoCluster(key.0, DocumentNumber(step.cluster)),
+                6 => Change::ClusterDeleted(key.0, DocumentNumber(step.cluster)),
                 8 => Change::Residence(Box::new(residence(step))),
                 9 => Change::NoResidence(key.1),
                 _ => {
                     let counters: &mut Counters = progress.languages.entry(key.0).or_default();
                     counters.stream_time = counters.stream_time.max(Some(time(step.time)));
                     let input =
-                        Input { next: step.cluster, note: step.same_number.then(|| Cut::new("note")) };
-                    progress.inputs.insert(Cut::new("articles.raw/0"), input);
+                        Input { next: step.cluster, note: step.same_number.then(|| BoundedStr::new("note")) };
+                    progress.inputs.insert(BoundedStr::new("articles.raw/0"), input);
                     Change::Progress(progress.clone())
                 }
             }
@@ -172,7 +173,7 @@ pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
 pub(crate) fn progress(batches: u64) -> Change {
     let input = Input { next: batches, note: None };
     Change::Progress(Progress {
-        inputs: BTreeMap::from([(Cut::new("batches"), input)]),
+        inputs: BTreeMap::from([(BoundedStr::new("batches"), input)]),
         ..Progress::default()
     })
 }
@@ -180,16 +181,16 @@ pub(crate) fn progress(batches: u64) -> Change {
 /// How many batches it counts.
 #[cfg(feature = "rocksdb")]
 pub(crate) fn batches(progress: &Progress) -> u64 {
-    progress.inputs.get(&Cut::new("batches")).map_or(0, |input| input.next)
+    progress.inputs.get(&BoundedStr::new("batches")).map_or(0, |input| input.next)
 }
 
 pub(crate) fn memory() -> Memory {
-    Memory::new(postings(), Ahead::Itself)
+    Memory::new(postings(), Durability::OwnWal)
 }
 
 pub(crate) fn applied(changes: &[Change]) -> Memory {
     let mut store = memory();
-    store.apply(changes, &Committed::rehearsal()).unwrap();
+    store.apply_changes(changes, &Committed::rehearsal()).unwrap();
     store
 }
 
@@ -227,7 +228,7 @@ impl Model {
                 Change::Cluster(cluster) => {
                     model.clusters.insert((cluster.id.language, cluster.id.number), *cluster);
                 }
-                Change::NoCluster(lang, founder) => drop(model.clusters.remove(&(lang, founder))),
+                Change::ClusterDeleted(lang, founder) => drop(model.clusters.remove(&(lang, founder))),
                 Change::Progress(progress) => model.progress = progress,
                 Change::Residence(row) => drop(model.residences.insert(row.id.clone(), *row)),
                 Change::NoResidence(id) => drop(model.residences.remove(&id)),
@@ -240,14 +241,14 @@ impl Model {
         self.documents.values().filter(move |document| document.language == lang)
     }
 
-    fn page(mut numbers: Vec<DocumentNumber>, order: Order, cap: usize) -> Page {
+    fn page(mut numbers: Vec<DocumentNumber>, order: Order, cap: usize) -> PostingList {
         numbers.sort_unstable();
         if order == Order::Descending {
             numbers.reverse();
         }
         let more = numbers.len() > cap;
         numbers.truncate(cap);
-        Page { numbers, more }
+        PostingList { numbers, more }
     }
 }
 
@@ -298,7 +299,7 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
             let numbers = model.of(lang).filter(posted).map(|document| document.number);
             Model::page(numbers.filter(|&number| below(limit, number)).collect(), Order::Descending, cap)
         };
-        let expected: Vec<Page> = keys.iter().map(|&key| bucket(key, None)).collect();
+        let expected: Vec<PostingList> = keys.iter().map(|&key| bucket(key, None)).collect();
         assert_eq!(view.buckets(lang, &keys, cap).unwrap(), expected);
         for &key in &keys {
             assert_eq!(view.bucket(lang, key, edge.map(DocumentNumber), cap).unwrap(), bucket(key, edge));

@@ -175,7 +175,7 @@ proptest! {
             prop_assert_eq!(pair.relation, Relation::Different, "an empty text is never matched");
         } else {
             prop_assert_eq!(pair.relation, Relation::Exact);
-            prop_assert_eq!((pair.similarity, pair.new_in_old, pair.old_in_new, pair.distance), (1.0, 1.0, 1.0, 0));
+            prop_assert_eq!((pair.similarity, pair.containment, pair.containment_of_old, pair.distance), (1.0, 1.0, 1.0, 0));
         }
     }
 
@@ -183,12 +183,12 @@ proptest! {
     fn what_is_measured_is_a_share_whatever_the_texts(a in some_text(), b in some_text(), language in any_language()) {
         let [a, b] = [a, b].map(|raw| fingerprint(&canon(&raw), language, 0));
         let pair = compare(&a, &b, &Rules::default());
-        for share in [Some(pair.similarity), Some(pair.new_in_old), Some(pair.old_in_new), pair.numerals].into_iter().flatten() {
+        for share in [Some(pair.similarity), Some(pair.containment), Some(pair.containment_of_old), pair.numerals].into_iter().flatten() {
             prop_assert!((0.0..=1.0).contains(&share), "{:?}", pair);
         }
         prop_assert!(pair.distance <= 128);
         let back = compare(&b, &a, &Rules::default());
-        prop_assert_eq!((back.similarity, back.new_in_old, back.old_in_new), (pair.similarity, pair.old_in_new, pair.new_in_old));
+        prop_assert_eq!((back.similarity, back.containment, back.containment_of_old), (pair.similarity, pair.containment_of_old, pair.containment));
     }
 
     #[test]

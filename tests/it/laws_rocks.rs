@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use samestory_engine::index::{
-    Ahead, Budget, Change, Committed, Order, Posting, Postings, Rocks, RocksOptions, Rows, Store, StoreError,
-    View, verify,
+    Budget, Change, Committed, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Rows,
+    Store, StoreError, View, verify,
 };
 use samestory_engine::model::DocumentNumber;
 
@@ -38,14 +38,14 @@ impl Drop for Dir {
     }
 }
 
-fn options(ahead: Ahead) -> RocksOptions {
+fn options(ahead: Durability) -> RocksOptions {
     RocksOptions::new(postings(), ahead, Budget::new(8 << 20, 4 << 20))
 }
 
-const LOGGED: Ahead = Ahead::Changelog { partition: 3 };
+const LOGGED: Durability = Durability::Changelog { partition: 3 };
 
-fn apply(store: &mut Rocks, changes: &[Change]) {
-    store.apply(changes, &Committed::rehearsal()).unwrap();
+fn apply_changes(store: &mut Rocks, changes: &[Change]) {
+    store.apply_changes(changes, &Committed::rehearsal()).unwrap();
 }
 
 /// A history in which every document gets a number of its own.
@@ -69,10 +69,10 @@ proptest! {
     fn rocksdb_reads_as_memory_does(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>()) {
         let dir = Dir::new("equal");
         let changes = history(&steps);
-        let options = options(if logged { LOGGED } else { Ahead::Itself });
+        let options = options(if logged { LOGGED } else { Durability::OwnWal });
         let mut store = Rocks::open(&dir.0, &options).unwrap();
         for (n, batch) in changes.chunks(size).enumerate() {
-            apply(&mut store, batch);
+            apply_changes(&mut store, batch);
             if n == 1 {
                 store.flush().unwrap();
             }
@@ -127,7 +127,7 @@ fn a_start_that_was_cut_off_before_anything_was_written_is_made_good() {
 fn filled(dir: &Dir) -> Vec<Change> {
     let changes = long_history(60);
     let mut store = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
-    apply(&mut store, &changes);
+    apply_changes(&mut store, &changes);
     changes
 }
 
@@ -231,7 +231,7 @@ fn a_store_without_its_current_file_is_damaged_and_not_made_anew() {
 fn a_store_of_another_log_or_scheme_is_refused_by_name() {
     let dir = Dir::new("foreign");
     filled(&dir);
-    for other in [Ahead::Changelog { partition: 4 }, Ahead::Itself] {
+    for other in [Durability::Changelog { partition: 4 }, Durability::OwnWal] {
         let refusal = Rocks::open(&dir.0, &options(other)).err().unwrap();
         assert!(matches!(refusal, StoreError::Foreign { what: "log", .. }), "{refusal}");
     }
@@ -243,7 +243,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     let dir = Dir::new("reband");
     let changes = filled(&dir);
     let mut options = options(LOGGED);
-    options.postings = Postings::new(Posting { samples: 9, ..*postings().of(lang(0)) });
+    options.postings = IndexSchemes::new(IndexScheme { samples: 9, ..*postings().of(lang(0)) });
     let refusal = Rocks::open(&dir.0, &options).err().unwrap();
     assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
     assert!(refusal.to_string().contains("`samestory state rebuild`"), "{refusal}");
@@ -267,7 +267,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     assert!(reports.iter().all(|done| done.documents == done.of && done.of > 0), "{reports:?}");
     assert_eq!(reports.len(), 2);
     let mut always = samestory_engine::index::Memory::new(options.postings.clone(), LOGGED);
-    always.apply(&changes, &Committed::rehearsal()).unwrap();
+    always.apply_changes(&changes, &Committed::rehearsal()).unwrap();
     assert_eq!(store.dump().unwrap(), always.dump().unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
 }
@@ -297,11 +297,11 @@ fn a_kept_state_goes_on_as_one_of_this_version() {
     copy(&kept, &old.0);
     let mut upgraded = Rocks::open(&old.0, &kept_options()).unwrap();
     let mut made = Rocks::open(&new.0, &kept_options()).unwrap();
-    apply(&mut made, &contents(&upgraded));
+    apply_changes(&mut made, &contents(&upgraded));
     assert_eq!(printed(&upgraded), printed(&made));
     for batch in long_history(180).chunks(7) {
-        apply(&mut upgraded, batch);
-        apply(&mut made, batch);
+        apply_changes(&mut upgraded, batch);
+        apply_changes(&mut made, batch);
         assert_eq!(printed(&upgraded), printed(&made));
     }
     upgraded.flush().unwrap();
@@ -332,12 +332,12 @@ fn inspecting_counts_what_is_there() {
 fn a_process_that_is_killed() {
     let Ok(dir) = std::env::var("SAMESTORY_TEST_KILLED") else { return };
     let (dir, ahead) = dir.split_once('|').unwrap();
-    let mut options = options(if ahead == "logged" { LOGGED } else { Ahead::Itself });
+    let mut options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
     // So small that families fill up, each at its own time, all the while.
     options.write_buffer = 64 << 10;
     let mut store = Rocks::open(Path::new(dir), &options).unwrap();
     for (n, change) in endless().enumerate() {
-        apply(&mut store, &change);
+        apply_changes(&mut store, &change);
         println!("\napplied {}", n + 1);
     }
 }
@@ -378,7 +378,7 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
             child.kill().unwrap();
             child.wait().unwrap();
             let told = applied_batches.last().unwrap_or(kill_at);
-            let options = options(if ahead == "logged" { LOGGED } else { Ahead::Itself });
+            let options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
             let logs: Vec<u64> =
                 dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
             let store = Rocks::open(&dir.0, &options).unwrap();
@@ -391,9 +391,9 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
             );
             match options.ahead {
                 // Its own log has everything it said it had applied.
-                Ahead::Itself => assert!(batches >= told, "{batches} of {told} batches"),
+                Durability::OwnWal => assert!(batches >= told, "{batches} of {told} batches"),
                 // It keeps no log; the changelog gives back what is missing.
-                Ahead::Changelog { .. } => assert!(logs.iter().all(|log| *log == 0), "{logs:?}"),
+                Durability::Changelog { .. } => assert!(logs.iter().all(|log| *log == 0), "{logs:?}"),
             }
             survived += batches;
         }
@@ -403,7 +403,7 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
 
 /// What the kept states were made with. Like their bytes, this never changes.
 fn kept_options() -> RocksOptions {
-    RocksOptions { postings: Postings::new(*postings().of(lang(0))), ..options(LOGGED) }
+    RocksOptions { postings: IndexSchemes::new(*postings().of(lang(0))), ..options(LOGGED) }
 }
 
 fn printed(store: &Rocks) -> String {
@@ -420,7 +420,7 @@ fn printed(store: &Rocks) -> String {
 fn a_kept_state_still_opens_and_reads_the_same() {
     if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
         let mut store = Rocks::open(Path::new(&new), &kept_options()).unwrap();
-        store.apply(&long_history(60), &Committed::rehearsal()).unwrap();
+        store.apply_changes(&long_history(60), &Committed::rehearsal()).unwrap();
         store.flush().unwrap();
         fs::write(format!("{new}.dump"), printed(&store)).unwrap();
         return;

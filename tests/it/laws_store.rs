@@ -1,7 +1,7 @@
 //! Laws of the state over random histories.
 
 use proptest::prelude::*;
-use samestory_engine::index::{Change, ChangeKey, Committed, Overlay, Posting, Store, StoreError, View};
+use samestory_engine::index::{Change, ChangeKey, Committed, IndexScheme, Overlay, Store, StoreError, View};
 
 use crate::history::{
     Step, applied, compacted, history, lang, memory, postings, reads_like_the_model, sketch, step, steps,
@@ -30,7 +30,7 @@ proptest! {
         let mut overlay = Overlay::new(&base);
         after.iter().for_each(|change| overlay.lay(change).unwrap());
         let foreseen = overlay.dump().unwrap();
-        base.apply(after, &Committed::rehearsal()).unwrap();
+        base.apply_changes(after, &Committed::rehearsal()).unwrap();
         prop_assert_eq!(foreseen, base.dump().unwrap());
     }
 
@@ -39,9 +39,9 @@ proptest! {
         let changes = history(&steps);
         let mut store = applied(&changes);
         let once = store.dump().unwrap();
-        store.apply(&compacted(&changes), &Committed::rehearsal()).unwrap();
+        store.apply_changes(&compacted(&changes), &Committed::rehearsal()).unwrap();
         prop_assert_eq!(&once, &store.dump().unwrap());
-        store.apply(&changes, &Committed::rehearsal()).unwrap();
+        store.apply_changes(&changes, &Committed::rehearsal()).unwrap();
         prop_assert_eq!(once, store.dump().unwrap());
     }
 
@@ -56,7 +56,7 @@ proptest! {
         let changes = history(&steps);
         let mut in_batches = memory();
         for batch in changes.chunks(size) {
-            in_batches.apply(batch, &Committed::rehearsal()).unwrap();
+            in_batches.apply_changes(batch, &Committed::rehearsal()).unwrap();
         }
         prop_assert_eq!(in_batches.dump().unwrap(), applied(&changes).dump().unwrap());
         let mut by_key = compacted(&changes);
@@ -70,11 +70,11 @@ proptest! {
         let mut store = applied(&changes);
         let removals: Vec<Change> = changes.iter().filter_map(|change| match change.key() {
             ChangeKey::Document(lang, id) => Some(Change::NoDocument(lang, id)),
-            ChangeKey::Cluster(lang, founder) => Some(Change::NoCluster(lang, founder)),
+            ChangeKey::Cluster(lang, founder) => Some(Change::ClusterDeleted(lang, founder)),
             ChangeKey::Residence(id) => Some(Change::NoResidence(id)),
             ChangeKey::Progress => None,
         }).collect();
-        store.apply(&removals, &Committed::rehearsal()).unwrap();
+        store.apply_changes(&removals, &Committed::rehearsal()).unwrap();
         prop_assert!(store.dump().unwrap().iter().all(|row| row.family == "meta"));
     }
 
@@ -142,11 +142,11 @@ fn what_was_laid_over_an_earlier_state_is_refused() {
     let mut store = memory();
     let mut overlay = Overlay::new(&store);
     changes.iter().for_each(|change| overlay.lay(change).unwrap());
-    let laid = overlay.into_laid();
-    let outdated = Overlay::new(&store).into_laid();
-    store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+    let write_set = overlay.into_write_set();
+    let outdated = Overlay::new(&store).into_write_set();
+    store.apply(write_set, &Committed::rehearsal()).unwrap();
     assert_eq!(store.dump().unwrap(), applied(&changes).dump().unwrap());
-    let refusal = store.apply_laid(outdated, &Committed::rehearsal()).unwrap_err();
+    let refusal = store.apply(outdated, &Committed::rehearsal()).unwrap_err();
     assert!(matches!(refusal, StoreError::Outdated { .. }), "{refusal}");
 }
 
@@ -154,7 +154,7 @@ fn what_was_laid_over_an_earlier_state_is_refused() {
 fn an_empty_text_is_posted_nowhere_and_a_short_one_by_its_content() {
     let posting = *postings().of(lang(0));
     assert_eq!(posting.keys(&sketch(0, &[])), []);
-    assert_eq!(posting.keys(&sketch(0, &[0, 1])), [Posting::content(&sketch(0, &[0, 1]))]);
+    assert_eq!(posting.keys(&sketch(0, &[0, 1])), [IndexScheme::content(&sketch(0, &[0, 1]))]);
     assert!(posting.keys(&sketch(0, &[0, 1, 2, 1])).len() > 32);
 }
 

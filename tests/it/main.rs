@@ -12,7 +12,7 @@ mod bad_input;
 mod candidates;
 // `examples/consumer.py` against a model, over histories in which articles expire.
 #[cfg(feature = "kafka")]
-mod cards;
+mod example_consumer;
 // `samestory file` never writes over a file that the run needs.
 #[cfg(all(unix, feature = "rocksdb"))]
 mod clashes;
@@ -29,7 +29,7 @@ mod demo;
 // Documents that are made from the code are those that it makes.
 mod documents;
 // An engine with its state, for the tests of verdicts.
-mod desk;
+mod engine_fixture;
 // The evidence model: its table, its laws, page furniture and odd input.
 mod evidence;
 // `samestory file`: formats, broken input, options, the page, whatever the number of threads.

@@ -6,7 +6,7 @@ use samestory_engine::engine::Settings;
 use samestory_engine::model::MatchType;
 use samestory_engine::model::{Article, RelationKind};
 
-use super::desk::{Desk, article, headline};
+use super::engine_fixture::{EngineFixture, article, headline};
 use super::support::shared_data;
 
 /// Real articles of at least so many words, each with its words.
@@ -33,27 +33,27 @@ fn a_quarter_of_an_article_is_found_in_it_and_an_article_in_a_page() {
             title: Some(headline(title as u64)),
             ..article(name, &words.join(" "))
         };
-        let mut desk = Desk::new(Settings::default());
+        let mut fixture = EngineFixture::new(Settings::default());
         for (n, words) in all.iter().enumerate() {
-            desk.tag(&new(&format!("a{n}"), n, words));
+            fixture.tag(&new(&format!("a{n}"), n, words));
         }
         let (mut quarters, mut embedded) = (0, 0);
         for (n, words) in all.iter().enumerate() {
             let source = format!("a{n}");
             // What is cut short keeps its headline.
-            let part = desk.tag(&new(&format!("part{n}"), n, &words[..words.len() / 4]));
+            let part = fixture.tag(&new(&format!("part{n}"), n, &words[..words.len() / 4]));
             quarters += usize::from(part.match_type == Some(MatchType::Partial));
-            desk.delete(&format!("part{n}"));
+            fixture.delete(&format!("part{n}"));
             // Words of others around it, twice as many as its own.
             let others: Vec<String> =
                 all.iter().rev().flatten().skip(97 * n).take(2 * words.len()).cloned().collect();
             let page = [&others[..words.len()], words, &others[words.len()..]].concat();
-            let page = desk.tag(&new(&format!("page{n}"), all.len() + n, &page));
+            let page = fixture.tag(&new(&format!("page{n}"), all.len() + n, &page));
             let extends = |related: &samestory_engine::model::Related| {
                 related.relation == RelationKind::Extends && related.id.as_str() == source
             };
             embedded += usize::from(page.related.iter().any(extends));
-            desk.delete(&format!("page{n}"));
+            fixture.delete(&format!("page{n}"));
         }
         let (quarters, embedded) = (share(quarters, all.len()), share(embedded, all.len()));
         println!("{language}: {} articles, quarters {quarters:.3}, embedded {embedded:.3}", all.len());

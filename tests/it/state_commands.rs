@@ -20,7 +20,7 @@ fn judged(folder: &Folder, articles: usize) {
         let lang = ["de", "en"][at % 2];
         let (id, text) = match at % 10 {
             6 => (format!("c{at}"), story(at - 6, "")),
-            7 => (format!("e{at}"), story(at - 6, "Edited by another desk.")),
+            7 => (format!("e{at}"), story(at - 6, "Edited by another fixture.")),
             8 => (format!("a{}", at - 8), story(at, "")),
             _ => (format!("a{at}"), story(at, "")),
         };

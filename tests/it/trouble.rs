@@ -13,7 +13,7 @@ const ARTICLES: usize = 5000;
 fn articles(folder: &Folder, besides: usize) {
     let mut lines = String::new();
     for at in 0..ARTICLES {
-        let (number, end) = if at % 5 == 4 { (at - 4, "Edited by another desk.") } else { (at, "") };
+        let (number, end) = if at % 5 == 4 { (at - 4, "Edited by another fixture.") } else { (at, "") };
         let besides = "x".repeat(besides);
         lines += &format!("{{\"id\":\"a{at}\",\"text\":{:?},\"x\":\"{besides}\"}}\n", story(number, end));
         if at % 100 == 99 {

@@ -3,20 +3,22 @@
 use samestory_engine::engine::{
     Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings,
 };
-use samestory_engine::index::{Outlet, Retention, View};
+use samestory_engine::index::{OutputTopic, Retention, View};
 use samestory_engine::model::{Article, Flag, RelationKind, Tagged};
-use samestory_engine::model::{EventTime, MatchType, Share, TopicId, Verdict};
+use samestory_engine::model::{EventTime, Fraction, MatchType, TopicId, Verdict};
 use samestory_engine::text::language::find;
 
-use super::desk::{Desk, article, at, clusters, headline, id, news, rewrite, tagged, window, word};
+use super::engine_fixture::{
+    EngineFixture, article, at, clusters, headline, id, news, rewrite, tagged, window, word,
+};
 
 /// A story of eighty words without repetition, from the middle of an endless one.
 fn story(family: u64) -> String {
     window(family, 100, 80, 0, 0)
 }
 
-fn desk() -> Desk {
-    Desk::new(Settings::default())
+fn fixture() -> EngineFixture {
+    EngineFixture::new(Settings::default())
 }
 
 fn timed(article: Article, millis: i64) -> Article {
@@ -28,52 +30,52 @@ fn of(tagged: &Tagged) -> (Verdict, Option<MatchType>, Option<&str>) {
 }
 
 /// A tombstone where the article moved to the other topic.
-fn null(name: &str, outlet: Outlet) -> Output {
-    Output::Null { id: id(name), outlet, lives: true }
+fn null(name: &str, outlet: OutputTopic) -> Output {
+    Output::Tombstone { id: id(name), outlet, lives: true }
 }
 
 /// A tombstone of an article that is gone.
-fn gone(name: &str, outlet: Outlet) -> Output {
-    Output::Null { id: id(name), outlet, lives: false }
+fn gone(name: &str, outlet: OutputTopic) -> Output {
+    Output::Tombstone { id: id(name), outlet, lives: false }
 }
 
 #[test]
 fn another_article_with_the_same_content_is_exact() {
-    let mut desk = desk();
-    let first = desk.tag(&article("a", &story(1)));
+    let mut fixture = fixture();
+    let first = fixture.tag(&article("a", &story(1)));
     assert_eq!(of(&first), (Verdict::Unique, None, None));
     assert_eq!((first.cluster.to_string().as_str(), first.canonical_id.as_str()), ("en:0:0", "a"));
-    let second = desk.tag(&article("b", &story(1).to_uppercase()));
+    let second = fixture.tag(&article("b", &story(1).to_uppercase()));
     assert_eq!(of(&second), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((second.cluster.to_string().as_str(), second.canonical_id.as_str()), ("en:0:0", "a"));
-    assert_eq!([second.similarity, second.containment, second.confidence], [Share::new(1.0); 3]);
+    assert_eq!([second.similarity, second.containment, second.confidence], [Fraction::new(1.0); 3]);
 }
 
 #[test]
 fn a_few_words_changed_is_near() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    let near = desk.tag(&article("b", &window(1, 100, 80, 0, 20)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    let near = fixture.tag(&article("b", &window(1, 100, 80, 0, 20)));
     assert_eq!(of(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
-    assert!(near.similarity > Share::new(0.8) && near.similarity < Share::new(1.0), "{near:?}");
+    assert!(near.similarity > Fraction::new(0.8) && near.similarity < Fraction::new(1.0), "{near:?}");
 }
 
 #[test]
 fn a_part_and_a_whole_that_adds_little_are_partial() {
-    let mut desk = desk();
-    desk.tag(&article("a", &window(1, 100, 240, 0, 0)));
-    let part = desk.tag(&article("part", &window(1, 160, 60, 0, 0)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &window(1, 100, 240, 0, 0)));
+    let part = fixture.tag(&article("part", &window(1, 160, 60, 0, 0)));
     assert_eq!(of(&part), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
-    assert!(part.containment > Share::new(0.9), "{part:?}");
-    let whole = desk.tag(&article("whole", &window(1, 100, 400, 0, 0)));
+    assert!(part.containment > Fraction::new(0.9), "{part:?}");
+    let whole = fixture.tag(&article("whole", &window(1, 100, 400, 0, 0)));
     assert_eq!(of(&whole), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
 }
 
 #[test]
 fn a_whole_that_adds_more_than_it_repeats_is_unique_and_extends() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    let whole = desk.tag(&article("whole", &window(1, 0, 300, 0, 0)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    let whole = fixture.tag(&article("whole", &window(1, 0, 300, 0, 0)));
     assert_eq!(of(&whole), (Verdict::Unique, None, None));
     let related: Vec<_> = whole.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
     assert_eq!(related, [("a", RelationKind::Extends)]);
@@ -82,9 +84,9 @@ fn a_whole_that_adds_more_than_it_repeats_is_unique_and_extends() {
 
 #[test]
 fn other_numbers_in_the_same_wording_are_the_same_template() {
-    let mut desk = desk();
-    desk.tag(&article("monday", &window(1, 100, 80, 0, 0)));
-    let tuesday = desk.tag(&article("tuesday", &window(1, 100, 80, 1, 0)));
+    let mut fixture = fixture();
+    fixture.tag(&article("monday", &window(1, 100, 80, 0, 0)));
+    let tuesday = fixture.tag(&article("tuesday", &window(1, 100, 80, 1, 0)));
     assert_eq!(of(&tuesday), (Verdict::Unique, None, None));
     let related: Vec<_> = tuesday.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
     assert_eq!(related, [("monday", RelationKind::SameTemplate)]);
@@ -110,11 +112,11 @@ fn the_best_is_what_most_evidence_speaks_for_not_what_is_most_similar() {
         title: Some(title.to_owned()),
         ..article(name, body)
     };
-    let mut desk = desk();
-    desk.tag(&titled("monday", "Harbour traffic on Monday", &report(0)));
+    let mut fixture = fixture();
+    fixture.tag(&titled("monday", "Harbour traffic on Monday", &report(0)));
     // Shares the numbers, and less of the words than Monday's report does.
-    desk.tag(&titled("tuesday", "Harbour traffic on Tuesday", &words(&report(1), 12)));
-    let copy = desk.tag(&titled("copy", "Harbour traffic on Tuesday", &report(1)));
+    fixture.tag(&titled("tuesday", "Harbour traffic on Tuesday", &words(&report(1), 12)));
+    let copy = fixture.tag(&titled("copy", "Harbour traffic on Tuesday", &report(1)));
     assert_eq!((copy.verdict, copy.duplicate_of.clone()), (Verdict::NearDuplicate, Some(id("tuesday"))));
     let [related] = &copy.related[..] else { panic!("{copy:?}") };
     assert_eq!((related.id.as_str(), related.relation), ("monday", RelationKind::SameTemplate));
@@ -123,11 +125,11 @@ fn the_best_is_what_most_evidence_speaks_for_not_what_is_most_similar() {
 
 #[test]
 fn the_same_item_in_other_wording_is_rewritten_if_nobody_else_has_its_phrases() {
-    let mut desk = desk();
-    desk.tag(&article("a", &rewrite(&story(1), 1)));
-    let copy = desk.tag(&article("b", &rewrite(&story(1), 2)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &rewrite(&story(1), 1)));
+    let copy = fixture.tag(&article("b", &rewrite(&story(1), 2)));
     assert_eq!(of(&copy), (Verdict::NearDuplicate, Some(MatchType::Rewritten), Some("a")));
-    assert!(copy.similarity < Share::new(0.4), "{copy:?}");
+    assert!(copy.similarity < Fraction::new(0.4), "{copy:?}");
     assert_eq!(copy.cluster.to_string(), "en:0:0");
 }
 
@@ -135,27 +137,27 @@ fn the_same_item_in_other_wording_is_rewritten_if_nobody_else_has_its_phrases() 
 fn what_is_written_by_one_form_is_not_rewritten() {
     // Without the second opinion each is a story of its own, as it is where the form is well known.
     let alone = LanguageSettings { algorithm: Algorithm::Minhash, ..LanguageSettings::default() };
-    let mut desk = Desk::new(Settings { default: alone, ..Settings::default() });
+    let mut fixture = EngineFixture::new(Settings { default: alone, ..Settings::default() });
     for own in 1..12 {
-        let report = desk.tag(&article(&format!("form-{own}"), &rewrite(&story(1), own)));
+        let report = fixture.tag(&article(&format!("form-{own}"), &rewrite(&story(1), own)));
         assert_eq!(report.verdict, Verdict::Unique);
     }
-    desk.engine = Engine::new(Settings::default());
-    let report = desk.tag(&article("form-12", &rewrite(&story(1), 12)));
+    fixture.engine = Engine::new(Settings::default());
+    let report = fixture.tag(&article("form-12", &rewrite(&story(1), 12)));
     assert_eq!(of(&report), (Verdict::Unique, None, None), "others have these phrases");
-    assert!(report.similarity > Share::new(0.13), "{report:?}");
+    assert!(report.similarity > Fraction::new(0.13), "{report:?}");
 }
 
 #[test]
 fn a_rewrite_has_the_same_numbers() {
     let report = |edition: u64| window(1, 100, 200, edition, 0);
-    let mut desk = desk();
-    desk.tag(&article("a", &report(0)));
-    let copy = desk.tag(&article("b", &rewrite(&report(0), 3)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &report(0)));
+    let copy = fixture.tag(&article("b", &rewrite(&report(0), 3)));
     assert_eq!(copy.duplicate_of, Some(id("a")));
-    let other = desk.tag(&article("c", &rewrite(&report(1), 2)));
+    let other = fixture.tag(&article("c", &rewrite(&report(1), 2)));
     assert_eq!(of(&other), (Verdict::Unique, None, None));
-    assert!(other.similarity > Share::new(0.13), "{other:?}");
+    assert!(other.similarity > Fraction::new(0.13), "{other:?}");
 }
 
 #[test]
@@ -164,9 +166,9 @@ fn a_story_that_opens_as_before_and_goes_on_is_a_version_of_it() {
         title: Some("Council votes for a new bridge".to_owned()),
         ..article(name, &news(1, words))
     };
-    let mut desk = desk();
-    desk.tag(&titled("first", 120));
-    let grown = desk.tag(&titled("grown", 320));
+    let mut fixture = fixture();
+    fixture.tag(&titled("first", 120));
+    let grown = fixture.tag(&titled("grown", 320));
     assert_eq!(of(&grown), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("first")));
 }
 
@@ -175,10 +177,10 @@ fn a_page_with_an_article_in_it_is_no_rewrite_of_what_stands_beside_it() {
     let page = format!("{} {}", rewrite(&window(2, 100, 200, 0, 0), 5), window(1, 100, 125, 0, 0));
     let titled =
         |name: &str, title: u64, body: &str| Article { title: Some(headline(title)), ..article(name, body) };
-    let mut desk = desk();
-    desk.tag(&titled("beside", 1, &window(2, 100, 215, 0, 0)));
-    desk.tag(&titled("inside", 2, &window(1, 100, 122, 0, 0)));
-    let page = desk.tag(&titled("page", 3, &page));
+    let mut fixture = fixture();
+    fixture.tag(&titled("beside", 1, &window(2, 100, 215, 0, 0)));
+    fixture.tag(&titled("inside", 2, &window(1, 100, 122, 0, 0)));
+    let page = fixture.tag(&titled("page", 3, &page));
     assert_eq!(page.verdict, Verdict::Unique, "{page:?}");
     assert_eq!(page.related.first().map(|related| related.relation), Some(RelationKind::Extends));
 }
@@ -186,75 +188,76 @@ fn a_page_with_an_article_in_it_is_no_rewrite_of_what_stands_beside_it() {
 #[test]
 fn half_of_an_article_is_a_part_even_if_another_half_came_before() {
     let half = |edit: u64| window(1, 100, 60, 0, edit);
-    let mut desk = desk();
-    desk.tag(&article("whole", &window(1, 100, 240, 0, 0)));
-    desk.tag(&article("wire", &window(1, 100, 240, 0, 30)));
-    assert_eq!(desk.tag(&article("half", &half(0))).match_type, Some(MatchType::Partial));
-    let other = desk.tag(&article("other half", &half(20)));
+    let mut fixture = fixture();
+    fixture.tag(&article("whole", &window(1, 100, 240, 0, 0)));
+    fixture.tag(&article("wire", &window(1, 100, 240, 0, 30)));
+    assert_eq!(fixture.tag(&article("half", &half(0))).match_type, Some(MatchType::Partial));
+    let other = fixture.tag(&article("other half", &half(20)));
     assert_eq!(of(&other), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("half")));
-    let copy = desk.tag(&article("copy", &window(1, 100, 240, 0, 20)));
+    let copy = fixture.tag(&article("copy", &window(1, 100, 240, 0, 20)));
     assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, and not it of them");
 }
 
 #[test]
 fn ties_go_to_the_lowest_number() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     for name in ["z", "a", "m"] {
-        desk.tag(&article(name, &story(1)));
+        fixture.tag(&article(name, &story(1)));
     }
-    let near = desk.tag(&article("near", &window(1, 100, 80, 0, 20)));
+    let near = fixture.tag(&article("near", &window(1, 100, 80, 0, 20)));
     assert_eq!(near.duplicate_of, Some(id("z")));
 }
 
 #[test]
 fn short_texts_need_more_evidence_and_empty_ones_never_match() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let short = window(1, 100, 49, 0, 0);
-    assert_eq!(desk.tag(&article("a", &short)).flags, [Flag::ShortText]);
-    let flash = desk.tag(&article("b", &window(1, 100, 49, 0, 20)));
+    assert_eq!(fixture.tag(&article("a", &short)).flags, [Flag::ShortText]);
+    let flash = fixture.tag(&article("b", &window(1, 100, 49, 0, 20)));
     assert_eq!(of(&flash), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")), "one word is another");
-    let rewritten = desk.tag(&article("rewritten", &rewrite(&window(1, 100, 45, 0, 0), 2)));
+    let rewritten = fixture.tag(&article("rewritten", &rewrite(&window(1, 100, 45, 0, 0), 2)));
     assert_eq!(of(&rewritten), (Verdict::Unique, None, None), "every fifth is");
-    desk.tag(&article("long", &window(2, 100, 240, 0, 0)));
-    let teaser = desk.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
+    fixture.tag(&article("long", &window(2, 100, 240, 0, 0)));
+    let teaser = fixture.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
     assert_eq!(of(&teaser), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("long")));
-    let figures = desk.tag(&article("figures", &window(2, 120, 40, 1, 0)));
+    let figures = fixture.tag(&article("figures", &window(2, 120, 40, 1, 0)));
     assert_eq!(of(&figures), (Verdict::Unique, None, None), "its numbers are others");
-    desk.tag(&article("word", &window(3, 100, 7, 0, 0)));
-    let part = desk.tag(&article("brief", &window(3, 100, 6, 0, 0)));
+    fixture.tag(&article("word", &window(3, 100, 7, 0, 0)));
+    let part = fixture.tag(&article("brief", &window(3, 100, 6, 0, 0)));
     assert_eq!(of(&part), (Verdict::Unique, None, None), "too short to be compared");
-    let copy = desk.tag(&article("c", &short));
+    let copy = fixture.tag(&article("c", &short));
     assert_eq!(of(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     for name in ["empty", "void"] {
-        let empty = desk.tag(&article(name, " … "));
+        let empty = fixture.tag(&article(name, " … "));
         assert_eq!((empty.verdict, &empty.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
     }
-    assert_eq!(desk.tag(&article("void", "")).verdict, Verdict::Unique, "other blanks are other content");
+    assert_eq!(fixture.tag(&article("void", "")).verdict, Verdict::Unique, "other blanks are other content");
 }
 
 #[test]
 fn the_same_article_again_changes_nothing() {
-    let mut desk = desk();
-    desk.tag(&timed(article("a", &story(1)), 1_000));
-    desk.tag(&timed(article("b", &story(1)), 2_000));
-    desk.tag(&timed(article("b", &story(1)), 2_500));
-    let before = desk.store.dump().unwrap();
-    let outputs = desk.article(&timed(article("b", &story(1)), 3_000));
+    let mut fixture = fixture();
+    fixture.tag(&timed(article("a", &story(1)), 1_000));
+    fixture.tag(&timed(article("b", &story(1)), 2_000));
+    fixture.tag(&timed(article("b", &story(1)), 2_500));
+    let before = fixture.store.dump().unwrap();
+    let outputs = fixture.article(&timed(article("b", &story(1)), 3_000));
     let again = tagged(&outputs).unwrap();
     assert_eq!(of(again), (Verdict::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
     assert_eq!((again.cluster.to_string().as_str(), again.canonical_id.as_str()), ("en:0:0", "a"));
     assert_eq!(outputs.len(), 1);
-    let after = desk.store.dump().unwrap();
+    let after = fixture.store.dump().unwrap();
     let changed: Vec<_> = after.iter().filter(|row| !before.contains(row)).map(|row| &row.family).collect();
     assert_eq!(changed, ["meta"], "only stream time");
 }
 
 #[test]
 fn seen_again_is_remembered_in_eighths_of_the_retention() {
-    let mut desk = desk();
-    let seen = |desk: &Desk| {
+    let mut fixture = fixture();
+    let seen = |fixture: &EngineFixture| {
         let english = find("en").unwrap().lang;
-        desk.store
+        fixture
+            .store
             .document(english, samestory_engine::model::DocumentNumber(0))
             .unwrap()
             .unwrap()
@@ -262,16 +265,16 @@ fn seen_again_is_remembered_in_eighths_of_the_retention() {
             .millis()
     };
     let eighth = 7 * 24 * 60 * 60 * 1000 / 8;
-    desk.tag(&timed(article("a", &story(1)), 0));
-    assert_eq!(seen(&desk), 0);
-    desk.tag(&timed(article("a", &story(1)), 1));
-    assert_eq!(seen(&desk), eighth + 1, "rounded up");
-    desk.tag(&timed(article("a", &story(1)), eighth + 1));
-    assert_eq!(seen(&desk), eighth + 1, "not written again within an eighth");
-    desk.tag(&timed(article("a", &story(1)), eighth + 2));
-    assert_eq!(seen(&desk), 2 * eighth + 2);
-    desk.tag(&timed(article("a", &story(1)), 5));
-    assert_eq!(seen(&desk), 2 * eighth + 2, "what comes late moves nothing back");
+    fixture.tag(&timed(article("a", &story(1)), 0));
+    assert_eq!(seen(&fixture), 0);
+    fixture.tag(&timed(article("a", &story(1)), 1));
+    assert_eq!(seen(&fixture), eighth + 1, "rounded up");
+    fixture.tag(&timed(article("a", &story(1)), eighth + 1));
+    assert_eq!(seen(&fixture), eighth + 1, "not written again within an eighth");
+    fixture.tag(&timed(article("a", &story(1)), eighth + 2));
+    assert_eq!(seen(&fixture), 2 * eighth + 2);
+    fixture.tag(&timed(article("a", &story(1)), 5));
+    assert_eq!(seen(&fixture), 2 * eighth + 2, "what comes late moves nothing back");
 }
 
 // `last_seen` moved in steps and was rounded down: an article sent again just before a step was forgotten up to an eighth
@@ -279,11 +282,11 @@ fn seen_again_is_remembered_in_eighths_of_the_retention() {
 #[test]
 fn an_article_sent_again_is_remembered_for_its_whole_retention() {
     const DAY: i64 = 24 * 60 * 60 * 1000;
-    let mut desk = with_retention(8 * DAY as u64);
-    desk.tag(&timed(article("a", &story(1)), 0));
-    desk.tag(&timed(article("a", &story(1)), DAY - 1));
-    desk.set_stream_time(9 * DAY - 2);
-    let copy = desk.tag(&timed(article("b", &story(1)), 9 * DAY - 2));
+    let mut fixture = with_retention(8 * DAY as u64);
+    fixture.tag(&timed(article("a", &story(1)), 0));
+    fixture.tag(&timed(article("a", &story(1)), DAY - 1));
+    fixture.set_stream_time(9 * DAY - 2);
+    let copy = fixture.tag(&timed(article("b", &story(1)), 9 * DAY - 2));
     assert_eq!(of(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
 }
 
@@ -291,57 +294,57 @@ fn an_article_sent_again_is_remembered_for_its_whole_retention() {
 // later version left the resend on near-duplicate for good.
 #[test]
 fn a_change_retracts_what_a_resend_left_on_the_other_topic() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    desk.tag(&article("b", &story(2)));
-    assert_eq!(desk.tag(&article("b", &story(2))).match_type, Some(MatchType::SameArticle));
-    let outputs = desk.article(&article("b", &story(3)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    fixture.tag(&article("b", &story(2)));
+    assert_eq!(fixture.tag(&article("b", &story(2))).match_type, Some(MatchType::SameArticle));
+    let outputs = fixture.article(&article("b", &story(3)));
     assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::Unique);
-    assert_eq!(outputs[1..], [null("b", Outlet::NearDuplicate)]);
-    let outputs = desk.article(&article("b", &story(4)));
+    assert_eq!(outputs[1..], [null("b", OutputTopic::NearDuplicate)]);
+    let outputs = fixture.article(&article("b", &story(4)));
     assert_eq!(outputs.len(), 1, "there is nothing left to retract: {outputs:?}");
-    desk.tag(&article("b", &story(4)));
-    let outputs = desk.article(&article("b", &window(1, 100, 80, 0, 20)));
+    fixture.tag(&article("b", &story(4)));
+    let outputs = fixture.article(&article("b", &window(1, 100, 80, 0, 20)));
     assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
-    assert_eq!(outputs[1], null("b", Outlet::Unique));
+    assert_eq!(outputs[1], null("b", OutputTopic::Unique));
 }
 
 #[test]
 fn an_update_forgets_the_old_fingerprint() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    let updated = desk.tag(&article("a", &story(2)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    let updated = fixture.tag(&article("a", &story(2)));
     assert_eq!((updated.verdict, updated.revision), (Verdict::Unique, 1));
-    assert_eq!(desk.tag(&article("b", &story(1))).verdict, Verdict::Unique, "nobody says that any more");
-    assert_eq!(desk.tag(&article("c", &story(2))).duplicate_of, Some(id("a")));
+    assert_eq!(fixture.tag(&article("b", &story(1))).verdict, Verdict::Unique, "nobody says that any more");
+    assert_eq!(fixture.tag(&article("c", &story(2))).duplicate_of, Some(id("a")));
 }
 
 #[test]
 fn an_update_that_moves_leaves_a_null_behind() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    desk.tag(&article("b", &story(2)));
-    let outputs = desk.article(&article("b", &window(1, 100, 80, 0, 20)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    fixture.tag(&article("b", &story(2)));
+    let outputs = fixture.article(&article("b", &window(1, 100, 80, 0, 20)));
     assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
-    assert_eq!(outputs[1], null("b", Outlet::Unique));
-    let outputs = desk.article(&article("b", &story(3)));
+    assert_eq!(outputs[1], null("b", OutputTopic::Unique));
+    let outputs = fixture.article(&article("b", &story(3)));
     assert_eq!(tagged(&outputs).unwrap().revision, 2);
-    assert_eq!(outputs[1], null("b", Outlet::NearDuplicate));
-    let outputs = desk.article(&article("b", &story(4)));
+    assert_eq!(outputs[1], null("b", OutputTopic::NearDuplicate));
+    let outputs = fixture.article(&article("b", &story(4)));
     assert_eq!(outputs.len(), 1, "it stays where it was: {outputs:?}");
 }
 
 #[test]
 fn a_founder_who_changes_leaves_its_name_to_the_cluster() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    desk.tag(&article("b", &story(1)));
-    let outputs = desk.article(&article("a", &story(2)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    fixture.tag(&article("b", &story(1)));
+    let outputs = fixture.article(&article("a", &story(2)));
     let changed = tagged(&outputs).unwrap();
     assert_eq!(changed.cluster.to_string(), "en:0:2", "a name is not given twice");
-    let Output::NoCluster { id: gone, remaining } = &outputs[1] else { panic!("{outputs:?}") };
+    let Output::ClusterDeleted { id: gone, remaining } = &outputs[1] else { panic!("{outputs:?}") };
     assert_eq!((gone.to_string().as_str(), remaining), ("en:0:0", &Some(id("b"))));
-    let outputs = desk.article(&article("c", &story(1)));
+    let outputs = fixture.article(&article("c", &story(1)));
     assert_eq!(tagged(&outputs).unwrap().cluster.to_string(), "en:0:0");
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((cluster.canonical.as_str(), cluster.canonical_changed_from.clone()), ("b", Some(id("a"))));
@@ -349,44 +352,44 @@ fn a_founder_who_changes_leaves_its_name_to_the_cluster() {
 
 #[test]
 fn a_delete_leaves_nulls_and_nothing_else() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     for name in ["a", "b", "c"] {
-        desk.tag(&article(name, &story(1)));
+        fixture.tag(&article(name, &story(1)));
     }
-    let outputs = desk.delete("a");
-    assert_eq!(outputs[..2], [gone("a", Outlet::Unique), gone("a", Outlet::NearDuplicate)]);
+    let outputs = fixture.delete("a");
+    assert_eq!(outputs[..2], [gone("a", OutputTopic::Unique), gone("a", OutputTopic::NearDuplicate)]);
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
     assert_eq!(cluster.canonical_changed_from, Some(id("a")));
-    assert_eq!(desk.delete("a"), [], "it is not known any more");
-    desk.delete("b");
-    desk.delete("c");
-    assert!(desk.store.dump().unwrap().iter().all(|row| row.family == "meta"));
-    assert_eq!(desk.tag(&article("d", &story(1))).verdict, Verdict::Unique);
+    assert_eq!(fixture.delete("a"), [], "it is not known any more");
+    fixture.delete("b");
+    fixture.delete("c");
+    assert!(fixture.store.dump().unwrap().iter().all(|row| row.family == "meta"));
+    assert_eq!(fixture.tag(&article("d", &story(1))).verdict, Verdict::Unique);
 }
 
 #[test]
 fn deletes_of_unknown_ids_are_counted() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let items = vec![
-        desk.item(None, Incoming::Delete(id("nobody"))),
-        desk.item(None, Incoming::Forget { ids: vec![id("x")], to: 1, raw: TopicId::UNKNOWN }),
+        fixture.item(None, Incoming::Delete(id("nobody"))),
+        fixture.item(None, Incoming::Forget { ids: vec![id("x")], to: 1, raw: TopicId::UNKNOWN }),
     ];
-    let plan = desk.run(items);
+    let plan = fixture.run(items);
     assert_eq!((plan.stats.unknown_deletes, plan.outputs().count()), (1, 0));
 }
 
 #[test]
 fn an_update_in_another_language_leaves_the_first() {
-    let mut desk = desk();
-    desk.tag(&article("a", &story(1)));
-    desk.tag(&article("b", &story(1)));
+    let mut fixture = fixture();
+    fixture.tag(&article("a", &story(1)));
+    fixture.tag(&article("b", &story(1)));
     let german = Article { language: Some("de".to_owned()), ..article("b", &story(1)) };
-    let outputs = desk.article(&german);
+    let outputs = fixture.article(&german);
     let moved = tagged(&outputs).unwrap();
     assert_eq!((moved.verdict, moved.cluster.to_string().as_str()), (Verdict::Unique, "de:0:0"));
-    assert_eq!(outputs[1], null("b", Outlet::NearDuplicate));
-    assert_eq!(desk.store.languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
+    assert_eq!(outputs[1], null("b", OutputTopic::NearDuplicate));
+    assert_eq!(fixture.store.languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
 }
 
 #[test]
@@ -394,21 +397,21 @@ fn a_chain_of_versions_splits_where_it_leaves_the_canonical() {
     // Each goes on where the one before it ends, and drops as much at its beginning. There are no numbers in it.
     let version =
         |n: u64| (80 * n..80 * n + 200).map(|place| word(7 << 20 | place)).collect::<Vec<_>>().join(" ");
-    let mut desk = desk();
-    let outputs: Vec<Tagged> = (0..3).map(|n| desk.tag(&article(&format!("v{n}"), &version(n)))).collect();
+    let mut fixture = fixture();
+    let outputs: Vec<Tagged> = (0..3).map(|n| fixture.tag(&article(&format!("v{n}"), &version(n)))).collect();
     assert_eq!(outputs[1].cluster.to_string(), "en:0:0");
     assert_eq!(
         (outputs[2].verdict, outputs[2].duplicate_of.clone()),
         (Verdict::NearDuplicate, Some(id("v1")))
     );
     assert_eq!((outputs[2].cluster.to_string().as_str(), outputs[2].canonical_id.as_str()), ("en:0:2", "v2"));
-    let joined = desk.article(&article("v3", &format!("{} {}", version(2), word(9))));
+    let joined = fixture.article(&article("v3", &format!("{} {}", version(2), word(9))));
     let [cluster] = clusters(&joined)[..] else { panic!("{joined:?}") };
     assert_eq!(cluster.split_from.as_ref().unwrap().to_string(), "en:0:0");
 }
 
-fn with_policy(canonical: CanonicalPolicy) -> Desk {
-    Desk::new(Settings { canonical, ..Settings::default() })
+fn with_policy(canonical: CanonicalPolicy) -> EngineFixture {
+    EngineFixture::new(Settings { canonical, ..Settings::default() })
 }
 
 #[test]
@@ -424,11 +427,11 @@ fn each_policy_has_its_own_canonical() {
         (CanonicalPolicy::Newest, ["a", "b", "c"]),
         (CanonicalPolicy::Longest, ["a", "b", "b"]),
     ] {
-        let mut desk = with_policy(policy);
+        let mut fixture = with_policy(policy);
         let canonicals: Vec<String> =
-            articles.iter().map(|it| desk.tag(it).canonical_id.to_string()).collect();
+            articles.iter().map(|it| fixture.tag(it).canonical_id.to_string()).collect();
         assert_eq!(canonicals, stands, "{policy:?}");
-        let leaves = desk.delete(stands[2]);
+        let leaves = fixture.delete(stands[2]);
         let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
         let next = match policy {
             CanonicalPolicy::FirstSeen | CanonicalPolicy::Newest => "b",
@@ -442,9 +445,9 @@ fn each_policy_has_its_own_canonical() {
 
 #[test]
 fn a_cluster_record_comes_with_the_second_member_and_names_the_newest() {
-    let mut desk = desk();
-    assert_eq!(desk.article(&article("a", &story(1))).len(), 1);
-    let outputs = desk.article(&article("b", &story(1)));
+    let mut fixture = fixture();
+    assert_eq!(fixture.article(&article("a", &story(1))).len(), 1);
+    let outputs = fixture.article(&article("b", &story(1)));
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!(
         (cluster.size, &cluster.hosts[..]),
@@ -456,45 +459,46 @@ fn a_cluster_record_comes_with_the_second_member_and_names_the_newest() {
     assert_eq!(cluster.members[0].title.as_deref(), Some("About b"));
     let mut last = Vec::new();
     for n in 0..60 {
-        last = desk.article(&article(&format!("c{n}"), &story(1)));
+        last = fixture.article(&article(&format!("c{n}"), &story(1)));
     }
     let [cluster] = clusters(&last)[..] else { panic!("{last:?}") };
     assert_eq!((cluster.size, cluster.members.len(), cluster.hosts.len()), (62, 50, 32));
     assert_eq!((cluster.members[0].id.as_str(), cluster.members[49].id.as_str()), ("c59", "c10"));
 }
 
-fn with_retention(millis: u64) -> Desk {
+fn with_retention(millis: u64) -> EngineFixture {
     let default = LanguageSettings { retention: Retention::Millis(millis), ..LanguageSettings::default() };
-    Desk::new(Settings { default, ..Settings::default() })
+    EngineFixture::new(Settings { default, ..Settings::default() })
 }
 
 #[test]
 fn what_is_expired_is_not_matched_though_it_is_not_removed_yet() {
-    let mut desk = with_retention(1_000);
+    let mut fixture = with_retention(1_000);
     for n in 0..7 {
-        desk.tag(&timed(article(&format!("a{n}"), &story(n)), n as i64));
+        fixture.tag(&timed(article(&format!("a{n}"), &story(n)), n as i64));
     }
-    desk.set_stream_time(1_005);
-    let late = desk.tag(&timed(article("late", &story(6)), 1_005));
+    fixture.set_stream_time(1_005);
+    let late = fixture.tag(&timed(article("late", &story(6)), 1_005));
     assert_eq!(late.duplicate_of, Some(id("a6")), "six are overdue, the seventh is not");
     let english = find("en").unwrap().lang;
-    let left = |desk: &Desk| desk.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
-    assert_eq!(left(&desk), 2, "four go at a time");
-    let again = desk.tag(&timed(article("again", &story(5)), 1_005));
-    assert_eq!((again.verdict, left(&desk)), (Verdict::Unique, 0));
+    let left =
+        |fixture: &EngineFixture| fixture.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
+    assert_eq!(left(&fixture), 2, "four go at a time");
+    let again = fixture.tag(&timed(article("again", &story(5)), 1_005));
+    assert_eq!((again.verdict, left(&fixture)), (Verdict::Unique, 0));
 }
 
 #[test]
 fn an_expired_canonical_stands_for_nobody() {
-    let mut desk = with_retention(1_000);
+    let mut fixture = with_retention(1_000);
     for n in 0..6 {
-        desk.tag(&timed(article(&format!("other{n}"), &story(n + 10)), 0));
+        fixture.tag(&timed(article(&format!("other{n}"), &story(n + 10)), 0));
     }
-    desk.tag(&timed(article("a", &story(1)), 1));
-    desk.tag(&timed(article("b", &story(1)), 500));
-    desk.set_stream_time(1_001);
+    fixture.tag(&timed(article("a", &story(1)), 1));
+    fixture.tag(&timed(article("b", &story(1)), 500));
+    fixture.set_stream_time(1_001);
     // All of the first seven are overdue; four are removed, and a is not among them.
-    let outputs = desk.article(&timed(article("c", &story(1)), 1_001));
+    let outputs = fixture.article(&timed(article("c", &story(1)), 1_001));
     let copy = tagged(&outputs).unwrap();
     assert_eq!((copy.duplicate_of.clone(), copy.canonical_id.as_str()), (Some(id("b")), "b"));
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
@@ -506,40 +510,40 @@ fn an_expired_canonical_stands_for_nobody() {
 /// members were looked at, and all of them were overdue.
 #[test]
 fn a_large_cluster_with_a_live_member_is_not_gone() {
-    let mut desk = with_retention(1_000);
+    let mut fixture = with_retention(1_000);
     for n in 0..60 {
-        desk.tag(&timed(article(&format!("copy{n}"), &story(1)), 1));
+        fixture.tag(&timed(article(&format!("copy{n}"), &story(1)), 1));
     }
-    desk.tag(&timed(article("copy0", &story(1)), 900));
-    desk.set_stream_time(1_002);
+    fixture.tag(&timed(article("copy0", &story(1)), 900));
+    fixture.set_stream_time(1_002);
     let mut last = None;
     for n in 0..20 {
-        let outputs = desk.article(&timed(article(&format!("other{n}"), &story(100 + n)), 1_002));
+        let outputs = fixture.article(&timed(article(&format!("other{n}"), &story(100 + n)), 1_002));
         for output in outputs {
             match output {
                 Output::Cluster(cluster) => assert_eq!(cluster.canonical, id("copy0")),
-                Output::NoCluster { remaining, .. } => last = Some(remaining),
+                Output::ClusterDeleted { remaining, .. } => last = Some(remaining),
                 _ => {}
             }
             assert_ne!(last, Some(None), "after {n} articles");
         }
     }
     assert_eq!(last, Some(Some(id("copy0"))));
-    let joins = desk.article(&timed(article("late", &story(1)), 1_003));
+    let joins = fixture.article(&timed(article("late", &story(1)), 1_003));
     let [cluster] = clusters(&joins)[..] else { panic!("{joins:?}") };
     assert_eq!((cluster.id.to_string().as_str(), cluster.size), ("en:0:0", 2));
 }
 
 #[test]
 fn an_article_that_arrives_expired_is_judged_and_not_stored() {
-    let mut desk = with_retention(1_000);
-    desk.tag(&timed(article("a", &story(1)), 5_000));
-    desk.set_stream_time(5_000);
-    let late = desk.tag(&timed(article("late", &story(1)), 4_000));
+    let mut fixture = with_retention(1_000);
+    fixture.tag(&timed(article("a", &story(1)), 5_000));
+    fixture.set_stream_time(5_000);
+    let late = fixture.tag(&timed(article("late", &story(1)), 4_000));
     assert_eq!(of(&late), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((&late.flags[..], late.cluster.to_string().as_str()), (&[Flag::Expired][..], "en:0:0"));
-    assert_eq!(desk.store.languages_of(&id("late")).unwrap(), []);
-    let stored = desk.tag(&timed(article("b", &story(2)), 4_001));
+    assert_eq!(fixture.store.languages_of(&id("late")).unwrap(), []);
+    let stored = fixture.tag(&timed(article("b", &story(2)), 4_001));
     assert_eq!(
         (&stored.flags[..], stored.cluster.to_string().as_str()),
         (&[][..], "en:0:2"),
@@ -549,20 +553,20 @@ fn an_article_that_arrives_expired_is_judged_and_not_stored() {
 
 #[test]
 fn a_time_far_ahead_expires_nothing() {
-    let mut desk = with_retention(10_000_000);
-    let give = |desk: &mut Desk, name: &str, fetched: i64, record: i64| {
+    let mut fixture = with_retention(10_000_000);
+    let give = |fixture: &mut EngineFixture, name: &str, fetched: i64, record: i64| {
         let article = timed(article(name, &story(1)), fetched);
-        let prepared = samestory_engine::engine::Preparer::new(super::desk::trusting())
-            .prepare(&article, &super::desk::line(1))
+        let prepared = samestory_engine::engine::Preparer::new(super::engine_fixture::trusting())
+            .prepare(&article, &super::engine_fixture::line(1))
             .unwrap();
-        tagged(&desk.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+        tagged(&fixture.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
     };
-    give(&mut desk, "a", 1_000, 1_000);
-    let ahead = give(&mut desk, "ahead", 253_370_764_800_000, 2_000);
+    give(&mut fixture, "a", 1_000, 1_000);
+    let ahead = give(&mut fixture, "ahead", 253_370_764_800_000, 2_000);
     assert_eq!((ahead.verdict, &ahead.flags[..]), (Verdict::ExactDuplicate, &[Flag::ClampedTime][..]));
-    let next = give(&mut desk, "next", 3_000, 3_000);
+    let next = give(&mut fixture, "next", 3_000, 3_000);
     assert_eq!((next.duplicate_of, &next.flags[..]), (Some(id("a")), &[][..]));
-    let before_all = give(&mut desk, "early", -5, 3_000);
+    let before_all = give(&mut fixture, "early", -5, 3_000);
     assert_eq!(
         (before_all.verdict, &before_all.flags[..]),
         (Verdict::ExactDuplicate, &[Flag::ClampedTime][..])
@@ -571,19 +575,21 @@ fn a_time_far_ahead_expires_nothing() {
 
 #[test]
 fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
-    let mut desk = Desk::new(Settings { max_bucket: 8, ..Settings::default() });
-    let first = desk.tag(&article("first", &story(1)));
+    let mut fixture = EngineFixture::new(Settings { max_bucket: 8, ..Settings::default() });
+    let first = fixture.tag(&article("first", &story(1)));
     assert_eq!(first.flags, []);
     let mut last = None;
     for n in 0..100 {
-        last = Some(desk.tag(&article(&format!("copy{n}"), &story(1))));
+        last = Some(fixture.tag(&article(&format!("copy{n}"), &story(1))));
     }
     let last = last.unwrap();
     assert_eq!((last.duplicate_of, &last.flags[..]), (Some(id("first")), &[Flag::Capped][..]));
-    let prepared = samestory_engine::engine::Preparer::new(super::desk::trusting());
-    let near = prepared.prepare(&article("near", &window(1, 100, 80, 0, 20)), &super::desk::line(1)).unwrap();
-    let item = desk.item(None, Incoming::Article(Box::new(near)));
-    let plan = desk.run(vec![item]);
+    let prepared = samestory_engine::engine::Preparer::new(super::engine_fixture::trusting());
+    let near = prepared
+        .prepare(&article("near", &window(1, 100, 80, 0, 20)), &super::engine_fixture::line(1))
+        .unwrap();
+    let item = fixture.item(None, Incoming::Article(Box::new(near)));
+    let plan = fixture.run(vec![item]);
     assert!(plan.stats.capped_buckets > 0 && plan.stats.candidates <= 9, "{:?}", plan.stats);
     assert_eq!(tagged(&plan.decided[0].outputs).unwrap().duplicate_of, Some(id("first")));
 }
@@ -594,30 +600,31 @@ fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
 fn a_crowd_whose_canonical_goes_with_the_article_at_hand_has_another() {
     let retention = Retention::Millis(1_000);
     let default = LanguageSettings { retention, ..LanguageSettings::default() };
-    let mut desk = Desk::new(Settings { max_bucket: 4, default, review: None, ..Settings::default() });
+    let mut fixture =
+        EngineFixture::new(Settings { max_bucket: 4, default, review: None, ..Settings::default() });
     for n in 0..12 {
-        desk.article(&timed(article(&format!("copy{n}"), &story(1)), 10 * n));
+        fixture.article(&timed(article(&format!("copy{n}"), &story(1)), 10 * n));
     }
     // A new version of the first, still much like the others.
-    let changed = desk.tag(&timed(article("copy0", &window(1, 100, 74, 0, 0)), 200));
+    let changed = fixture.tag(&timed(article("copy0", &window(1, 100, 74, 0, 0)), 200));
     assert_eq!(
         (changed.verdict, changed.canonical_id, &changed.flags[..]),
         (Verdict::NearDuplicate, id("copy1"), &[Flag::Capped][..])
     );
     // The next two are overdue when another copy comes.
-    desk.set_stream_time(1_021);
-    let late = desk.tag(&timed(article("late", &story(1)), 1_021));
+    fixture.set_stream_time(1_021);
+    let late = fixture.tag(&timed(article("late", &story(1)), 1_021));
     assert_eq!((late.verdict, late.canonical_id), (Verdict::ExactDuplicate, id("copy3")));
     let foreign = Article { language: Some("de".into()), ..article("copy3", &story(1)) };
-    assert_eq!(desk.tag(&timed(foreign, 1_022)).verdict, Verdict::Unique);
-    let next = desk.tag(&timed(article("next", &story(1)), 1_023));
+    assert_eq!(fixture.tag(&timed(foreign, 1_022)).verdict, Verdict::Unique);
+    let next = fixture.tag(&timed(article("next", &story(1)), 1_023));
     assert_eq!((next.verdict, next.canonical_id), (Verdict::ExactDuplicate, id("copy4")));
 }
 
 #[test]
 fn history_changes_state_and_publishes_nothing() {
     let from = |publish_from| Settings { publish_from, ..Settings::default() };
-    let (mut live, mut backfilled) = (Desk::new(from(None)), Desk::new(from(at(1_000))));
+    let (mut live, mut backfilled) = (EngineFixture::new(from(None)), EngineFixture::new(from(at(1_000))));
     for (name, family, millis) in [("a", 1, 10), ("b", 1, 20), ("a", 1, 30), ("c", 2, 40), ("c", 1, 50)] {
         let article = timed(article(name, &story(family)), millis);
         live.article(&article);
@@ -628,31 +635,31 @@ fn history_changes_state_and_publishes_nothing() {
     let article = timed(article("d", &story(1)), 1_000);
     assert_eq!(backfilled.article(&article), live.article(&article));
     // Nothing of it stands anywhere, so nothing is withdrawn.
-    let changed = timed(super::desk::article("a", &story(5)), 1_001);
-    assert!(!backfilled.article(&changed).contains(&null("a", Outlet::Unique)));
+    let changed = timed(super::engine_fixture::article("a", &story(5)), 1_001);
+    assert!(!backfilled.article(&changed).contains(&null("a", OutputTopic::Unique)));
 }
 
 #[test]
 fn doubtful_duplicates_are_flagged_for_review() {
     let between = |low, high| {
-        let review = Some((Share::new(low), Share::new(high)));
-        let mut desk = Desk::new(Settings { review, ..Settings::default() });
-        let first = desk.tag(&article("a", &story(1)));
+        let review = Some((Fraction::new(low), Fraction::new(high)));
+        let mut fixture = EngineFixture::new(Settings { review, ..Settings::default() });
+        let first = fixture.tag(&article("a", &story(1)));
         assert_eq!(first.flags, [], "a text of its own needs no review");
-        desk.tag(&article("b", &window(1, 100, 80, 0, 20))).flags
+        fixture.tag(&article("b", &window(1, 100, 80, 0, 20))).flags
     };
     assert_eq!(between(0.0, 1.0), [Flag::Review]);
     assert_eq!(between(0.0, 0.1), []);
-    assert_eq!(Settings::default().review, Some((Share::new(0.5), Share::new(0.9))));
+    assert_eq!(Settings::default().review, Some((Fraction::new(0.5), Fraction::new(0.9))));
 }
 
 #[test]
 fn under_simhash_the_hamming_distance_decides() {
     let with = |algorithm, hamming| {
         let default = LanguageSettings { algorithm, hamming, ..LanguageSettings::default() };
-        let mut desk = Desk::new(Settings { default, ..Settings::default() });
-        desk.tag(&article("a", &story(1)));
-        desk.tag(&article("b", &window(1, 100, 80, 0, 20)))
+        let mut fixture = EngineFixture::new(Settings { default, ..Settings::default() });
+        fixture.tag(&article("a", &story(1)));
+        fixture.tag(&article("b", &window(1, 100, 80, 0, 20)))
     };
     for algorithm in [Algorithm::Simhash128, Algorithm::Simhash64] {
         let far = with(algorithm, 0);

@@ -42,7 +42,7 @@ pub enum BandingError {
     },
     /// Not a share between 0 and 1.
     #[error("{name} = {value} is not between 0 and 1, both excluded")]
-    Share {
+    Fraction {
         /// Which figure.
         name: &'static str,
         /// As given.
@@ -82,7 +82,7 @@ impl Banding {
     pub fn for_recall(threshold: f64, recall: f64, lanes: usize) -> Result<Banding, BandingError> {
         for (name, value) in [("threshold", threshold), ("recall", recall)] {
             if !(value > 0.0 && value < 1.0) {
-                return Err(BandingError::Share { name, value });
+                return Err(BandingError::Fraction { name, value });
             }
         }
         (1..=lanes)
@@ -193,8 +193,8 @@ mod tests {
         let refusal = Banding::new(32, 5, 128).unwrap_err().to_string();
         assert!(refusal.contains("32 × 5") && refusal.contains("128 lanes"), "{refusal}");
         assert!(matches!(Banding::for_recall(0.001, 0.9999, 128), Err(BandingError::Recall { .. })));
-        assert!(matches!(Banding::for_recall(1.2, 0.9, 128), Err(BandingError::Share { .. })));
-        assert!(matches!(Banding::for_recall(f64::NAN, 0.9, 128), Err(BandingError::Share { .. })));
+        assert!(matches!(Banding::for_recall(1.2, 0.9, 128), Err(BandingError::Fraction { .. })));
+        assert!(matches!(Banding::for_recall(f64::NAN, 0.9, 128), Err(BandingError::Fraction { .. })));
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Everything that decides a verdict, as one value: how text is read, how pairs are judged, how documents are indexed.
 
 use crate::engine::{LanguageSettings, Settings};
-use crate::index::Postings;
+use crate::index::IndexSchemes;
 use crate::model::Lang;
 use crate::text;
 
@@ -13,7 +13,7 @@ pub struct Options {
     /// How articles are judged.
     pub settings: Settings,
     /// How documents are found again, language by language.
-    pub schemes: Postings,
+    pub schemes: IndexSchemes,
 }
 
 impl Options {

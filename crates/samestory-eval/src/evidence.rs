@@ -7,7 +7,7 @@ use std::fmt::Write;
 use samestory_engine::Options as EngineOptions;
 use samestory_engine::engine::Engine;
 use samestory_engine::engine::compare::evidence::Measure;
-use samestory_engine::index::{Ahead, Memory, StoreError};
+use samestory_engine::index::{Durability, Memory, StoreError};
 
 use super::labelled::{Expect, Label, Set};
 use super::run::{self, Options};
@@ -30,7 +30,7 @@ pub fn rows(
 ) -> Result<(), StoreError> {
     let prepared = run::prepare(engine_options, set, options);
     let engine = Engine::new(engine_options.settings.clone());
-    let mut store = Memory::new(engine_options.schemes.clone(), Ahead::Itself);
+    let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
     let places: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
     let mut listed: BTreeMap<usize, Vec<(usize, Label, &str)>> = BTreeMap::new();

@@ -211,15 +211,15 @@ fn count(counts: &mut Counts, outcome: &Outcome, own: impl Fn(usize) -> bool, ex
 #[cfg(test)]
 mod tests {
     use super::*;
-    use samestory_engine::model::{Lang, Share};
+    use samestory_engine::model::{Fraction, Lang};
 
     fn outcome(verdict: Verdict, duplicate_of: Option<usize>) -> Outcome {
         Outcome {
             verdict,
             match_type: duplicate_of.map(|_| MatchType::Near),
             duplicate_of,
-            similarity: Share::new(0.8),
-            confidence: Share::new(0.9),
+            similarity: Fraction::new(0.8),
+            confidence: Fraction::new(0.9),
             language: Lang::UND,
             cluster: None,
             short: false,

@@ -5,9 +5,9 @@ use std::thread;
 
 use samestory_engine::Options as EngineOptions;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
-use samestory_engine::index::{Ahead, Committed, Memory, Store, StoreError};
+use samestory_engine::index::{Committed, Durability, Memory, Store, StoreError};
 use samestory_engine::model::{Article, RelationKind};
-use samestory_engine::model::{Cut, Lang, MatchType, Position, Share, Verdict};
+use samestory_engine::model::{BoundedStr, Fraction, Lang, MatchType, Position, Verdict};
 
 use super::labelled::Set;
 
@@ -28,9 +28,9 @@ pub struct Outcome {
     /// The best match.
     pub duplicate_of: Option<usize>,
     /// Similarity to it.
-    pub similarity: Share,
+    pub similarity: Fraction,
     /// How sure the verdict is.
-    pub confidence: Share,
+    pub confidence: Fraction,
     /// The language it was judged in.
     pub language: Lang,
     /// Its cluster; none where it was judged and not remembered.
@@ -86,7 +86,7 @@ pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> V
 /// The state could not be read: a defect, for it is in memory.
 pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Result<Run, StoreError> {
     let engine = Engine::new(engine_options.settings.clone());
-    let mut store = Memory::new(engine_options.schemes.clone(), Ahead::Itself);
+    let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
     let places: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
     let place_of = |id: &str| places.get(id).copied();
@@ -153,8 +153,8 @@ pub(crate) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -
         log_time: None,
         incoming: Incoming::Article(Box::new(article)),
     };
-    let (plan, laid) = engine.plan_laid(store, Batch { items: vec![item], ..Batch::default() })?;
-    store.apply_laid(laid, &Committed::attest_output())?;
+    let (plan, write_set) = engine.plan(store, Batch { items: vec![item], ..Batch::default() })?;
+    store.apply(write_set, &Committed::attest_output())?;
     Ok(plan)
 }
 
@@ -166,5 +166,5 @@ fn related(
 }
 
 fn place(line: u64) -> Position {
-    Position::File { file: Cut::new("labelled"), line }
+    Position::File { file: BoundedStr::new("labelled"), line }
 }

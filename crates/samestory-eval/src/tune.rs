@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use samestory_engine::Options as EngineOptions;
 use samestory_engine::engine::compare::{Comparison, Relation};
 use samestory_engine::engine::{Engine, LanguageSettings, Prepared};
-use samestory_engine::index::{Ahead, Memory, StoreError};
+use samestory_engine::index::{Durability, Memory, StoreError};
 use samestory_engine::model::Lang;
 
 use super::labelled::{Expect, Label, Set};
@@ -72,7 +72,7 @@ pub fn pairs(engine_options: &EngineOptions, set: &Set, language: Lang) -> Resul
         labels.insert((pair.old, pair.new, pair.label == Label::Same));
     }
     let engine = Engine::new(engine_options.settings.clone());
-    let mut store = Memory::new(engine_options.schemes.clone(), Ahead::Itself);
+    let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
     for (at, one) in set.articles.iter().enumerate() {
         let (Some(own), Some(expect)) = (here(at), one.expect) else { continue };
         if expect == Expect::Gray {

@@ -11,7 +11,7 @@ use samestory_engine::model::Lang;
 use samestory_engine::text::language;
 
 use super::Failure;
-use samestory::terminal::style::Paint;
+use samestory::terminal::style::Style;
 use sizes::{BUDGET, Needs, Sizes, WORKER};
 
 #[derive(Parser)]
@@ -60,7 +60,7 @@ pub(crate) enum PlanError {
     #[error("match.retention = forever has no end: say with --days how long to plan for")]
     Forever,
     #[error("--languages {0}: write codes and shares, as in en=60,hi=25,bn=15")]
-    Share(String),
+    Fraction(String),
     #[error("--languages: {0} stands there twice")]
     Twice(Lang),
 }
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{:#}", serde_json::json!({"needs": needs, "sizes": sizes}))?,
-        false => out.write_all(table(&needs, &sizes, Paint::for_stdout()).as_bytes())?,
+        false => out.write_all(table(&needs, &sizes, Style::for_stdout()).as_bytes())?,
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ fn needs(args: &Args, config: &Config) -> Result<Needs, Failure> {
 fn shares(written: &[String]) -> Result<Vec<(Lang, f64)>, Failure> {
     let mut shares: Vec<(Lang, f64)> = Vec::new();
     for one in written {
-        let wrong = || PlanError::Share(one.clone());
+        let wrong = || PlanError::Fraction(one.clone());
         let (code, share) = one.split_once('=').ok_or_else(wrong)?;
         let share: f64 = share.trim().trim_end_matches('%').parse().map_err(|_| wrong())?;
         if !(share > 0.0 && share < 1e12) {
@@ -132,7 +132,7 @@ fn shares(written: &[String]) -> Result<Vec<(Lang, f64)>, Failure> {
     Ok(shares)
 }
 
-fn table(needs: &Needs, sizes: &Sizes, paint: Paint) -> String {
+fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
     let mut text = format!(
         "{} articles per day for {} days: {}\n",
         count(needs.articles_per_day),

@@ -5,7 +5,7 @@ use samestory_engine::index::{Budget, Format, Rocks, RocksOptions, RocksReader, 
 
 use super::sizes::{bytes, kept};
 use super::{CompactArgs, Failure};
-use samestory::terminal::progress_bar::Bar;
+use samestory::terminal::progress_bar::ProgressBar;
 
 pub(super) fn run(args: &CompactArgs) -> Result<(), Failure> {
     let budget = Budget::default();
@@ -15,7 +15,7 @@ pub(super) fn run(args: &CompactArgs) -> Result<(), Failure> {
         let detail = "nothing has been written to it yet".to_owned();
         return Err(StoreError::Unusable { place: args.dir.display().to_string(), detail }.into());
     };
-    let mut bar = Bar::new(false);
+    let mut bar = ProgressBar::new(false);
     let before = kept(&args.dir);
     bar.say("compacting");
     let mut store = Rocks::open(&args.dir, &RocksOptions::new(format.postings, format.ahead, budget))?;

@@ -6,16 +6,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use samestory::files::thousands;
-use samestory_engine::index::{Budget, Document, Outlet, RocksReader, Rows, StoreError, View};
+use samestory_engine::index::{Budget, Document, OutputTopic, RocksReader, Rows, StoreError, View};
 use samestory_engine::model::Flag;
 use serde_json::{Value, json};
 
 use super::{ExportArgs, Failure};
-use samestory::terminal::progress_bar::Bar;
+use samestory::terminal::progress_bar::ProgressBar;
 
 pub(super) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let store = RocksReader::existing(&args.dir, &Budget::default())?;
-    let mut bar = Bar::new(args.quiet);
+    let mut bar = ProgressBar::new(args.quiet);
     let documents: u64 = store.inspect()?.languages.iter().map(|language| language.documents).sum();
     let written = match &args.output {
         None => write(&store, args.fingerprints, documents, &mut bar, samestory::terminal::stdout())?,
@@ -49,7 +49,7 @@ fn write(
     store: &RocksReader,
     fingerprints: bool,
     documents: u64,
-    bar: &mut Bar,
+    bar: &mut ProgressBar,
     out: impl Write,
 ) -> Result<u64, Failure> {
     let mut out = BufWriter::with_capacity(1 << 18, out);
@@ -95,10 +95,10 @@ fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<
         "cluster_number": document.cluster.0,
         "revision": document.revision,
         "outlet": match document.outlet {
-            Outlet::None => None,
-            Outlet::Unique => Some("unique"),
-            Outlet::NearDuplicate => Some("near-duplicate"),
-            Outlet::Both => Some("both"),
+            OutputTopic::None => None,
+            OutputTopic::Unique => Some("unique"),
+            OutputTopic::NearDuplicate => Some("near-duplicate"),
+            OutputTopic::Both => Some("both"),
         },
         "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
         "title": document.title.as_ref().map(|title| title.as_str()),

@@ -8,8 +8,8 @@ use samestory::config::Config;
 use samestory::files::thousands;
 use samestory_engine::fingerprint::config_hash;
 use samestory_engine::index::{
-    Ahead, Budget, BusPosition, Family, Format, Inspection, Order, RocksReader, Rows, Span, TopicIdentity,
-    VERSION, View,
+    Budget, BusPosition, Durability, Family, Format, Inspection, Order, RocksReader, Rows, Span,
+    TopicIdentity, VERSION, View,
 };
 use samestory_engine::model::Lang;
 use samestory_engine::text::language;
@@ -112,8 +112,8 @@ fn as_json(seen: &Seen) -> Value {
             "bands": format.postings.to_string(),
             "rebanding": format.rebanding,
             "changelog_partition": match format.ahead {
-                Ahead::Changelog { partition } => Some(partition),
-                Ahead::Itself => None,
+                Durability::Changelog { partition } => Some(partition),
+                Durability::OwnWal => None,
             },
         })),
         "configs": seen.configs.iter().map(|config| format!("{config:08x}")).collect::<Vec<_>>(),

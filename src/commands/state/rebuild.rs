@@ -14,11 +14,11 @@ use samestory_engine::model::Lang;
 
 use super::recovery_hints::{Known, Need, ways};
 use super::{Failure, RebuildArgs, StateError};
-use samestory::terminal::progress_bar::Bar;
+use samestory::terminal::progress_bar::ProgressBar;
 
 pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
     let budget = Budget::default();
-    let mut bar = Bar::new(args.quiet);
+    let mut bar = ProgressBar::new(args.quiet);
     let store = RocksReader::existing(&args.dir, &budget)
         .map_err(|error| beyond(&args.dir, error, &Known::default()))?;
     let Some(format) = format(&store)? else {
@@ -67,7 +67,7 @@ pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
     said(args, &mut bar, "done")
 }
 
-fn said(args: &RebuildArgs, bar: &mut Bar, text: &str) -> Result<(), Failure> {
+fn said(args: &RebuildArgs, bar: &mut ProgressBar, text: &str) -> Result<(), Failure> {
     if !args.quiet {
         bar.line(&format!("state {}: {text}", args.dir.display()));
     }
@@ -81,7 +81,7 @@ fn format(store: &RocksReader) -> Result<Option<Format>, StoreError> {
 }
 
 /// Reads every document.
-fn count(store: &RocksReader, bar: &mut Bar) -> Result<BTreeMap<Lang, u64>, StoreError> {
+fn count(store: &RocksReader, bar: &mut ProgressBar) -> Result<BTreeMap<Lang, u64>, StoreError> {
     let mut counts = BTreeMap::new();
     for language in store.languages() {
         let mut count = 0;

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use samestory_engine::index::{Ahead, Format, RocksReader, View};
+use samestory_engine::index::{Durability, Format, RocksReader, View};
 
 use samestory::terminal::style::printable;
 
 /// What is known of a state.
 #[derive(Default)]
 pub(super) struct Known {
-    ahead: Option<Ahead>,
+    ahead: Option<Durability>,
     /// The files it was made from.
     files: Vec<String>,
 }
@@ -55,8 +55,8 @@ pub(super) fn ways(directory: &Path, known: &Known, need: Need) -> String {
         }
     };
     match known.ahead {
-        Some(Ahead::Itself) => file,
-        Some(Ahead::Changelog { .. }) => bus,
+        Some(Durability::OwnWal) => file,
+        Some(Durability::Changelog { .. }) => bus,
         None => format!("{file}\n{bus}"),
     }
 }

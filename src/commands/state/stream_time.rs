@@ -6,7 +6,7 @@ use samestory::config::Config;
 use samestory::files as local;
 use samestory::formats::time;
 use samestory_engine::engine::Engine;
-use samestory_engine::index::{Ahead, Budget, Format, Rocks, RocksOptions, RocksReader, View};
+use samestory_engine::index::{Budget, Durability, Format, Rocks, RocksOptions, RocksReader, View};
 use samestory_engine::model::{EventTime, Lang};
 use samestory_engine::text::language;
 use samestory_engine::text::language::Language;
@@ -46,10 +46,10 @@ fn in_directory(
     let reader = RocksReader::existing(directory, &budget)?;
     let format = reader.format()?.and_then(|bytes| Format::decode(&bytes).ok());
     drop(reader);
-    if let Some(Format { ahead: Ahead::Changelog { partition }, .. }) = format {
+    if let Some(Format { ahead: Durability::Changelog { partition }, .. }) = format {
         return Err(StateError::FollowsChangelog { place, partition }.into());
     }
-    let options = RocksOptions::new(config.postings.clone(), Ahead::Itself, budget);
+    let options = RocksOptions::new(config.postings.clone(), Durability::OwnWal, budget);
     let mut store = Rocks::open(directory, &options)?;
     let known = local::set_stream_time(&Engine::new(config.engine.clone()), &mut store, language, at)?;
     match known {

@@ -9,11 +9,11 @@ use samestory_engine::index::{
 
 use super::recovery_hints::{Known, Need, ways};
 use super::{Failure, StateError, VerifyArgs};
-use samestory::terminal::progress_bar::Bar;
+use samestory::terminal::progress_bar::ProgressBar;
 use samestory::terminal::style::printable;
 
 pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
-    let mut bar = Bar::new(args.quiet);
+    let mut bar = ProgressBar::new(args.quiet);
     let mut out = samestory::terminal::stdout();
     let store = match RocksReader::existing(&args.dir, &Budget::default()) {
         Ok(store) => store,

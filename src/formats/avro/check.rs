@@ -9,7 +9,7 @@ use super::schema::{Node, Schema};
 
 /// A path that leads nowhere in a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct UnmappedField {
     /// What should have been found.
     pub field: Field,
     /// Where it was looked for; nothing where the usual names were tried.
@@ -20,7 +20,7 @@ pub struct Misfit {
     pub nearest: Option<String>,
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for UnmappedField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "input.fields.{}", self.field)?;
         match &self.path {
@@ -40,7 +40,7 @@ const DEEPEST: usize = 8;
 
 impl Schema {
     /// The paths of settings that cannot lead to what they should.
-    pub fn misfits(&self, fields: &Fields) -> Vec<Misfit> {
+    pub fn misfits(&self, fields: &Fields) -> Vec<UnmappedField> {
         let mut found = Vec::new();
         let mut own = Vec::new();
         for (field, path, steps) in fields.paths() {
@@ -56,7 +56,7 @@ impl Schema {
                 Some(_) => continue,
             };
             let nearest = self.nearest(path, field);
-            found.push(Misfit { field, path: Some(path.to_owned()), why: why.into(), nearest });
+            found.push(UnmappedField { field, path: Some(path.to_owned()), why: why.into(), nearest });
         }
         // An id may be the record's key; a body can only be a field. A constant counts as settings too.
         let names = fields.names(Field::Body);
@@ -68,7 +68,7 @@ impl Schema {
             if !names.iter().any(has) {
                 let why = "none of its usual names is in the schema".into();
                 let nearest = self.nearest("body", Field::Body);
-                found.push(Misfit { field: Field::Body, path: None, why, nearest });
+                found.push(UnmappedField { field: Field::Body, path: None, why, nearest });
             }
         }
         found

@@ -6,7 +6,7 @@
 //! | 4 | the schema's id in the registry, big-endian |
 //! | rest | the datum |
 
-use crate::formats::fields::Refusal;
+use crate::formats::fields::DecodeFailure;
 use samestory_engine::model::Reason;
 
 const MAGIC: u8 = 0;
@@ -30,8 +30,8 @@ pub fn is_framed(value: &[u8]) -> bool {
 ///
 /// # Errors
 /// It is not framed, or cut short: a dead letter, and why.
-pub fn unframe(value: &[u8]) -> Result<Framed<'_>, Refusal> {
-    let undecodable = |message: String| Refusal::new(Reason::Undecodable, message);
+pub fn unframe(value: &[u8]) -> Result<Framed<'_>, DecodeFailure> {
+    let undecodable = |message: String| DecodeFailure::new(Reason::Undecodable, message);
     match value {
         [] => Err(undecodable("an empty value; Avro begins with a zero byte and a schema id".into())),
         [MAGIC, a, b, c, d, datum @ ..] => Ok(Framed { id: u32::from_be_bytes([*a, *b, *c, *d]), datum }),

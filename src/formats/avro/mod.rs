@@ -16,7 +16,7 @@ mod read;
 mod schema;
 mod write;
 
-pub use check::Misfit;
+pub use check::UnmappedField;
 pub use frame::{Framed, frame, is_framed, unframe};
 pub use json::as_json;
 pub use read::Datum;

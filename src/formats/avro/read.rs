@@ -5,7 +5,7 @@
 
 use std::cell::OnceCell;
 
-use crate::formats::fields::{Refusal, Shape, Value, spelled_alike};
+use crate::formats::fields::{DecodeFailure, Shape, Value, spelled_alike};
 use samestory_engine::model::EventTime;
 use samestory_engine::model::Reason;
 
@@ -30,8 +30,8 @@ impl<'a> Datum<'a> {
     ///
     /// # Errors
     /// They are not: [`Reason::Undecodable`], with the field and the place.
-    pub fn parse(schema: &'a Schema, bytes: &'a [u8]) -> Result<Datum<'a>, Refusal> {
-        let undecodable = |message: String| Refusal::new(Reason::Undecodable, message);
+    pub fn parse(schema: &'a Schema, bytes: &'a [u8]) -> Result<Datum<'a>, DecodeFailure> {
+        let undecodable = |message: String| DecodeFailure::new(Reason::Undecodable, message);
         let mut cursor = Cursor::strict(bytes);
         cursor.skip(schema, schema.root(), 0).map_err(|flaw| undecodable(flaw.to_string()))?;
         match cursor.rest().len() {

@@ -4,14 +4,14 @@ use super::value::{Shape, Value};
 
 /// Keys and headers as a record brought them.
 #[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
+pub struct RecordContext<'a> {
     /// The record's key.
     pub key: Option<&'a [u8]>,
     /// The record's headers, in their order.
     pub headers: &'a [(String, Option<Vec<u8>>)],
 }
 
-impl Around<'_> {
+impl RecordContext<'_> {
     fn key(&self) -> Option<String> {
         self.key.and_then(|key| str::from_utf8(key).ok()).map(str::to_owned)
     }
@@ -25,44 +25,44 @@ impl Around<'_> {
 
 /// A value of a record, or of what stands around it.
 #[derive(Debug)]
-pub enum Enclosed<'a, V> {
+pub enum WithContext<'a, V> {
     /// The record itself.
-    Record(V, Around<'a>),
+    Record(V, RecordContext<'a>),
     /// Something inside it.
     Inside(V),
     /// The key, or a header.
     Text(String),
     /// All headers.
-    Headers(Around<'a>),
+    Headers(RecordContext<'a>),
 }
 
-impl<V: Value> Value for Enclosed<'_, V> {
+impl<V: Value> Value for WithContext<'_, V> {
     fn member(&self, name: &str, loose: bool) -> Option<Self> {
         match self {
-            Enclosed::Record(record, around) => match name {
-                "$key" => around.key().map(Enclosed::Text),
-                "$header" => Some(Enclosed::Headers(*around)),
+            WithContext::Record(record, around) => match name {
+                "$key" => around.key().map(WithContext::Text),
+                "$header" => Some(WithContext::Headers(*around)),
                 _ => match name.strip_prefix("$header.") {
-                    Some(header) => around.header(header).map(Enclosed::Text),
-                    None => record.member(name, loose).map(Enclosed::Inside),
+                    Some(header) => around.header(header).map(WithContext::Text),
+                    None => record.member(name, loose).map(WithContext::Inside),
                 },
             },
-            Enclosed::Inside(value) => value.member(name, loose).map(Enclosed::Inside),
-            Enclosed::Headers(around) => around.header(name).map(Enclosed::Text),
-            Enclosed::Text(_) => None,
+            WithContext::Inside(value) => value.member(name, loose).map(WithContext::Inside),
+            WithContext::Headers(around) => around.header(name).map(WithContext::Text),
+            WithContext::Text(_) => None,
         }
     }
 
     fn read(&self) -> Shape<Self> {
         match self {
-            Enclosed::Text(text) => Shape::Text(text.clone()),
-            Enclosed::Headers(_) => Shape::Record,
-            Enclosed::Record(value, _) | Enclosed::Inside(value) => match value.read() {
+            WithContext::Text(text) => Shape::Text(text.clone()),
+            WithContext::Headers(_) => Shape::Record,
+            WithContext::Record(value, _) | WithContext::Inside(value) => match value.read() {
                 Shape::Null => Shape::Null,
                 Shape::Bool(value) => Shape::Bool(value),
                 Shape::Number(number) => Shape::Number(number),
                 Shape::Text(text) => Shape::Text(text),
-                Shape::List(values) => Shape::List(values.into_iter().map(Enclosed::Inside).collect()),
+                Shape::List(values) => Shape::List(values.into_iter().map(WithContext::Inside).collect()),
                 Shape::Time(time) => Shape::Time(time),
                 Shape::Record => Shape::Record,
                 Shape::Other(what) => Shape::Other(what),
@@ -72,8 +72,8 @@ impl<V: Value> Value for Enclosed<'_, V> {
 
     fn names(&self) -> Vec<String> {
         match self {
-            Enclosed::Record(value, _) | Enclosed::Inside(value) => value.names(),
-            Enclosed::Text(_) | Enclosed::Headers(_) => Vec::new(),
+            WithContext::Record(value, _) | WithContext::Inside(value) => value.names(),
+            WithContext::Text(_) | WithContext::Headers(_) => Vec::new(),
         }
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             ("x.gone".to_owned(), Some(b"true".to_vec())),
             ("raw".to_owned(), Some(vec![0xff])),
         ];
-        let around = Around { key: Some(b"k-1"), headers: &headers };
+        let around = RecordContext { key: Some(b"k-1"), headers: &headers };
         let fields = Fields::default()
             .with(Field::Id, "$key")
             .and_then(|fields| fields.with(Field::Language, "$header.lang"))
@@ -102,7 +102,7 @@ mod tests {
             .unwrap();
         let record = br#"{"id":"other","body":"b","meta":{"title":"T"}}"#;
         let read = |fields: &Fields| {
-            fields.event(&Enclosed::Record(Record::parse(record).unwrap(), around), || None).unwrap()
+            fields.event(&WithContext::Record(Record::parse(record).unwrap(), around), || None).unwrap()
         };
         let Event::Article(article) = read(&fields) else { panic!("a delete") };
         assert_eq!((article.id.as_str(), article.language.as_deref()), ("k-1", Some("hi")));

@@ -20,27 +20,27 @@ use super::Event;
 use samestory_engine::model::{Article, Reason};
 use value::{Path, Read, body, identifier, moment, truth, words};
 
-pub use around::{Around, Enclosed};
+pub use around::{RecordContext, WithContext};
 pub use field::{Field, spelled_alike};
 pub use value::{PathError, Shape, Step, Value};
 
 /// Why a record is no article.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DecodeFailure {
     /// For metrics and filters.
     pub reason: Reason,
     /// For people.
     pub message: String,
 }
 
-impl Refusal {
+impl DecodeFailure {
     /// Says why.
-    pub fn new(reason: Reason, message: impl Into<String>) -> Refusal {
-        Refusal { reason, message: message.into() }
+    pub fn new(reason: Reason, message: impl Into<String>) -> DecodeFailure {
+        DecodeFailure { reason, message: message.into() }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for DecodeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason.as_str(), self.message)
     }
@@ -128,10 +128,14 @@ impl Fields {
     ///
     /// # Errors
     /// It is none, and why.
-    pub fn event<V: Value>(&self, record: &V, name: impl Fn() -> Option<String>) -> Result<Event, Refusal> {
+    pub fn event<V: Value>(
+        &self,
+        record: &V,
+        name: impl Fn() -> Option<String>,
+    ) -> Result<Event, DecodeFailure> {
         if !matches!(record.read(), Shape::Record) {
             let shape = record.read().name();
-            return Err(Refusal::new(
+            return Err(DecodeFailure::new(
                 Reason::WrongType,
                 format!("an article is an object with fields, not {shape}"),
             ));
@@ -169,23 +173,27 @@ impl Fields {
             .map(str::to_owned)
     }
 
-    fn id<V: Value>(&self, record: &V, name: impl Fn() -> Option<String>) -> Result<ArticleId, Refusal> {
+    fn id<V: Value>(
+        &self,
+        record: &V,
+        name: impl Fn() -> Option<String>,
+    ) -> Result<ArticleId, DecodeFailure> {
         let id = match self.find(record, Field::Id, identifier) {
             Found::It(id) => id,
             Found::Nothing => name().ok_or_else(|| self.missing(record, Field::Id, Reason::NoId))?,
             Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a whole number")),
         };
-        ArticleId::new(&id).map_err(|error| Refusal::new(Reason::NoId, error.to_string()))
+        ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))
     }
 
     /// An optional text. One that has another type is an error only where settings point to it: a crawler may use
     /// a usual name for something else.
-    fn text<V: Value>(&self, record: &V, field: Field) -> Result<Option<String>, Refusal> {
+    fn text<V: Value>(&self, record: &V, field: Field) -> Result<Option<String>, DecodeFailure> {
         self.optional(field, self.find(record, field, words), "a text")
     }
 
     /// An optional time.
-    fn time<V: Value>(&self, record: &V, field: Field) -> Result<Option<EventTime>, Refusal> {
+    fn time<V: Value>(&self, record: &V, field: Field) -> Result<Option<EventTime>, DecodeFailure> {
         Ok(self.optional(field, self.find(record, field, moment), "a time")?.flatten())
     }
 
@@ -196,7 +204,7 @@ impl Fields {
             .map(|(field, path)| (field, path.whole.as_str(), path.steps.as_slice()))
     }
 
-    fn optional<T>(&self, field: Field, found: Found<T>, wanted: &str) -> Result<Option<T>, Refusal> {
+    fn optional<T>(&self, field: Field, found: Found<T>, wanted: &str) -> Result<Option<T>, DecodeFailure> {
         match found {
             Found::It(value) => Ok(Some(value)),
             Found::Other(name, shape) if self.own.contains_key(&field) => Err(wrong(&name, shape, wanted)),
@@ -244,19 +252,22 @@ impl Fields {
         (it, other)
     }
 
-    fn missing<V: Value>(&self, record: &V, field: Field, reason: Reason) -> Refusal {
+    fn missing<V: Value>(&self, record: &V, field: Field, reason: Reason) -> DecodeFailure {
         let there: Vec<String> = record.names().iter().map(|name| short(name)).collect();
         let wanted = match self.own.contains_key(&field) {
             true => format!("\"{}\"", self.names(field).join("\" or \"")),
             false => format!("\"{field}\" or a usual name for it"),
         };
         let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };
-        Refusal::new(reason, format!("missing field {wanted}; there is {there}"))
+        DecodeFailure::new(reason, format!("missing field {wanted}; there is {there}"))
     }
 }
 
-fn wrong(name: &str, shape: &str, wanted: &str) -> Refusal {
-    Refusal::new(Reason::WrongType, format!("field \"{}\" is {shape}; it must be {wanted}", short(name)))
+fn wrong(name: &str, shape: &str, wanted: &str) -> DecodeFailure {
+    DecodeFailure::new(
+        Reason::WrongType,
+        format!("field \"{}\" is {shape}; it must be {wanted}", short(name)),
+    )
 }
 
 /// A name or value from outside, fit to stand in a message.
@@ -279,7 +290,7 @@ mod tests {
     use super::*;
     use samestory_engine::model::EventTime;
 
-    fn event(json: &str, fields: &Fields) -> Result<Event, Refusal> {
+    fn event(json: &str, fields: &Fields) -> Result<Event, DecodeFailure> {
         json::decode(&Record::parse(json.as_bytes()).unwrap(), fields, || None)
     }
 

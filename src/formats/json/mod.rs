@@ -16,7 +16,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Event;
-use super::fields::{self, Fields, Refusal, Shape, Value};
+use super::fields::{self, DecodeFailure, Fields, Shape, Value};
 use samestory_engine::model::Reason;
 
 pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
@@ -40,8 +40,8 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// They are not: [`Reason::Undecodable`], [`Reason::TooDeep`] or [`Reason::LongNumber`], with the place.
-    pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, Refusal> {
-        let undecodable = |message| Refusal::new(Reason::Undecodable, message);
+    pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, DecodeFailure> {
+        let undecodable = |message| DecodeFailure::new(Reason::Undecodable, message);
         let text = std::str::from_utf8(bytes)
             .map_err(|error| undecodable(format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|error| undecodable(not_json(&error)))?;
@@ -67,7 +67,7 @@ impl<'a> Record<'a> {
 }
 
 /// Refuses valid JSON that consumers could not read.
-fn check_bounds(json: &str) -> Result<(), Refusal> {
+fn check_bounds(json: &str) -> Result<(), DecodeFailure> {
     let bytes = json.as_bytes();
     let (mut at, mut depth) = (0, 0);
     while let Some(&byte) = bytes.get(at) {
@@ -80,7 +80,7 @@ fn check_bounds(json: &str) -> Result<(), Refusal> {
                         "more than {DEEPEST} objects and lists inside each other, at byte {}",
                         at + 1
                     );
-                    return Err(Refusal::new(Reason::TooDeep, message));
+                    return Err(DecodeFailure::new(Reason::TooDeep, message));
                 }
             }
             b']' | b'}' => depth -= 1,
@@ -93,7 +93,7 @@ fn check_bounds(json: &str) -> Result<(), Refusal> {
                         "a number of {length} characters, at byte {}; {LONGEST_NUMBER} are read",
                         at + 1
                     );
-                    return Err(Refusal::new(Reason::LongNumber, message));
+                    return Err(DecodeFailure::new(Reason::LongNumber, message));
                 }
                 at += length - 1;
             }
@@ -135,7 +135,7 @@ pub fn decode(
     record: &Record<'_>,
     fields: &Fields,
     name: impl Fn() -> Option<String>,
-) -> Result<Event, Refusal> {
+) -> Result<Event, DecodeFailure> {
     fields.event(record, name)
 }
 

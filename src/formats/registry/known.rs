@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::formats::avro::Schema;
-use crate::formats::fields::Refusal;
+use crate::formats::fields::DecodeFailure;
 use samestory_engine::model::Reason;
 
 use super::{Registry, RegistryError};
@@ -81,8 +81,8 @@ impl Known {
     ///
     /// # Errors
     /// It is definitely not there, or cannot be used: a dead letter.
-    pub fn get(&self, id: u32) -> Result<&Schema, Refusal> {
-        let refuse = |why: &str| Refusal::new(Reason::UnknownSchema, why);
+    pub fn get(&self, id: u32) -> Result<&Schema, DecodeFailure> {
+        let refuse = |why: &str| DecodeFailure::new(Reason::UnknownSchema, why);
         match self.entries.get(&id).map(|entry| &entry.schema) {
             Some(Ok(schema)) => Ok(schema),
             Some(Err(why)) => Err(refuse(why)),

@@ -16,7 +16,7 @@ use crate::config::RegistryConfig;
 use http::{Answer, Client};
 
 pub use known::Known;
-pub use subjects::{Standing, Subject, value_subject};
+pub use subjects::{Subject, SubjectStatus, value_subject};
 
 /// Why the registry did not give what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

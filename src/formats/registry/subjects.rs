@@ -20,7 +20,7 @@ pub struct Subject {
 
 /// How a schema of ours stands in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SubjectStatus {
     /// It is there, under this id.
     Registered(u32),
     /// It is not there, but may be put there.
@@ -59,22 +59,22 @@ impl Registry {
     ///
     /// # Errors
     /// The registry is in trouble.
-    pub fn standing(&self, subject: &Subject) -> Result<Standing, RegistryError> {
+    pub fn standing(&self, subject: &Subject) -> Result<SubjectStatus, RegistryError> {
         let name = escaped(&subject.name);
         let found = self.post(&format!("/subjects/{name}"), subject.schema)?;
         match self.expect(found, &[NO_SUBJECT, NO_SCHEMA], String::new) {
-            Ok(found) => return self.id(&found).map(Standing::Registered),
+            Ok(found) => return self.id(&found).map(SubjectStatus::Registered),
             Err(RegistryError::No(_)) => {}
             Err(error) => return Err(error),
         }
         let fits = self.post(&format!("/compatibility/subjects/{name}/versions/latest"), subject.schema)?;
         match self.expect(fits, &[NO_SUBJECT, super::NO_VERSION], String::new) {
             Ok(answer) => match answer.get("is_compatible").and_then(Value::as_bool) {
-                Some(true) => Ok(Standing::Missing),
-                Some(false) => Ok(Standing::Incompatible),
+                Some(true) => Ok(SubjectStatus::Missing),
+                Some(false) => Ok(SubjectStatus::Incompatible),
                 None => Err(self.garbage("a word on compatibility")),
             },
-            Err(RegistryError::No(_)) => Ok(Standing::Missing),
+            Err(RegistryError::No(_)) => Ok(SubjectStatus::Missing),
             Err(error) => Err(error),
         }
     }

@@ -18,8 +18,8 @@ use samestory_engine::model::TopicId;
 use super::topics;
 use crate::kafka::RunError;
 use crate::kafka::client as clients;
-use crate::kafka::client::{PATIENCE, Quiet, Role, Worker};
-use crate::kafka::matching::intake::Intake;
+use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
+use crate::kafka::matching::intake::BatchReader;
 
 /// Records before the end that are read first. A transaction ends with its progress, so these nearly always do.
 const NEAR_THE_END: i64 = 100;
@@ -29,9 +29,9 @@ const READ: Duration = Duration::from_secs(30);
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The raw positions that match knows, from the last position record of each of its partitions.
-pub(crate) struct Recorded {
+pub(crate) struct Preflight {
     bus: Bus,
-    worker: Worker,
+    worker: WorkerId,
     /// Partitions of the changelog.
     partitions: i32,
     read: Option<(Instant, RawOffsets)>,
@@ -40,9 +40,9 @@ pub(crate) struct Recorded {
 /// By raw topic and partition, the highest raw offset that any match partition has judged.
 type RawOffsets = BTreeMap<(TopicId, i32), i64>;
 
-impl Recorded {
-    pub(crate) fn new(bus: &Bus, worker: &Worker, partitions: i32) -> Recorded {
-        Recorded { bus: bus.clone(), worker: worker.clone(), partitions, read: None }
+impl Preflight {
+    pub(crate) fn new(bus: &Bus, worker: &WorkerId, partitions: i32) -> Preflight {
+        Preflight { bus: bus.clone(), worker: worker.clone(), partitions, read: None }
     }
 
     /// The raw topics that articles were judged from. An old answer serves as well: match refuses another topic itself.
@@ -92,7 +92,7 @@ impl Recorded {
 ///
 /// # Errors
 /// They do not fit.
-pub(crate) fn await_fitting(
+pub(crate) fn wait_for_compatible_state(
     config: &Config,
     partitions: i32,
     stop: &Arc<AtomicBool>,
@@ -101,7 +101,7 @@ pub(crate) fn await_fitting(
     while !stop.load(Ordering::Relaxed) {
         match misfit(config, partitions) {
             Ok(None) => return Ok(()),
-            Ok(Some(why)) => return Err(RunError::Misfit(why)),
+            Ok(Some(why)) => return Err(RunError::UnmappedField(why)),
             Err(error) if topics::is_transient(&error) => {
                 if !std::mem::replace(&mut said, true) {
                     tracing::warn!(%error, "the changelog cannot be read; it is tried again and again");
@@ -115,15 +115,15 @@ pub(crate) fn await_fitting(
 }
 
 fn misfit(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
-    let (bus, intake) = (&config.bus, Intake::routed(config, partitions));
-    let worker = Worker { role: Role::Route, number: 0 };
+    let (bus, intake) = (&config.bus, BatchReader::routed(config, partitions));
+    let worker = WorkerId { role: Role::Route, number: 0 };
     each_progress(bus, &worker, partitions, |progress| intake.misfit(progress))
 }
 
 /// Reads the last position record of each changelog partition until one of them gives an answer.
 fn each_progress<T>(
     bus: &Bus,
-    worker: &Worker,
+    worker: &WorkerId,
     partitions: i32,
     mut ask: impl FnMut(&Progress) -> Option<T>,
 ) -> Result<Option<T>, KafkaError> {

@@ -15,11 +15,11 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::config::Bus;
-use crate::status::Board;
+use crate::status::StatusBoard;
 
 use super::topics;
 use crate::kafka::client as clients;
-use crate::kafka::client::Worker;
+use crate::kafka::client::WorkerId;
 use crate::kafka::turn::faults;
 
 /// Time between two deletes.
@@ -34,9 +34,9 @@ type Admin = AdminClient<DefaultClientContext>;
 /// Starts a thread that takes committed offsets by partition, and deletes what lies below them.
 pub(crate) fn start(
     bus: &Bus,
-    worker: &Worker,
+    worker: &WorkerId,
     stop: Arc<AtomicBool>,
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
 ) -> Sender<(i32, i64)> {
     let (send, receive) = channel();
     let worker = worker.id(bus);
@@ -92,7 +92,7 @@ fn run(mut purge: Purge, config: &ClientConfig, receive: &Receiver<(i32, i64)>, 
 struct Purge {
     topic: String,
     worker: String,
-    board: Arc<Board>,
+    board: Arc<StatusBoard>,
     /// What match has committed.
     committed: BTreeMap<i32, i64>,
     /// The first offset that the broker still has, as far as it is known.
@@ -198,7 +198,7 @@ mod tests {
         Purge {
             topic: "routed".into(),
             worker: "w".into(),
-            board: Arc::new(Board::new(Arc::default())),
+            board: Arc::new(StatusBoard::new(Arc::default())),
             committed: BTreeMap::new(),
             low: BTreeMap::new(),
             warned: BTreeMap::new(),

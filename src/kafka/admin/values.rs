@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::config::{Config, InputFormat, OutputFormat};
-use crate::formats::avro::{Misfit, Schema};
-use crate::formats::registry::{Registry, RegistryError, Standing, Subject, value_subject};
-use crate::status::Board;
+use crate::formats::avro::{Schema, UnmappedField};
+use crate::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
+use crate::status::StatusBoard;
 
-use crate::kafka::matching::outgoing::Wire;
+use crate::kafka::matching::outgoing::OutputEncoding;
 
 /// Why the stage does not start with this registry.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +39,14 @@ pub enum ValueError {
         /// The subject whose schemas were looked at.
         subject: String,
         /// Each with the nearest.
-        misfits: Vec<Misfit>,
+        misfits: Vec<UnmappedField>,
     },
     /// The registry's own settings.
     #[error("{0}")]
     Settings(String),
 }
 
-fn list(misfits: &[Misfit]) -> String {
+fn list(misfits: &[UnmappedField]) -> String {
     misfits.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn registry(config: &Config) -> Result<Option<Arc<Registry>>, ValueEr
 
 /// What a run does with values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Does {
+pub(crate) struct StageIo {
     /// Whether it reads raw articles.
     pub(crate) reads: bool,
     /// Whether it writes verdicts.
@@ -69,11 +69,11 @@ pub(crate) struct Does {
 pub(crate) fn await_ready(
     config: &Config,
     registry: Option<&Registry>,
-    does: Does,
+    does: StageIo,
     stop: &AtomicBool,
-    board: &Board,
-) -> Result<Option<Wire>, ValueError> {
-    let Some(registry) = registry else { return Ok(Some(Wire::Json)) };
+    board: &StatusBoard,
+) -> Result<Option<OutputEncoding>, ValueError> {
+    let Some(registry) = registry else { return Ok(Some(OutputEncoding::Json)) };
     let (mut pause, mut said) = (Duration::from_millis(200), None::<Instant>);
     while !stop.load(Ordering::Relaxed) {
         match ready(config, registry, does) {
@@ -104,7 +104,7 @@ enum Trouble {
     Refused(ValueError),
 }
 
-fn ready(config: &Config, registry: &Registry, does: Does) -> Result<Wire, Trouble> {
+fn ready(config: &Config, registry: &Registry, does: StageIo) -> Result<OutputEncoding, Trouble> {
     let bus = &config.bus;
     if does.reads && bus.formats.input != InputFormat::Json {
         let subject = value_subject(&bus.topics.raw);
@@ -117,14 +117,14 @@ fn ready(config: &Config, registry: &Registry, does: Does) -> Result<Wire, Troub
         }
     }
     if !does.writes || bus.formats.output == OutputFormat::Json {
-        return Ok(Wire::Json);
+        return Ok(OutputEncoding::Json);
     }
     let mut ids = std::collections::BTreeMap::new();
     for subject in Subject::all(bus) {
         ids.insert(subject.topic.clone(), id(registry, subject)?);
     }
     let of = |topic: &str| ids.get(topic).copied().unwrap_or(0);
-    Ok(Wire::Avro {
+    Ok(OutputEncoding::Avro {
         unique: of(&bus.topics.unique),
         near_duplicate: of(&bus.topics.near_duplicate),
         clusters: of(&bus.topics.clusters),
@@ -134,7 +134,7 @@ fn ready(config: &Config, registry: &Registry, does: Does) -> Result<Wire, Troub
 /// The id of a schema of ours.
 fn id(registry: &Registry, subject: Subject) -> Result<u32, Trouble> {
     let away = |error: RegistryError| Trouble::Away(error.to_string());
-    if let Standing::Registered(id) = registry.standing(&subject).map_err(away)? {
+    if let SubjectStatus::Registered(id) = registry.standing(&subject).map_err(away)? {
         return Ok(id);
     }
     if !registry.config().auto_register {
@@ -155,7 +155,7 @@ pub fn misfits(
     config: &Config,
     registry: &Registry,
     subject: &str,
-) -> Result<Option<Vec<Misfit>>, RegistryError> {
+) -> Result<Option<Vec<UnmappedField>>, RegistryError> {
     /// Older ones are no longer on the topic.
     const VERSIONS: usize = 20;
     let latest = match registry.latest(subject) {
@@ -181,7 +181,7 @@ pub fn misfits(
 }
 
 /// A path fits if any version has it: several kinds of records may be on one topic.
-fn retain_unfit(misfits: &mut Vec<Misfit>, earlier: &Schema, config: &Config) {
+fn retain_unfit(misfits: &mut Vec<UnmappedField>, earlier: &Schema, config: &Config) {
     let still = earlier.misfits(&config.fields);
     misfits.retain(|misfit| {
         still.iter().any(|other| (other.field, &other.path) == (misfit.field, &misfit.path))

@@ -8,13 +8,13 @@ use crate::formats::registry::Registry;
 use samestory_engine::engine::{Batch, Incoming, Item, Prepared};
 use samestory_engine::index::{Input, InputName, Progress};
 use samestory_engine::model::Flag;
-use samestory_engine::model::{Cut, Lang, Position, TopicId};
+use samestory_engine::model::{BoundedStr, Lang, Position, TopicId};
 use samestory_engine::text::language;
 
 use super::outgoing::headers_dropped;
 use crate::kafka::admin::control;
 use crate::kafka::route::decode::Decoder;
-use crate::kafka::route::payload::Placed;
+use crate::kafka::route::payload::ArticleSlice;
 use crate::kafka::route::recreated;
 use crate::kafka::route::routed;
 use crate::kafka::route::routed::{Carried, Forget, Routed};
@@ -23,7 +23,7 @@ use crate::kafka::turn::record::Record;
 
 /// Reads a partition's records.
 #[derive(Clone, Debug)]
-pub(crate) struct Intake {
+pub(crate) struct BatchReader {
     application: String,
     topic: String,
     /// The topic that positions of articles are on.
@@ -54,7 +54,7 @@ impl Unreadable {
 }
 
 /// For each item of a batch, its record's place and where the article is in the record's value.
-pub(crate) type Places = Vec<(usize, Placed)>;
+pub(crate) type Places = Vec<(usize, ArticleSlice)>;
 
 /// A partition's records as a batch.
 pub(crate) struct Taken {
@@ -99,11 +99,11 @@ impl Receiver<'_> {
     }
 }
 
-impl Intake {
+impl BatchReader {
     /// Raw articles, in so many partitions.
-    pub(crate) fn raw(config: &Config, partitions: i32, registry: Option<&Arc<Registry>>) -> Intake {
+    pub(crate) fn raw(config: &Config, partitions: i32, registry: Option<&Arc<Registry>>) -> BatchReader {
         let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
-        Intake {
+        BatchReader {
             application: config.bus.app.clone(),
             raw_topic: topic.clone(),
             topic,
@@ -114,12 +114,19 @@ impl Intake {
     }
 
     /// What route has written to so many partitions.
-    pub(crate) fn routed(config: &Config, partitions: i32) -> Intake {
+    pub(crate) fn routed(config: &Config, partitions: i32) -> BatchReader {
         let (topic, languages) = (config.bus.topics.routed.clone(), config.bus.languages.clone());
         let fingerprints = Decoder::new(config, true, None).fingerprints();
         let application = config.bus.app.clone();
         let raw_topic = config.bus.topics.raw.clone();
-        Intake { application, topic, raw_topic, languages, partitions, kind: Kind::Routed { fingerprints } }
+        BatchReader {
+            application,
+            topic,
+            raw_topic,
+            languages,
+            partitions,
+            kind: Kind::Routed { fingerprints },
+        }
     }
 
     pub(crate) fn topic(&self) -> &str {
@@ -172,7 +179,7 @@ impl Intake {
                     }
                     let (time, log_time) = (record.time, record.log_time);
                     batch.items.push(Item { position: place(record), time, log_time, incoming });
-                    let mut placed = Placed::WHOLE;
+                    let mut placed = ArticleSlice::WHOLE;
                     if let Some((form, bytes)) = payload {
                         placed.form = form;
                         record.value = Some(bytes);
@@ -192,7 +199,7 @@ impl Intake {
                         control.map_err(|error| self.unreadable(partition, record, error.to_string()))?;
                     if let Some((language, at)) = control {
                         let set = Incoming::SetStreamTime { language, at };
-                        add(record.position(&self.topic, partition), None, None, set, Placed::WHOLE);
+                        add(record.position(&self.topic, partition), None, None, set, ArticleSlice::WHOLE);
                         continue;
                     }
                     let carried = self.read(partition, record, *fingerprints)?;
@@ -213,11 +220,11 @@ impl Intake {
                         .map_err(|other| stop(recreated(&self.raw_topic, carried.topic, other)))?;
                     for Forget { id, from, time, to } in carried.forgets {
                         let forget = Incoming::Forget { ids: vec![id], to, raw: carried.topic };
-                        add(from, time, None, forget, Placed::WHOLE);
+                        add(from, time, None, forget, ArticleSlice::WHOLE);
                     }
                     match carried.routed {
                         Some(Routed::Notice { notice, from, time }) => {
-                            add(from, time, None, Incoming::Notice(notice), Placed::WHOLE);
+                            add(from, time, None, Incoming::Notice(notice), ArticleSlice::WHOLE);
                         }
                         Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
                         Some(Routed::Article { prepared, from, time, stamp, placed }) => {
@@ -226,7 +233,7 @@ impl Intake {
                         }
                         Some(Routed::Delete { id, from, time, stamp }) => {
                             let incoming = record.unless_dead(Incoming::Delete(id), &from);
-                            add(from, time, stamp, incoming, Placed::WHOLE);
+                            add(from, time, stamp, incoming, ArticleSlice::WHOLE);
                         }
                         None => {}
                     }
@@ -315,7 +322,7 @@ impl Intake {
     fn made_with(&self) -> impl Iterator<Item = (InputName, Input)> {
         let partitions = u64::try_from(self.partitions).unwrap_or(0);
         // In direct mode the producers' keys are the map, and only the number of partitions is known of it.
-        let note = self.is_routed().then(|| Cut::new(&codes(&self.languages).join(" ")));
+        let note = self.is_routed().then(|| BoundedStr::new(&codes(&self.languages).join(" ")));
         [
             (map_name(), Input { next: partitions, note }),
             (table_name(), Input { next: LANGUAGE_TABLE, note: None }),
@@ -410,13 +417,13 @@ mod tests {
     use samestory_engine::index::{BusPosition, Counters, TopicName};
     use samestory_engine::model::ArticleId;
 
-    fn intake(languages: &str, partitions: i32) -> Intake {
+    fn intake(languages: &str, partitions: i32) -> BatchReader {
         let settings: Settings = toml::from_str(&format!("[stage]\nlanguages = {languages}")).unwrap();
-        Intake::routed(&Config::try_from(settings).unwrap(), partitions)
+        BatchReader::routed(&Config::try_from(settings).unwrap(), partitions)
     }
 
     /// What a partition of a stage with these settings has written, after articles in these languages.
-    fn written(made: &Intake, partition: i32, arrived: &[&str]) -> Progress {
+    fn written(made: &BatchReader, partition: i32, arrived: &[&str]) -> Progress {
         let language = |code: &&str| samestory_engine::text::language::find(code).unwrap().lang;
         Progress {
             bus: Some(BusPosition {
@@ -471,7 +478,7 @@ mod tests {
     fn a_direct_state_made_for_another_number_of_partitions_is_refused() {
         let direct = |partitions| {
             let settings: Settings = toml::from_str("[stage]\nmode = \"direct\"").unwrap();
-            Intake::raw(&Config::try_from(settings).unwrap(), partitions, None)
+            BatchReader::raw(&Config::try_from(settings).unwrap(), partitions, None)
         };
         let progress = written(&direct(2), 1, &["en", "hi"]);
         assert_eq!(direct(2).misfit(&progress), None);
@@ -486,7 +493,7 @@ mod tests {
     #[test]
     fn an_article_under_the_key_of_another_language_is_flagged() {
         let settings: Settings = toml::from_str("[stage]\nmode = \"direct\"").unwrap();
-        let intake = Intake::raw(&Config::try_from(settings).unwrap(), 2, None);
+        let intake = BatchReader::raw(&Config::try_from(settings).unwrap(), 2, None);
         let flagged = |key: Option<&str>, body: &str| {
             let value = format!(r#"{{"id": "a1", "body": "{body}"}}"#).into_bytes();
             let key = key.map(|key| key.as_bytes().to_vec());

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use crate::config::Bus;
 use crate::metrics;
-use crate::status::{Board, Standing};
+use crate::status::{PartitionState, StatusBoard};
 use samestory_engine::engine::{Decided, Engine, Plan};
 use samestory_engine::index::{
-    BusPosition, Change, Committed, Laid, Rows, Shelf, Store, StoreError, TopicName, View,
+    BusPosition, Change, Committed, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
 };
 use samestory_engine::model::Lang;
 
@@ -24,12 +24,12 @@ use super::recovery::generations::{Admitted, Generations, OFTEN};
 use super::recovery::leftovers::Holdings;
 use super::recovery::restore::{Cause, Restorer, Slots};
 use super::recovery::takeover::{Decisions, Disagreed};
-use super::route::payload::Placed;
+use super::route::payload::ArticleSlice;
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
 use super::turn::{faults, measure};
-use intake::{Intake, Places, Taken, Unreadable};
+use intake::{BatchReader, Places, Taken, Unreadable};
 use outgoing::{Original, Writer};
 
 pub(crate) use attempts::Attempts;
@@ -43,10 +43,10 @@ pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 const COMPARE: Duration = Duration::from_secs(10);
 
 /// The stage with state.
-pub(crate) struct Judge {
+pub(crate) struct Matcher {
     pub(crate) bus: Bus,
     pub(crate) engine: Engine,
-    pub(crate) intake: Intake,
+    pub(crate) intake: BatchReader,
     pub(crate) restorer: Restorer,
     pub(crate) writer: Writer,
     pub(crate) accept: Decisions,
@@ -58,7 +58,7 @@ pub(crate) struct Judge {
     /// The partitions of the process.
     pub(crate) holdings: Holdings,
     /// Where a store that keeps failing is reported.
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<StatusBoard>,
     pub(crate) generations: Generations,
     pub(crate) tasks: BTreeMap<i32, Task>,
     /// Causes for which partitions were made from zero in the life of this process.
@@ -70,7 +70,7 @@ pub(crate) struct Judge {
     /// Where purging may go up to, by partition.
     pub(crate) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
     /// Where the stores are shown to those who ask.
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) shelf: Arc<StoreRegistry>,
     /// When the topics' ids were last compared.
     pub(crate) compared: Instant,
 }
@@ -84,24 +84,24 @@ struct Part {
     partition: i32,
     plan: Plan,
     /// The changes, worked out for the store as it is.
-    laid: Laid,
+    write_set: WriteSet,
     places: Places,
     records: Vec<Record>,
     /// Articles and deletes that were judged before, and are left out.
     repeated: u64,
     /// Below this offset nothing is said.
-    silent_below: i64,
+    suppress_below: i64,
     /// Where it goes on after it has waited for the generation before.
     waits: Option<i64>,
 }
 
 impl Part {
     /// What is decided and not kept silent, with the place of its record.
-    fn said(&self, intake: &Intake) -> impl Iterator<Item = (&Decided, (usize, Placed))> {
+    fn said(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
         let decided = self.plan.decided.iter().zip(self.places.iter().copied());
         decided.filter(|(_, (at, _))| {
             let record = self.records.get(*at);
-            !record.is_some_and(|record| record.offset < self.silent_below || intake.is_silent(record))
+            !record.is_some_and(|record| record.offset < self.suppress_below || intake.is_silent(record))
         })
     }
 }
@@ -125,7 +125,7 @@ impl From<Unreadable> for Trouble {
     }
 }
 
-impl Judge {
+impl Matcher {
     fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Unreadable::new("it is not running").into());
@@ -147,7 +147,7 @@ impl Judge {
             batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
         }
         self.writer.fit_all(&mut batch, &places, &mut records);
-        let (plan, laid) = self.engine.plan_laid(&running.store, batch)?;
+        let (plan, write_set) = self.engine.plan(&running.store, batch)?;
         // Before anything is committed: room that cannot be made is found out now.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
@@ -157,11 +157,20 @@ impl Judge {
                 faults::point("create-family");
             }
         }
-        Ok(Part { partition, plan, laid, places, records, repeated, silent_below: i64::MIN, waits: None })
+        Ok(Part {
+            partition,
+            plan,
+            write_set,
+            places,
+            records,
+            repeated,
+            suppress_below: i64::MIN,
+            waits: None,
+        })
     }
 }
 
-impl Judge {
+impl Matcher {
     /// Partitions whose topics are not the ones that their positions belong to any more. They are taken over again, which
     /// stops them by name.
     fn recreated(&mut self) -> Vec<i32> {
@@ -193,7 +202,7 @@ impl Judge {
     }
 }
 
-impl Stage for Judge {
+impl Stage for Matcher {
     type Planned = Judged;
 
     fn assigned(&mut self, partition: i32) {
@@ -224,16 +233,16 @@ impl Stage for Judge {
         ready
     }
 
-    fn standing(&self) -> Vec<(i32, Standing)> {
+    fn standing(&self) -> Vec<(i32, PartitionState)> {
         let standing = |partition: i32, task: &Task| match task {
             Task::Claiming { .. } => match self.unusable.get(&partition) {
-                Some(why) => Standing::StateUnusable { why: why.clone() },
-                None => Standing::TakingOver,
+                Some(why) => PartitionState::StateUnusable { why: why.clone() },
+                None => PartitionState::TakingOver,
             },
-            Task::NoSpace { .. } => Standing::NoSpace,
-            Task::Restoring { restoring, .. } => Standing::Restoring(restoring.so_far()),
-            Task::Running(running) => Standing::Running(Arc::clone(&running.sizes)),
-            Task::Stopped => Standing::Stopped,
+            Task::NoSpace { .. } => PartitionState::NoSpace,
+            Task::Restoring { restoring, .. } => PartitionState::Restoring(restoring.so_far()),
+            Task::Running(running) => PartitionState::Running(Arc::clone(&running.sizes)),
+            Task::Stopped => PartitionState::Stopped,
         };
         self.tasks.iter().map(|(&partition, task)| (partition, standing(partition, task))).collect()
     }
@@ -246,8 +255,10 @@ impl Stage for Judge {
         })
     }
 
-    fn has_to_say(&self) -> bool {
-        self.tasks.values().any(|task| matches!(task, Task::Running(running) if running.unsaid.is_some()))
+    fn has_pending_commit(&self) -> bool {
+        self.tasks
+            .values()
+            .any(|task| matches!(task, Task::Running(running) if running.unpublished_position.is_some()))
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
@@ -256,7 +267,7 @@ impl Stage for Judge {
 
     fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<Judged> {
         for (&partition, task) in &self.tasks {
-            if matches!(task, Task::Running(running) if running.unsaid.is_some()) {
+            if matches!(task, Task::Running(running) if running.unpublished_position.is_some()) {
                 records.entry(partition).or_default();
             }
         }
@@ -267,7 +278,8 @@ impl Stage for Judge {
         };
         for (partition, mut records) in records {
             let surveyor = &self.restorer.surveyor;
-            let Admitted { silent_below, waits } = self.generations.admit(partition, &mut records, surveyor);
+            let Admitted { suppress_below, waits } =
+                self.generations.admit(partition, &mut records, surveyor);
             if let (true, Some(from)) = (records.is_empty(), waits) {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
                     running.held = Some((Instant::now() + OFTEN, from));
@@ -275,15 +287,17 @@ impl Stage for Judge {
                 planning.halted.push(partition);
                 continue;
             }
-            let unsaid = match self.tasks.get(&partition) {
-                Some(Task::Running(running)) => running.unsaid,
+            let unpublished_position = match self.tasks.get(&partition) {
+                Some(Task::Running(running)) => running.unpublished_position,
                 _ => None,
             };
-            let Some(next) = records.last().map(|record| record.offset + 1).or(unsaid) else { continue };
+            let Some(next) = records.last().map(|record| record.offset + 1).or(unpublished_position) else {
+                continue;
+            };
             match self.plan_one(partition, records, next) {
                 Ok(part) => {
                     planning.next.insert(partition, next);
-                    planning.planned.partitions.push(Part { silent_below, waits, ..part });
+                    planning.planned.partitions.push(Part { suppress_below, waits, ..part });
                 }
                 Err(trouble) => {
                     match trouble {
@@ -303,7 +317,7 @@ impl Stage for Judge {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
                     let end = running.store.changelog_next().ok().flatten().unwrap_or(0);
                     let proof = Committed::attest(BTreeMap::from([(part.partition, end)]));
-                    let _applied = running.store.apply(&part.plan.changes, &proof);
+                    let _applied = running.store.apply_changes(&part.plan.changes, &proof);
                 }
             }
         }
@@ -328,7 +342,7 @@ impl Stage for Judge {
         for part in judged.partitions {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
-            if running.unsaid.take().is_some() {
+            if running.unpublished_position.take().is_some() {
                 self.accept.spend(partition);
             }
             let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
@@ -341,7 +355,7 @@ impl Stage for Judge {
             if faults::mutant("state-before-commit") {
                 continue;
             }
-            match running.store.apply_laid(part.laid, proof) {
+            match running.store.apply(part.write_set, proof) {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
                     if let (Some(purge), Some(next)) = (&self.purge, next) {

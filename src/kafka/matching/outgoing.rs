@@ -7,13 +7,13 @@ use crate::formats::avro;
 use crate::formats::avro::ArticlePart;
 use crate::formats::json;
 use samestory_engine::engine::{Batch, Decided, Incoming, Output};
-use samestory_engine::index::{Change, Outlet};
+use samestory_engine::index::{Change, OutputTopic};
 use samestory_engine::model::{ArticleId, Position, Verdict};
 use samestory_engine::model::{DeadLetter, Reason, Tagged};
 
 use super::intake::Places;
 use crate::kafka::admin::limits::Limits;
-use crate::kafka::route::payload::{Form, Placed};
+use crate::kafka::route::payload::{ArticleSlice, PayloadEncoding};
 use crate::kafka::route::routed;
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
@@ -29,7 +29,7 @@ const HEADERS_DROPPED: &str = "samestory-headers-dropped";
 pub(crate) struct Writer {
     pub(crate) topics: TopicNames,
     pub(crate) form: ValueForm,
-    pub(crate) wire: Wire,
+    pub(crate) wire: OutputEncoding,
     pub(crate) limits: Arc<Limits>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) const VERDICT: usize = 64 << 10;
 
 /// How values of ours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
+pub(crate) enum OutputEncoding {
     /// As JSON.
     Json,
     /// As Avro, with the ids that our schemas have in the registry.
@@ -66,7 +66,7 @@ pub(crate) enum Wire {
 pub(crate) struct Original<'a> {
     pub(crate) record: &'a Record,
     /// Where the article is in the record's value.
-    pub(crate) placed: Placed,
+    pub(crate) placed: ArticleSlice,
 }
 
 impl Original<'_> {
@@ -107,11 +107,12 @@ impl Writer {
             match output {
                 Output::Tagged(tagged) => out.push(self.tagged(tagged, original)),
                 // On one topic for all, the article itself says where it moved; only what is gone is retracted, once.
-                Output::Null { lives, .. } if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
-                Output::Null { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
+                Output::Tombstone { lives, .. }
+                    if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
+                Output::Tombstone { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
                 Output::Notice { notice, .. } if faults::mutant("two-voices") => {
                     out.extend(
-                        Outlet::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)),
+                        OutputTopic::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)),
                     );
                 }
                 Output::Notice { to, notice } => out.push(Outgoing {
@@ -124,13 +125,13 @@ impl Writer {
                 }),
                 Output::Cluster(cluster) => {
                     let value = match self.wire {
-                        Wire::Json => {
+                        OutputEncoding::Json => {
                             let mut value = Vec::new();
                             json::write_cluster(cluster, &mut value);
                             value.pop();
                             value
                         }
-                        Wire::Avro { clusters, .. } => {
+                        OutputEncoding::Avro { clusters, .. } => {
                             let mut value = avro::frame(clusters, 1024);
                             avro::write_cluster(cluster, &mut value);
                             value
@@ -138,7 +139,7 @@ impl Writer {
                     };
                     out.push(self.cluster(cluster.id.to_string(), Some(value), &decided.position));
                 }
-                Output::NoCluster { id, remaining } => {
+                Output::ClusterDeleted { id, remaining } => {
                     let mut tombstone = self.cluster(id.to_string(), None, &decided.position);
                     let canonical = |id: &ArticleId| (format!("{OURS}canonical"), Some(id.as_str().into()));
                     tombstone.headers.extend(remaining.as_ref().map(canonical));
@@ -149,11 +150,11 @@ impl Writer {
         }
     }
 
-    fn tombstone(&self, id: &ArticleId, outlet: Outlet, decided: &Decided) -> Outgoing<'_> {
+    fn tombstone(&self, id: &ArticleId, outlet: OutputTopic, decided: &Decided) -> Outgoing<'_> {
         Outgoing {
             topic: match outlet {
-                Outlet::NearDuplicate => &self.topics.near_duplicate,
-                Outlet::Unique | Outlet::None | Outlet::Both => &self.topics.unique,
+                OutputTopic::NearDuplicate => &self.topics.near_duplicate,
+                OutputTopic::Unique | OutputTopic::None | OutputTopic::Both => &self.topics.unique,
             },
             key: Some(id.as_str().into()),
             headers: position(&decided.position),
@@ -167,7 +168,7 @@ impl Writer {
     pub(crate) fn fit(&self, original: Original<'_>) -> Fit {
         let article = original.value().map_or(0, <[u8]>::len);
         let value = match (self.form, self.wire) {
-            (ValueForm::Envelope, Wire::Json) if !is_json(original) => 2 * article + 2,
+            (ValueForm::Envelope, OutputEncoding::Json) if !is_json(original) => 2 * article + 2,
             _ => article,
         };
         let topics = [&self.topics.unique, &self.topics.near_duplicate];
@@ -208,13 +209,13 @@ impl Writer {
         let article = original.value().unwrap_or_default();
         let value = match (self.form, self.wire) {
             (ValueForm::Passthrough, _) => article.to_vec(),
-            (ValueForm::Envelope, Wire::Json) => enveloped_json(tagged, original),
-            (ValueForm::Envelope, Wire::Avro { unique, near_duplicate, .. }) => {
+            (ValueForm::Envelope, OutputEncoding::Json) => enveloped_json(tagged, original),
+            (ValueForm::Envelope, OutputEncoding::Avro { unique, near_duplicate, .. }) => {
                 let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
                 let mut value = avro::frame(id, article.len() + 1024);
                 let article = match original.placed.form {
-                    Form::Mapped => ArticlePart::Mapped(article),
-                    Form::Own | Form::Json => ArticlePart::Original(article),
+                    PayloadEncoding::Mapped => ArticlePart::Mapped(article),
+                    PayloadEncoding::Own | PayloadEncoding::Json => ArticlePart::Original(article),
                 };
                 avro::write_envelope(tagged, article, &mut value);
                 value
@@ -327,9 +328,9 @@ fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
 /// Whether the article can stand in JSON as it is.
 fn is_json(original: Original<'_>) -> bool {
     match original.placed.form {
-        Form::Json => true,
-        Form::Own => !avro::is_framed(original.value().unwrap_or_default()),
-        Form::Mapped => false,
+        PayloadEncoding::Json => true,
+        PayloadEncoding::Own => !avro::is_framed(original.value().unwrap_or_default()),
+        PayloadEncoding::Mapped => false,
     }
 }
 
@@ -389,13 +390,13 @@ mod tests {
         let settings: Settings = toml::from_str(&format!("[topics]\nmax_message_bytes = {most}")).unwrap();
         let topics = Config::try_from(settings).unwrap().bus.topics;
         let limits = Arc::new(Limits::of_settings(&topics));
-        Writer { topics, form: ValueForm::Envelope, wire: Wire::Json, limits }
+        Writer { topics, form: ValueForm::Envelope, wire: OutputEncoding::Json, limits }
     }
 
     fn fit(value: Vec<u8>, header: usize) -> Fit {
         let headers = vec![("h".to_owned(), Some(vec![0; header]))];
         let record = Record { value: Some(value), headers, ..Record::default() };
-        writer(200_000).fit(Original { record: &record, placed: Placed::WHOLE })
+        writer(200_000).fit(Original { record: &record, placed: ArticleSlice::WHOLE })
     }
 
     #[test]
@@ -426,7 +427,7 @@ mod tests {
                 Record { time, key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
             let position = record.position("raw", 0);
             let letter = too_large(position, 1, 1);
-            let out = writer.dead_letter(&letter, Original { record: &record, placed: Placed::WHOLE });
+            let out = writer.dead_letter(&letter, Original { record: &record, placed: ArticleSlice::WHOLE });
             assert!(out.bytes() <= 200_000);
             // A time may be what the broker refused.
             assert_eq!(out.time.is_some(), record.fate.is_none());

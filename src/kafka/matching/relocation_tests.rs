@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{Config, Settings, home};
 use crate::kafka::route::decode::Decoder;
-use crate::kafka::route::routing::{Routing, Send};
+use crate::kafka::route::routing::{RouteOutput, Routing};
 use crate::kafka::tools::replay::{Read, Replay, events, is_notice};
 use crate::kafka::turn::record::Record;
 use samestory_engine::engine::EmptyUpdate;
-use samestory_engine::index::{Document, Outlet, Residence, Stay, View};
+use samestory_engine::index::{Document, OutputTopic, Residence, View, Whereabouts};
 use samestory_engine::model::{ArticleId, EventTime, Position, TopicId};
 use samestory_engine::text::language::find;
 
@@ -65,7 +65,7 @@ fn delete(id: &str) -> Version {
 struct Said {
     /// The partition that wrote it.
     writer: i32,
-    topic: Outlet,
+    topic: OutputTopic,
     id: String,
     /// Where the raw record was.
     offset: i64,
@@ -154,7 +154,7 @@ impl Bus {
         }
         self.routing.route(0, records, EventTime::from_millis(self.now), &mut outbox);
         for send in outbox.finish() {
-            let Send::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
+            let RouteOutput::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
             let time = time.map(EventTime::millis);
             self.append(
                 partition,
@@ -188,8 +188,8 @@ impl Bus {
                     self.append(to, Read { time, key, value, headers, ..Read::default() });
                     continue;
                 }
-                topic if topic == names.unique => Outlet::Unique,
-                topic if topic == names.near_duplicate => Outlet::NearDuplicate,
+                topic if topic == names.unique => OutputTopic::Unique,
+                topic if topic == names.near_duplicate => OutputTopic::NearDuplicate,
                 _ => continue,
             };
             let (_, offset) = sent.headers.iter().find(|(name, _)| name == "samestory-offset").unwrap();
@@ -219,7 +219,7 @@ impl Bus {
         if !said.live && said.offset <= offset(&newest) && newest.outlet.and(said.topic) == newest.outlet {
             let heard = self.heard[said.writer as usize];
             // To the writer the article is gone, by a delete that the home has not read yet. A later version would have changed that.
-            let gone = self.residence(said.writer, &said.id) == Some(Stay::Gone);
+            let gone = self.residence(said.writer, &said.id) == Some(Whereabouts::Gone);
             assert!(
                 gone || home != said.writer && heard < offset(&newest),
                 "{said:?} retracts what lives in {home}: {:?}",
@@ -252,7 +252,7 @@ impl Bus {
     }
 
     /// What a topic holds for a reader that takes a tombstone for a delete: by id, the source offset.
-    fn table(&self, topic: Outlet) -> BTreeMap<String, i64> {
+    fn table(&self, topic: OutputTopic) -> BTreeMap<String, i64> {
         let mut table = BTreeMap::new();
         for said in self.said.iter().filter(|said| said.topic == topic) {
             match said.live {
@@ -264,7 +264,7 @@ impl Bus {
     }
 
     /// The same for a reader that ignores what is older than what it has, tombstones included.
-    fn table_by_offset(&self, topic: Outlet) -> BTreeSet<String> {
+    fn table_by_offset(&self, topic: OutputTopic) -> BTreeSet<String> {
         let mut last: BTreeMap<String, (i64, bool)> = BTreeMap::new();
         for said in self.said.iter().filter(|said| said.topic == topic) {
             let held = last.entry(said.id.clone()).or_insert((-1, false));
@@ -281,13 +281,13 @@ impl Bus {
         store.document(language, store.number_of(language, &id).unwrap()?).unwrap()
     }
 
-    fn residence(&self, at: i32, id: &str) -> Option<Stay> {
+    fn residence(&self, at: i32, id: &str) -> Option<Whereabouts> {
         let row = self.matches[at as usize].store().residence(&ArticleId::new(id).unwrap()).unwrap();
         row.map(|Residence { stay, .. }| stay)
     }
 
     /// Which of these ids live on a topic, by the documents of all partitions.
-    fn living(&self, topic: Outlet, ids: &BTreeSet<String>) -> BTreeSet<String> {
+    fn living(&self, topic: OutputTopic, ids: &BTreeSet<String>) -> BTreeSet<String> {
         let lives = |id: &&String| {
             let documents = (0..PARTITIONS).filter_map(|at| self.document(at, id));
             let documents: Vec<Document> = documents.collect();
@@ -298,14 +298,14 @@ impl Bus {
     }
 
     /// Records and tombstones of an id on a topic, in order: `r7`, `t8`.
-    fn history(&self, topic: Outlet, id: &str) -> String {
+    fn history(&self, topic: OutputTopic, id: &str) -> String {
         let said = self.said.iter().filter(|said| said.topic == topic && said.id == id);
         let said = said.map(|said| format!("{}{}", if said.live { 'r' } else { 't' }, said.offset));
         said.collect::<Vec<_>>().join(" ")
     }
 
     fn histories(&self, id: &str) -> [String; 2] {
-        [Outlet::Unique, Outlet::NearDuplicate].map(|topic| self.history(topic, id))
+        [OutputTopic::Unique, OutputTopic::NearDuplicate].map(|topic| self.history(topic, id))
     }
 
     /// Stream time of a language is at least an hour and a half later when this is read.
@@ -337,7 +337,7 @@ fn the_former_home_writes_no_tombstone() {
         bus.route(&[article("x", "fr", 3)]);
         bus.settle(&order);
         assert_eq!(bus.histories("x"), ["r1 r2", ""], "{order:?}");
-        assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: FR }));
+        assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: FR }));
         assert_eq!(bus.notices, [(EN as usize, FR)]);
         bus.route(&[article("y", "en", 4), article("z", "en", 5)]);
         bus.settle(&order);
@@ -360,10 +360,18 @@ fn there_and_back_leaves_the_article_where_it_is() {
             bus.settle(&order);
             bus.route(&[article("x", "en", 10 + round)]);
             bus.settle(&order);
-            assert_eq!(bus.table(Outlet::Unique).get("x"), Some(&(offset + 1)), "{:?}", bus.histories("x"));
-            assert_eq!(bus.table(Outlet::NearDuplicate).get("x"), None, "{:?}", bus.histories("x"));
+            assert_eq!(
+                bus.table(OutputTopic::Unique).get("x"),
+                Some(&(offset + 1)),
+                "{:?}",
+                bus.histories("x")
+            );
+            assert_eq!(bus.table(OutputTopic::NearDuplicate).get("x"), None, "{:?}", bus.histories("x"));
         }
-        assert_eq!((bus.residence(EN, "x"), bus.residence(FR, "x")), (None, Some(Stay::Moved { to: EN })));
+        assert_eq!(
+            (bus.residence(EN, "x"), bus.residence(FR, "x")),
+            (None, Some(Whereabouts::Moved { to: EN }))
+        );
     }
 }
 
@@ -394,7 +402,7 @@ fn a_notice_is_forwarded_to_the_current_home() {
     assert_eq!(bus.notices, [(FR as usize, DE), (EN as usize, FR), (FR as usize, DE)]);
     // One tombstone for what the first home published, one for what the second did.
     assert_eq!(bus.histories("x"), ["r1 r2 t3 t2", "r3"]);
-    assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: DE }), "it knows the last home");
+    assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: DE }), "it knows the last home");
 }
 
 #[test]
@@ -406,10 +414,13 @@ fn a_delete_in_flight_leaves_nothing() {
         // The first home publishes the article after the second one has deleted it.
         bus.route(&[article("x", "en", 1), article("x", "fr", 2), delete("x")]);
         bus.settle(&order);
-        for topic in [Outlet::Unique, Outlet::NearDuplicate] {
+        for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             assert_eq!(bus.table(topic).get("x"), None, "{order:?}: {:?}", bus.histories("x"));
         }
-        assert_eq!((bus.residence(EN, "x"), bus.residence(FR, "x")), (Some(Stay::Gone), Some(Stay::Gone)));
+        assert_eq!(
+            (bus.residence(EN, "x"), bus.residence(FR, "x")),
+            (Some(Whereabouts::Gone), Some(Whereabouts::Gone))
+        );
         assert!(bus.document(EN, "x").is_none() && bus.document(FR, "x").is_none());
     }
 }
@@ -423,7 +434,7 @@ fn a_new_version_that_is_a_dead_letter_takes_the_old_one_with_it() {
         bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 2) }]);
         bus.settle(&order);
         assert_eq!(bus.histories("x"), ["r0 t1", ""], "{order:?}");
-        assert_eq!(bus.residence(FR, "x"), Some(Stay::Gone));
+        assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Gone));
         // And it may come again.
         bus.route(&[article("x", "fr", 2)]);
         bus.settle(&order);
@@ -432,7 +443,7 @@ fn a_new_version_that_is_a_dead_letter_takes_the_old_one_with_it() {
         // A dead letter beside a version that lives here takes nothing.
         bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 5) }]);
         bus.settle(&order);
-        assert_eq!(bus.table(Outlet::Unique).get("x"), Some(&2));
+        assert_eq!(bus.table(OutputTopic::Unique).get("x"), Some(&2));
     }
 }
 
@@ -451,7 +462,7 @@ fn an_article_that_arrives_expired_is_remembered_where_it_is_published() {
         let (first, second) = (other + 1, other + 2);
         let moved = [format!("r{first} t{second}"), format!("r{second}")];
         assert_eq!(bus.histories("x"), moved, "{order:?}");
-        assert_eq!(bus.residence(FR, "x"), Some(Stay::Published(Outlet::NearDuplicate)));
+        assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Published(OutputTopic::NearDuplicate)));
         assert!(bus.document(FR, "x").is_none());
         // It goes on: what was published there is retracted too.
         bus.route(&[article("x", "en", 7)]);
@@ -459,13 +470,14 @@ fn an_article_that_arrives_expired_is_remembered_where_it_is_published() {
         let [unique, near] = bus.histories("x");
         assert_eq!(unique, format!("{} r{}", moved[0], second + 1));
         assert_eq!(near, format!("r{second} t{}", second + 1));
-        assert_eq!(bus.residence(FR, "x"), Some(Stay::Moved { to: EN }));
+        assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Moved { to: EN }));
         // A delete finds what was published and not stored.
         bus.route(&[Version { fetched_at: old, ..article("x", "fr", 2) }]);
         bus.settle(&order);
         bus.route(&[delete("x")]);
         bus.settle(&order);
-        let tables = [Outlet::Unique, Outlet::NearDuplicate].map(|topic| bus.table(topic).contains_key("x"));
+        let tables =
+            [OutputTopic::Unique, OutputTopic::NearDuplicate].map(|topic| bus.table(topic).contains_key("x"));
         assert_eq!(tables, [false, false], "{:?}", bus.histories("x"));
     }
 }
@@ -476,7 +488,7 @@ fn a_silent_record_sends_no_notice() {
     bus.route_as(&[article("other", "fr", 2), article("x", "en", 1), article("x", "fr", 3)], true);
     bus.settle(&[EN, FR]);
     assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "the old generation has said it");
-    assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: FR }));
+    assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: FR }));
     // The first record that is not silent moves what the old generation has published.
     bus.route(&[article("x", "en", 2)]);
     bus.settle(&[EN, FR]);
@@ -506,7 +518,7 @@ fn before_publish_from_nothing_is_retracted_and_nothing_is_lost() {
     assert_eq!(bus.histories("y"), ["r4", ""]);
     assert_eq!(
         bus.document(FR, "y").unwrap().outlet,
-        Outlet::Unique,
+        OutputTopic::Unique,
         "the new home is responsible for it now"
     );
     bus.now = from + HOUR;
@@ -524,8 +536,8 @@ fn on_one_topic_only_what_is_gone_is_retracted() {
         bus.settle(&order);
         bus.route(&[article("x", "fr", 2), Version { ballast: 60_000, ..article("y", "fr", 3) }]);
         bus.settle(&order);
-        assert_eq!(bus.history(Outlet::Unique, "x"), "r1 r3", "{order:?}");
-        assert_eq!(bus.history(Outlet::Unique, "y"), "r2 t4", "{order:?}");
+        assert_eq!(bus.history(OutputTopic::Unique, "x"), "r1 r3", "{order:?}");
+        assert_eq!(bus.history(OutputTopic::Unique, "y"), "r2 t4", "{order:?}");
     }
 }
 
@@ -538,8 +550,8 @@ fn residences_expire_with_their_language() {
     bus.settle(&[EN, FR]);
     bus.route(&[article("x", "fr", 3), delete("y")]);
     [FR, EN].into_iter().for_each(|at| bus.drain(at));
-    assert_eq!(bus.residence(EN, "x"), Some(Stay::Moved { to: FR }));
-    assert_eq!(bus.residence(EN, "y"), Some(Stay::Gone));
+    assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: FR }));
+    assert_eq!(bus.residence(EN, "y"), Some(Whereabouts::Gone));
     // A retention passes in the new home before it hears of the notice.
     bus.let_time_pass("fr");
     let last = bus.logs[FR as usize].len();
@@ -566,7 +578,7 @@ fn a_notice_that_comes_again_changes_nothing() {
         bus.settle(&[EN, FR, DE]);
     }
     let ids = BTreeSet::from(["x".to_owned()]);
-    let living = [Outlet::Unique, Outlet::NearDuplicate].map(|topic| bus.living(topic, &ids));
+    let living = [OutputTopic::Unique, OutputTopic::NearDuplicate].map(|topic| bus.living(topic, &ids));
     for at in 0..PARTITIONS {
         let notices = bus.logs[at as usize].clone().into_iter();
         let notices = notices.filter(|read| is_notice(read.value.as_deref().unwrap()).unwrap());
@@ -575,7 +587,7 @@ fn a_notice_that_comes_again_changes_nothing() {
         }
     }
     bus.settle(&[DE, FR, EN]);
-    let tables = [Outlet::Unique, Outlet::NearDuplicate]
+    let tables = [OutputTopic::Unique, OutputTopic::NearDuplicate]
         .map(|topic| bus.table(topic).into_keys().filter(|id| id == "x").collect::<BTreeSet<_>>());
     assert_eq!(tables, living, "{:?}", bus.histories("x"));
 }
@@ -603,7 +615,7 @@ fn however_fast_partitions_are_a_tombstone_deletes_no_live_article() {
             bus.route(&versions[..cut]);
             bus.route(&versions[cut..]);
             bus.settle_by_chance(&mut random);
-            for topic in [Outlet::Unique, Outlet::NearDuplicate] {
+            for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
                 let table: BTreeSet<String> = bus.table(topic).into_keys().collect();
                 assert_eq!(table, bus.living(topic, &ids), "seed {seed}, round {round}, {topic:?}");
             }
@@ -636,7 +648,7 @@ fn wherever_a_partition_lags_the_source_offset_tells() {
         }
         bus.settle_by_chance(&mut random);
         forwarded += bus.notices.len();
-        for topic in [Outlet::Unique, Outlet::NearDuplicate] {
+        for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             assert_eq!(bus.table_by_offset(topic), bus.living(topic, &ids), "seed {seed}, {topic:?}");
         }
     }

@@ -15,9 +15,9 @@ use crate::kafka::turn::source::Source;
 use crate::kafka::turn::{faults, measure};
 use crate::metrics;
 use crate::status::Sizes;
-use samestory_engine::index::{Rocks, Shown, StoreError, View, check_room};
+use samestory_engine::index::{Registration, Rocks, StoreError, View, check_room};
 
-use super::Judge;
+use super::Matcher;
 
 /// How long a partition waits before it looks for a free slot again.
 const SLOT: Duration = Duration::from_millis(20);
@@ -45,12 +45,12 @@ impl Task {
 /// A partition that is worked on.
 pub(crate) struct Running {
     // Dropped first: nobody reads a store that is closed.
-    pub(crate) _shown: Shown,
+    pub(crate) _shown: Registration,
     pub(crate) store: Rocks,
     /// The topics that its positions belong to.
     pub(crate) here: Here,
     /// A position that the log does not know yet.
-    pub(crate) unsaid: Option<i64>,
+    pub(crate) unpublished_position: Option<i64>,
     pub(crate) flushed: Instant,
     /// It waits for the generation before until then, and goes on from here.
     pub(crate) held: Option<(Instant, i64)>,
@@ -58,7 +58,7 @@ pub(crate) struct Running {
     pub(crate) sizes: Arc<Sizes>,
 }
 
-impl Judge {
+impl Matcher {
     /// One step of one partition. Nothing, or where to read from.
     pub(crate) fn advance_one(&mut self, partition: i32, task: Task, source: &Source) -> (Task, Option<i64>) {
         let result = match task {
@@ -158,9 +158,17 @@ impl Judge {
         };
         let sizes = measure::sizes(&store);
         let shelf = &self.shelf;
-        let running = |unsaid| {
+        let running = |unpublished_position| {
             let (_shown, flushed) = (shelf.show(partition, &store), Instant::now());
-            Task::Running(Box::new(Running { _shown, store, here, unsaid, flushed, held: None, sizes }))
+            Task::Running(Box::new(Running {
+                _shown,
+                store,
+                here,
+                unpublished_position,
+                flushed,
+                held: None,
+                sizes,
+            }))
         };
         let known = Known { partition, committed, position, moved, truncated, low, high };
         let takeover = decide(known, &self.accept.left());
@@ -181,8 +189,8 @@ impl Judge {
                 let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
                 let start = source.first_offset(partition, from, (low, high))?;
                 tracing::info!(partition, start, "beginning");
-                let unsaid = (!faults::mutant("first-position-off")).then_some(start);
-                (running(unsaid), Some(start))
+                let unpublished_position = (!faults::mutant("first-position-off")).then_some(start);
+                (running(unpublished_position), Some(start))
             }
             Takeover::Accepted { from, lost } => {
                 tracing::warn!(partition, from, lost, "going on as the operator has said");

@@ -13,7 +13,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::metrics;
 use crate::status::Restore;
-use samestory_engine::index::{Ahead, Change, Committed, Rocks, RocksOptions, Store, StoreError, View};
+use samestory_engine::index::{Change, Committed, Durability, Rocks, RocksOptions, Store, StoreError, View};
 use samestory_engine::model::EventTime;
 
 use super::finish::Finishing;
@@ -269,7 +269,7 @@ impl Restorer {
 
     fn options(&self, partition: i32, here: &Here) -> RocksOptions {
         let changelog = (!faults::mutant("topic-id-ignored")).then(|| here.changelog());
-        RocksOptions { ahead: Ahead::Changelog { partition }, changelog, ..self.options.clone() }
+        RocksOptions { ahead: Durability::Changelog { partition }, changelog, ..self.options.clone() }
     }
 
     fn open(
@@ -491,7 +491,8 @@ impl Reading {
         metrics::restored(changes.len() as u64);
         if !changes.is_empty() || self.next > self.first {
             let end = u64::try_from(self.next).unwrap_or(0);
-            self.store.apply(&changes, &Committed::attest(BTreeMap::from([(self.partition, end)])))?;
+            self.store
+                .apply_changes(&changes, &Committed::attest(BTreeMap::from([(self.partition, end)])))?;
             faults::point("restore");
         }
         let pause = faults::number("SAMESTORY_RESTORE_PAUSE_MS", 0);
@@ -585,7 +586,7 @@ mod tests {
     use super::*;
     use crate::config::{Config, Settings};
     use crate::kafka::client as clients;
-    use samestory_engine::index::{Budget, Postings};
+    use samestory_engine::index::{Budget, IndexSchemes};
 
     #[test]
     fn a_process_restores_two_partitions_at_a_time() {
@@ -605,7 +606,7 @@ mod tests {
         assert!(waits_for(7, Some(9), 9).contains("does not send them"));
     }
 
-    fn postings(settings: &str) -> (Config, Postings) {
+    fn postings(settings: &str) -> (Config, IndexSchemes) {
         let config = Config::try_from(toml::from_str::<Settings>(settings).unwrap()).unwrap();
         let postings = config.postings.clone();
         (config, postings)
@@ -618,14 +619,14 @@ mod tests {
         let (config, before) = postings("[lsh]\nbands = 8\nrows = 8");
         let (_, after) = postings("[lsh]\nbands = 16\nrows = 4");
         assert_ne!(before, after);
-        let worker = clients::Worker { role: clients::Role::Match, number: 0 };
-        let restorer = |postings: Postings| Restorer {
+        let worker = clients::WorkerId { role: clients::Role::Match, number: 0 };
+        let restorer = |postings: IndexSchemes| Restorer {
             config: clients::restorer(&config.bus, &worker),
             surveyor: clients::surveyor(&config.bus, "survey").create_with_context(Quiet).unwrap(),
             changelog: "changelog".to_owned(),
             tombstones: Duration::from_secs(1),
             state: state.clone(),
-            options: RocksOptions::new(postings, Ahead::Changelog { partition: 0 }, Budget::default()),
+            options: RocksOptions::new(postings, Durability::Changelog { partition: 0 }, Budget::default()),
         };
         let here = Here { cluster: None, changelog: None, input: None };
         let open =

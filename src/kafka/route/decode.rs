@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::config::{Config, InputFormat};
-use crate::formats::fields::{Around, Enclosed, Field, Fields, Refusal, Value};
+use crate::formats::fields::{DecodeFailure, Field, Fields, RecordContext, Value, WithContext};
 use crate::formats::registry::{Known, Registry};
 use crate::formats::{Event, Owner, avro, isolate, json};
 use samestory_engine::engine::{Incoming, Preparer};
@@ -132,7 +132,7 @@ impl Decoder {
                 (Event::Bodiless(article, refusal), payload) => {
                     match self.preparer.prepare(&article, position) {
                         Ok(prepared) => {
-                            let Refusal { reason, message } = refusal;
+                            let DecodeFailure { reason, message } = refusal;
                             let refusal = DeadLetter { position: position.clone(), reason, message };
                             (Incoming::Bodiless { article: Box::new(prepared), refusal }, payload)
                         }
@@ -141,29 +141,30 @@ impl Decoder {
                 }
             })
         });
-        decoded.unwrap_or_else(|Refusal { reason, message }| {
+        decoded.unwrap_or_else(|DecodeFailure { reason, message }| {
             (Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message }), None)
         })
     }
 
-    fn event(&self, record: &Record) -> Result<(Event, Payload), Refusal> {
+    fn event(&self, record: &Record) -> Result<(Event, Payload), DecodeFailure> {
         let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
-        let around = Around { key: record.key.as_deref(), headers: &record.headers };
+        let around = RecordContext { key: record.key.as_deref(), headers: &record.headers };
         let Some(value) = &record.value else {
             let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
                 let why = match self.keyed_by_id {
                     true => "a record without a value deletes the article its key names, and it has no key",
                     false => "a record without a value has no id; send a delete as an event with an id",
                 };
-                Refusal::new(Reason::NoId, why)
+                DecodeFailure::new(Reason::NoId, why)
             })?;
-            let id = ArticleId::new(&id).map_err(|error| Refusal::new(Reason::NoId, error.to_string()))?;
+            let id =
+                ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))?;
             self.owner.check(&id, || None, around)?;
             return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
             let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
-            return Err(Refusal::new(Reason::TooLarge, message));
+            return Err(DecodeFailure::new(Reason::TooLarge, message));
         }
         let name = || key().filter(|_| self.names_by_key());
         let is_avro = match self.format {
@@ -175,19 +176,19 @@ impl Decoder {
             let framed = avro::unframe(value)?;
             let Some(known) = &self.known else {
                 let why = "begins with a zero byte, as Avro from a schema registry does; set registry.url";
-                return Err(Refusal::new(Reason::Undecodable, why));
+                return Err(DecodeFailure::new(Reason::Undecodable, why));
             };
             let schema = known.get(framed.id)?;
             let datum = avro::Datum::parse(schema, framed.datum).map_err(|refusal| {
                 let message = format!("schema {}, {}", framed.id, refusal.message);
-                Refusal::new(refusal.reason, message)
+                DecodeFailure::new(refusal.reason, message)
             })?;
-            let record = Enclosed::Record(datum, around);
+            let record = WithContext::Record(datum, around);
             let event = self.owned_event(&record, name, around)?;
-            let Enclosed::Record(datum, _) = record else { return Ok((event, None)) };
+            let WithContext::Record(datum, _) = record else { return Ok((event, None)) };
             return self.with_payload(event, Some(&datum));
         }
-        let record = Enclosed::Record(json::Record::parse(value)?, around);
+        let record = WithContext::Record(json::Record::parse(value)?, around);
         self.with_payload(self.owned_event(&record, name, around)?, None)
     }
 
@@ -196,8 +197,8 @@ impl Decoder {
         &self,
         record: &V,
         name: impl Fn() -> Option<String>,
-        around: Around<'_>,
-    ) -> Result<Event, Refusal> {
+        around: RecordContext<'_>,
+    ) -> Result<Event, DecodeFailure> {
         let event = self.fields.event(record, name)?;
         self.owner.check(event.id(), || self.fields.site(record), around)?;
         Ok(event)
@@ -217,18 +218,18 @@ impl Decoder {
             Field::ALL.into_iter().filter_map(source).collect()
         }
         let Some(value) = &record.value else { return BTreeMap::new() };
-        let around = Around { key: record.key.as_deref(), headers: &record.headers };
+        let around = RecordContext { key: record.key.as_deref(), headers: &record.headers };
         let mut sources = match (self.format, &self.known) {
             (InputFormat::Avro | InputFormat::Auto, Some(known)) if avro::is_framed(value) => {
                 let schema =
                     avro::unframe(value).and_then(|framed| Ok((known.get(framed.id)?, framed.datum)));
                 let Ok((schema, datum)) = schema else { return BTreeMap::new() };
                 let Ok(datum) = avro::Datum::parse(schema, datum) else { return BTreeMap::new() };
-                found(&self.fields, &Enclosed::Record(datum, around))
+                found(&self.fields, &WithContext::Record(datum, around))
             }
             _ => {
                 let Ok(json) = json::Record::parse(value) else { return BTreeMap::new() };
-                found(&self.fields, &Enclosed::Record(json, around))
+                found(&self.fields, &WithContext::Record(json, around))
             }
         };
         if record.key.is_some() && self.names_by_key() {
@@ -243,7 +244,7 @@ impl Decoder {
         &self,
         event: Event,
         came: Option<&avro::Datum<'_>>,
-    ) -> Result<(Event, Payload), Refusal> {
+    ) -> Result<(Event, Payload), DecodeFailure> {
         let payload = match &event {
             Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, came),
             Event::Delete(_) => None,
@@ -252,7 +253,7 @@ impl Decoder {
             && bytes.len() > self.limit
         {
             let message = format!("{} bytes as it would go out; at most {} do", bytes.len(), self.limit);
-            return Err(Refusal::new(Reason::TooLarge, message));
+            return Err(DecodeFailure::new(Reason::TooLarge, message));
         }
         Ok((event, payload))
     }
@@ -269,11 +270,11 @@ mod tests {
     use super::*;
     use crate::config::Settings;
     use crate::kafka::turn::record::{Copied, Fate};
-    use samestory_engine::model::Cut;
+    use samestory_engine::model::BoundedStr;
 
     fn decode(record: &Record, keyed_by_id: bool) -> Incoming {
         let config = Config::try_from(Settings::default()).unwrap();
-        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let position = Position::Topic { topic: BoundedStr::new("raw"), partition: 0, offset: 0 };
         Decoder::new(&config, keyed_by_id, None).decode(record, &position).0
     }
 
@@ -310,7 +311,7 @@ mod tests {
     fn a_configured_id_that_is_missing_is_a_dead_letter_and_not_the_key() {
         let settings: Settings = toml::from_str("[input.fields]\nid = \"meta.uid\"").unwrap();
         let decoder = Decoder::new(&Config::try_from(settings).unwrap(), true, None);
-        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let position = Position::Topic { topic: BoundedStr::new("raw"), partition: 0, offset: 0 };
         let decode = |value: &str| decoder.decode(&record(Some("site"), Some(value)), &position).0;
         let there = decode(r#"{"meta":{"uid":"a"},"body":"text"}"#);
         assert!(matches!(there, Incoming::Article(article) if article.id.as_str() == "a"));
@@ -330,7 +331,7 @@ mod tests {
             let settings: Settings = toml::from_str(&format!("[input]\nowner = \"{owner}\"")).unwrap();
             Decoder::new(&Config::try_from(settings).unwrap(), keyed_by_id, None)
         };
-        let position = Position::Topic { topic: Cut::new("raw"), partition: 0, offset: 0 };
+        let position = Position::Topic { topic: BoundedStr::new("raw"), partition: 0, offset: 0 };
         let refused = |decoder: &Decoder, record: &Record| match decoder.decode(record, &position).0 {
             Incoming::DeadLetter(letter) => {
                 assert_eq!(letter.reason, Reason::NotOwner, "{}", letter.message);

@@ -14,12 +14,12 @@ use rdkafka::error::KafkaError;
 
 use crate::config::Bus;
 use crate::metrics;
-use crate::status::Standing;
+use crate::status::PartitionState;
 use samestory_engine::index::Committed;
 use samestory_engine::model::{Position, TopicId};
 
 use super::admin::ids;
-use super::admin::preflight::Recorded;
+use super::admin::preflight::Preflight;
 use super::client::{PATIENCE, Quiet};
 use super::matching::outgoing::{Original, Writer};
 use super::recovery::generations::{Generations, LookError, OFTEN};
@@ -31,8 +31,8 @@ use super::turn::faults;
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
-use payload::Placed;
-use routing::{Routing, Send};
+use payload::ArticleSlice;
+use routing::{RouteOutput, Routing};
 
 /// The stateless stage.
 pub(crate) struct Route {
@@ -41,7 +41,7 @@ pub(crate) struct Route {
     pub(crate) writer: Writer,
     pub(crate) surveyor: BaseConsumer<Quiet>,
     /// The raw positions that match knows.
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: Preflight,
     pub(crate) accept: Decisions,
     pub(crate) disagreed: Disagreed,
     pub(crate) generations: Generations,
@@ -78,7 +78,7 @@ pub(crate) enum Task {
 
 /// What goes out for a batch.
 pub(crate) struct Routed {
-    records: Vec<Send>,
+    records: Vec<RouteOutput>,
     /// Partitions that wait for the generation before when this is done, and where they go on.
     held: Vec<(i32, i64)>,
     /// Partitions whose first offset this commits.
@@ -308,11 +308,11 @@ impl Stage for Route {
         ready
     }
 
-    fn standing(&self) -> Vec<(i32, Standing)> {
+    fn standing(&self) -> Vec<(i32, PartitionState)> {
         let standing = |task: &Task| match task {
-            Task::Claiming { .. } | Task::Starting { .. } => Standing::TakingOver,
-            Task::Running | Task::Held { .. } => Standing::Running(Arc::default()),
-            Task::Stopped => Standing::Stopped,
+            Task::Claiming { .. } | Task::Starting { .. } => PartitionState::TakingOver,
+            Task::Running | Task::Held { .. } => PartitionState::Running(Arc::default()),
+            Task::Stopped => PartitionState::Stopped,
         };
         self.tasks.iter().map(|(&partition, task)| (partition, standing(task))).collect()
     }
@@ -324,7 +324,7 @@ impl Stage for Route {
         })
     }
 
-    fn has_to_say(&self) -> bool {
+    fn has_pending_commit(&self) -> bool {
         self.tasks.values().any(|task| matches!(task, Task::Starting { .. }))
     }
 
@@ -346,7 +346,7 @@ impl Stage for Route {
         let mut outbox = self.routing.outbox();
         for (partition, mut records) in records {
             let admitted = self.generations.admit(partition, &mut records, &self.surveyor);
-            let silent = records.first().is_some_and(|first| first.offset < admitted.silent_below);
+            let silent = records.first().is_some_and(|first| first.offset < admitted.suppress_below);
             match (records.last(), admitted.waits) {
                 (Some(last), Some(_)) => held.push((partition, last.offset + 1)),
                 (None, Some(from)) => {
@@ -368,8 +368,8 @@ impl Stage for Route {
     }
 
     fn outgoing<'a>(&'a self, routed: &'a Routed) -> Vec<Outgoing<'a>> {
-        let outgoing = |send: &'a Send| match send {
-            Send::To { partition, key, value, headers, time } => Outgoing {
+        let outgoing = |send: &'a RouteOutput| match send {
+            RouteOutput::To { partition, key, value, headers, time } => Outgoing {
                 topic: &self.bus.topics.routed,
                 partition: Some(*partition),
                 key: Some(key.clone()),
@@ -377,8 +377,8 @@ impl Stage for Route {
                 headers: headers.clone(),
                 time: *time,
             },
-            Send::Dead { letter, record } => {
-                self.writer.dead_letter(letter, Original { record, placed: Placed::WHOLE })
+            RouteOutput::Dead { letter, record } => {
+                self.writer.dead_letter(letter, Original { record, placed: ArticleSlice::WHOLE })
             }
         };
         routed.records.iter().map(outgoing).collect()
@@ -386,7 +386,7 @@ impl Stage for Route {
 
     fn apply(&mut self, routed: Routed, _: &Committed) -> Vec<i32> {
         for send in &routed.records {
-            if let Send::Dead { letter, .. } = send {
+            if let RouteOutput::Dead { letter, .. } = send {
                 metrics::dead_letters(letter.reason.as_str(), 1);
                 metrics::repeated("route", u64::from(self.may_repeat(&letter.position)));
             }

@@ -8,7 +8,7 @@ use samestory_engine::model::Article;
 samestory_engine::listed! {
 /// How the article's bytes are to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PayloadEncoding {
     /// The raw record's value, as it came.
     Own,
     /// JSON: the article in our own fields, or what came as Avro.
@@ -18,34 +18,34 @@ pub(crate) enum Form {
 }
 }
 
-impl Form {
+impl PayloadEncoding {
     pub(crate) fn number(self) -> u8 {
         match self {
-            Form::Own => 0,
-            Form::Json => 1,
-            Form::Mapped => 2,
+            PayloadEncoding::Own => 0,
+            PayloadEncoding::Json => 1,
+            PayloadEncoding::Mapped => 2,
         }
     }
 
-    pub(crate) fn from_number(number: u8) -> Option<Form> {
-        Form::ALL.get(usize::from(number)).copied()
+    pub(crate) fn from_number(number: u8) -> Option<PayloadEncoding> {
+        PayloadEncoding::ALL.get(usize::from(number)).copied()
     }
 }
 
 /// Where an article begins in a record's value, and how it is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct ArticleSlice {
     pub(crate) from: usize,
-    pub(crate) form: Form,
+    pub(crate) form: PayloadEncoding,
 }
 
-impl Placed {
+impl ArticleSlice {
     /// The whole value, as it came.
-    pub(crate) const WHOLE: Placed = Placed { from: 0, form: Form::Own };
+    pub(crate) const WHOLE: ArticleSlice = ArticleSlice { from: 0, form: PayloadEncoding::Own };
 }
 
 /// Other bytes than the record's own, and how they are to be taken.
-pub(crate) type Payload = Option<(Form, Vec<u8>)>;
+pub(crate) type Payload = Option<(PayloadEncoding, Vec<u8>)>;
 
 /// What settings ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +75,12 @@ impl Wanted {
     pub(crate) fn payload(self, article: &Article, came: Option<&avro::Datum<'_>>) -> Payload {
         match (self, came) {
             (Wanted::Own, _) | (Wanted::Readable, None) => None,
-            (Wanted::Readable, Some(datum)) => Some((Form::Json, avro::as_json(datum))),
-            (Wanted::MappedJson, _) => Some((Form::Json, json::mapped(article))),
+            (Wanted::Readable, Some(datum)) => Some((PayloadEncoding::Json, avro::as_json(datum))),
+            (Wanted::MappedJson, _) => Some((PayloadEncoding::Json, json::mapped(article))),
             (Wanted::MappedAvro, _) => {
                 let mut bytes = Vec::with_capacity(article.body.len() + 512);
                 avro::write_article(article, &mut bytes);
-                Some((Form::Mapped, bytes))
+                Some((PayloadEncoding::Mapped, bytes))
             }
         }
     }

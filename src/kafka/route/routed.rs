@@ -45,11 +45,11 @@
 use samestory_engine::engine::{Notice, Prepared};
 use samestory_engine::fingerprint::Fingerprint;
 use samestory_engine::index::format::bytes::{Read, Write};
-use samestory_engine::index::{DecodeError, Outlet};
+use samestory_engine::index::{DecodeError, OutputTopic};
 use samestory_engine::model::Flag;
-use samestory_engine::model::{ArticleId, Cut, EventTime, Lang, LanguageSource, Position, TopicId};
+use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Lang, LanguageSource, Position, TopicId};
 
-use super::payload::{Form, Placed};
+use super::payload::{ArticleSlice, PayloadEncoding};
 
 const LAYOUT: u8 = 5;
 const ARTICLE: u8 = 1;
@@ -85,7 +85,7 @@ pub(crate) enum Routed {
         from: Position,
         time: Option<EventTime>,
         stamp: Option<EventTime>,
-        placed: Placed,
+        placed: ArticleSlice,
     },
     /// An article is gone, in whatever language it is held.
     Delete { id: ArticleId, from: Position, time: Option<EventTime>, stamp: Option<EventTime> },
@@ -179,7 +179,7 @@ pub(crate) fn encode_article(
     topic: RawTopic<'_>,
     forgets: &Forgets,
     source: Source,
-    form: Form,
+    form: PayloadEncoding,
     value: &[u8],
 ) -> Vec<u8> {
     let fingerprint = prepared.fingerprint.encode();
@@ -287,7 +287,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
     let mut read = Read(bytes);
     read.layout("routed record", LAYOUT)?;
     let kind = read.byte()? & !SILENT;
-    let name: Cut<249> = read.cut()?;
+    let name: BoundedStr<249> = read.cut()?;
     let topic = read.topic_id()?;
     let mut forgets = Vec::new();
     for _ in 0..read.u32()? {
@@ -310,7 +310,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
         }
         NOTICE => {
             let (from, time) = position(&mut read, &name)?;
-            let outlet = Outlet::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))?;
+            let outlet = OutputTopic::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))?;
             let detours = read.byte()?;
             let notice = Notice { id: read.id()?, outlet, raw: topic, detours };
             read.end()?;
@@ -321,8 +321,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
     Ok(Carried { topic, forgets, routed })
 }
 
-fn article(mut read: Read<'_>, topic: &Cut<249>, length: usize) -> Result<Routed, DecodeError> {
-    let form = Form::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
+fn article(mut read: Read<'_>, topic: &BoundedStr<249>, length: usize) -> Result<Routed, DecodeError> {
+    let form =
+        PayloadEncoding::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
     let (from, time) = position(&mut read, topic)?;
     let stamp = read.optional(Read::time)?;
     let id = read.id()?;
@@ -360,11 +361,14 @@ fn article(mut read: Read<'_>, topic: &Cut<249>, length: usize) -> Result<Routed
         from,
         time,
         stamp,
-        placed: Placed { from: length - read.0.len(), form },
+        placed: ArticleSlice { from: length - read.0.len(), form },
     })
 }
 
-fn position(read: &mut Read<'_>, topic: &Cut<249>) -> Result<(Position, Option<EventTime>), DecodeError> {
+fn position(
+    read: &mut Read<'_>,
+    topic: &BoundedStr<249>,
+) -> Result<(Position, Option<EventTime>), DecodeError> {
     let partition = read.array().map(i32::from_le_bytes)?;
     let offset = read.array().map(i64::from_le_bytes)?;
     let time = read.optional(Read::time)?;
@@ -387,7 +391,7 @@ mod tests {
     };
 
     fn at(partition: i32, offset: i64) -> Position {
-        Position::Topic { topic: Cut::new(TOPIC.name), partition, offset }
+        Position::Topic { topic: BoundedStr::new(TOPIC.name), partition, offset }
     }
 
     fn prepared() -> Prepared {
@@ -418,7 +422,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let (forgets, expected) = two_forgets();
-        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, Form::Json, b"{\"id\":1}");
+        let bytes =
+            encode_article(&prepared(), TOPIC, &forgets, SOURCE, PayloadEncoding::Json, b"{\"id\":1}");
         let read = decode(&bytes).unwrap();
         assert_eq!((read.topic, &read.forgets), (TOPIC.id, &expected));
         let Some(Routed::Article { prepared: read, from, time, stamp, placed }) = read.routed else {
@@ -426,7 +431,7 @@ mod tests {
         };
         assert_eq!((*read, from), (prepared(), at(3, 1 << 40)));
         assert_eq!((time, stamp), (SOURCE.time, SOURCE.stamp));
-        assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], Form::Json));
+        assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], PayloadEncoding::Json));
         let id = ArticleId::new("gone").unwrap();
         let delete =
             Routed::Delete { id: id.clone(), from: at(3, 1 << 40), time: SOURCE.time, stamp: SOURCE.stamp };
@@ -438,7 +443,7 @@ mod tests {
         assert!(is_silent(&bytes));
         let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
         assert_eq!(decode(&bytes).unwrap(), alone);
-        let notice = Notice { id, outlet: Outlet::Both, raw: TOPIC.id, detours: 3 };
+        let notice = Notice { id, outlet: OutputTopic::Both, raw: TOPIC.id, detours: 3 };
         let bytes = encode_notice(&notice, &at(3, 7), SOURCE.time);
         let routed = Some(Routed::Notice { notice, from: at(3, 7), time: SOURCE.time });
         assert_eq!(decode(&bytes).unwrap(), Carried { topic: TOPIC.id, forgets: Vec::new(), routed });
@@ -460,7 +465,7 @@ mod tests {
     #[test]
     fn what_is_cut_short_or_of_another_version_is_refused() {
         let (forgets, _) = two_forgets();
-        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, Form::Own, b"");
+        let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, PayloadEncoding::Own, b"");
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
         }

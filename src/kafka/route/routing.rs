@@ -11,7 +11,7 @@ use samestory_engine::model::{ArticleId, EventTime, Lang, TopicId};
 use samestory_engine::model::{DeadLetter, Reason};
 
 use super::decode::{Decoded, Decoder};
-use super::payload::Form;
+use super::payload::PayloadEncoding;
 use super::routed::{self, Forgets, RawTopic, Source};
 use crate::kafka::matching::outgoing::fitting_headers;
 use crate::kafka::turn::faults;
@@ -41,7 +41,7 @@ pub(crate) struct Routing {
 
 /// A record that goes out for raw ones.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Send {
+pub(crate) enum RouteOutput {
     To { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
     Dead { letter: DeadLetter, record: Record },
 }
@@ -52,7 +52,7 @@ pub(crate) struct Outbox<'a> {
     waiting: Vec<Waiting>,
     /// State follows the records, and nothing is published for them.
     silent: bool,
-    sends: Vec<Send>,
+    sends: Vec<RouteOutput>,
 }
 
 #[derive(Clone, Default)]
@@ -107,7 +107,7 @@ impl Routing {
                 let home = home(&self.languages, prepared.language, self.partitions);
                 let (form, value) = match &payload {
                     Some((form, bytes)) => (*form, bytes.as_slice()),
-                    None => (Form::Own, record.value.as_deref().unwrap_or_default()),
+                    None => (PayloadEncoding::Own, record.value.as_deref().unwrap_or_default()),
                 };
                 let position = record.position(&self.topic, partition);
                 let headers = match fitting_headers(self.limit, &position, value.len(), &record.headers) {
@@ -158,7 +158,7 @@ impl Outbox<'_> {
     /// A record that cannot be judged. In silence the generation before has published it.
     fn dead(&mut self, letter: DeadLetter, record: Record) {
         if !self.silent {
-            self.sends.push(Send::Dead { letter, record });
+            self.sends.push(RouteOutput::Dead { letter, record });
         }
     }
 
@@ -218,11 +218,11 @@ impl Outbox<'_> {
         if self.silent {
             routed::silence(&mut value);
         }
-        self.sends.push(Send::To { partition, key, value, headers, time });
+        self.sends.push(RouteOutput::To { partition, key, value, headers, time });
     }
 
     /// The batch ends: all records, in order, and the forgets that no record took along.
-    pub(crate) fn finish(mut self) -> Vec<Send> {
+    pub(crate) fn finish(mut self) -> Vec<RouteOutput> {
         self.flush();
         self.sends
     }
@@ -316,7 +316,7 @@ mod tests {
     /// fingerprint of its text with it.
     #[test]
     fn an_article_without_a_text_makes_nobody_forget() {
-        let sent = |settings: &str, value: &str| -> Vec<Send> {
+        let sent = |settings: &str, value: &str| -> Vec<RouteOutput> {
             let config = Config::try_from(toml::from_str::<Settings>(settings).unwrap()).unwrap();
             let routing = routing(&config);
             let mut outbox = routing.outbox();
@@ -333,11 +333,11 @@ mod tests {
         let with_text = sent(languages, r#"{"id":"a","body":"the river rises and the school is closed"}"#);
         assert_eq!(with_text.len(), 3, "one home, and two who forget");
         let without = sent(languages, r#"{"id":"a","body":" "}"#);
-        assert!(matches!(&without[..], [Send::To { partition: 0, .. }]), "{without:?}");
+        assert!(matches!(&without[..], [RouteOutput::To { partition: 0, .. }]), "{without:?}");
         let refused = format!("{languages}[input]\nempty_update = \"refuse\"");
         for (settings, value) in [(&refused[..], r#"{"id":"a","body":""}"#), (languages, r#"{"id":"a"}"#)] {
             let refused = sent(settings, value);
-            let [Send::Dead { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
+            let [RouteOutput::Dead { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
             assert_eq!(letter.reason, Reason::NoBody);
         }
     }
@@ -356,7 +356,7 @@ mod tests {
                 routing.route(partition, batch, EventTime::from_millis(5), &mut outbox);
             }
             for send in outbox.finish() {
-                let Send::To { partition, key, value, headers, time } = send else { continue };
+                let RouteOutput::To { partition, key, value, headers, time } = send else { continue };
                 let log = routed.entry(partition).or_default();
                 let (offset, time) = (log.len() as i64, time.map(EventTime::millis));
                 log.push(Read { offset, time, key: Some(key), value: Some(value), headers, refused: false });
@@ -504,12 +504,12 @@ mod tests {
         }
         for send in outbox.finish() {
             match send {
-                Send::To { value, .. } => {
+                RouteOutput::To { value, .. } => {
                     let silent = routed::is_silent(&value);
                     let said = events(&value).unwrap();
                     assert!(said.iter().all(|event| (event.partition != 1) == silent), "{said:?}");
                 }
-                Send::Dead { letter, .. } => {
+                RouteOutput::Dead { letter, .. } => {
                     let Position::Topic { partition, .. } = letter.position else { panic!("{letter:?}") };
                     assert_eq!(partition, 1, "what is silent has no dead letter");
                 }

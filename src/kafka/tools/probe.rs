@@ -12,7 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::config::Config;
 use crate::formats::fields::Field;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output};
-use samestory_engine::index::{Ahead, Committed, Memory, Store, StoreError};
+use samestory_engine::index::{Committed, Durability, Memory, Store, StoreError};
 use samestory_engine::model::Reason;
 use samestory_engine::model::{Lang, LanguageSource, Verdict};
 
@@ -145,7 +145,7 @@ impl Desk {
         Ok(Desk {
             decoder: Decoder::new(config, true, registry.as_ref()),
             engine: Engine::new(config.engine.clone()),
-            store: Memory::new(config.postings.clone(), Ahead::Itself),
+            store: Memory::new(config.postings.clone(), Durability::OwnWal),
             ids: BTreeSet::new(),
         })
     }
@@ -187,7 +187,7 @@ impl Desk {
             | Incoming::SetStreamTime { .. } => {}
         }
         let items = vec![Item { position, time: record.time, log_time: record.log_time, incoming }];
-        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?;
+        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?.0;
         for output in plan.outputs() {
             if let Output::Tagged(tagged) = output {
                 *probed.verdicts.entry(tagged.verdict).or_default() += 1;
@@ -198,6 +198,6 @@ impl Desk {
             }
         }
         // Nothing outside depends on this state.
-        Ok(self.store.apply(&plan.changes, &Committed::attest_output())?)
+        Ok(self.store.apply_changes(&plan.changes, &Committed::attest_output())?)
     }
 }

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use crate::config::{Config, Mode, home};
 use crate::formats::registry::Registry;
 use samestory_engine::engine::{Engine, Incoming};
-use samestory_engine::index::{Ahead, BusPosition, Committed, Memory, Row, Store, TopicName, View};
+use samestory_engine::index::{BusPosition, Committed, Durability, Memory, Row, Store, TopicName, View};
 use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
 
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::admin::values;
-use crate::kafka::matching::intake::{Intake, Taken};
-use crate::kafka::matching::outgoing::{Original, Wire, Writer};
+use crate::kafka::matching::intake::{BatchReader, Taken};
+use crate::kafka::matching::outgoing::{Original, OutputEncoding, Writer};
 use crate::kafka::route::decode::{Decoded, Decoder};
-use crate::kafka::route::payload::Form;
+use crate::kafka::route::payload::PayloadEncoding;
 use crate::kafka::route::routed;
 use crate::kafka::route::routed::{Forgets, RawTopic, Routed, Source};
 use crate::kafka::turn::record::{Copied, Fate, Record};
@@ -89,7 +89,7 @@ pub fn replay(
 pub struct Replay {
     application: String,
     partition: i32,
-    intake: Intake,
+    intake: BatchReader,
     engine: Engine,
     writer: Writer,
     store: Memory,
@@ -103,13 +103,13 @@ impl Replay {
 
     fn reading(config: &Config, partition: i32, partitions: i32, registry: Option<&Arc<Registry>>) -> Replay {
         let intake = match config.bus.mode {
-            Mode::Direct => Intake::raw(config, partitions, registry),
-            Mode::Routed => Intake::routed(config, partitions),
+            Mode::Direct => BatchReader::raw(config, partitions, registry),
+            Mode::Routed => BatchReader::routed(config, partitions),
         };
         let writer = Writer {
             topics: config.bus.topics.clone(),
             form: config.bus.value,
-            wire: Wire::Json,
+            wire: OutputEncoding::Json,
             limits: Arc::new(Limits::of_settings(&config.bus.topics)),
         };
         Replay {
@@ -118,7 +118,7 @@ impl Replay {
             intake,
             engine: Engine::new(config.engine.clone()),
             writer,
-            store: Memory::new(config.postings.clone(), Ahead::Changelog { partition }),
+            store: Memory::new(config.postings.clone(), Durability::Changelog { partition }),
         }
     }
 
@@ -151,7 +151,7 @@ impl Replay {
             next,
             leader_epoch: None,
         });
-        let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?;
+        let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?.0;
         let mut out = Vec::new();
         for (decided, (_, placed)) in plan.decided.iter().zip(places).filter(|_| !silent) {
             self.writer.decided(decided, Original { record: &records[0], placed }, &mut out);
@@ -166,7 +166,7 @@ impl Replay {
         });
         let sent = sent.collect();
         let proof = Committed::attest(BTreeMap::from([(partition, 0)]));
-        self.store.apply(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        self.store.apply_changes(&plan.changes, &proof).map_err(|error| error.to_string())?;
         Ok(sent)
     }
 
@@ -387,7 +387,7 @@ impl Raw {
                 Incoming::Article(prepared) if self.home(prepared.language) == partition => {
                     let (form, value) = match payload {
                         Some((form, bytes)) => (*form, bytes.as_slice()),
-                        None => (Form::Own, record.value.as_deref().unwrap_or_default()),
+                        None => (PayloadEncoding::Own, record.value.as_deref().unwrap_or_default()),
                     };
                     let value = routed::encode_article(prepared, topic, &none, source, form, value);
                     (&prepared.id, value)

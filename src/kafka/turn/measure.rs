@@ -49,7 +49,7 @@ pub(crate) fn failed(role: Role, error: &TxnError) {
     let outcome = match error {
         TxnError::Retry(_) | TxnError::Refused(_) => Outcome::Aborted,
         TxnError::Lost(_) | TxnError::Fatal(_) => Outcome::Unknown,
-        TxnError::Usurped(_) => Outcome::Fenced,
+        TxnError::Fenced(_) => Outcome::Fenced,
     };
     metrics::transaction(role.as_str(), outcome, 1);
 }
@@ -65,7 +65,10 @@ pub(crate) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
                 tagged.flags.iter().for_each(|flag| metrics::flag(language, flag.as_str()));
             }
             Output::DeadLetter(letter) => metrics::dead_letters(letter.reason.as_str(), 1),
-            Output::Null { .. } | Output::Notice { .. } | Output::Cluster(_) | Output::NoCluster { .. } => {}
+            Output::Tombstone { .. }
+            | Output::Notice { .. }
+            | Output::Cluster(_)
+            | Output::ClusterDeleted { .. } => {}
         }
     }
     for ((language, verdict), count) in verdicts {

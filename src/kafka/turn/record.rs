@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use samestory_engine::engine::Incoming;
-use samestory_engine::model::{Cut, EventTime, Position};
+use samestory_engine::model::{BoundedStr, EventTime, Position};
 use samestory_engine::model::{DeadLetter, Reason};
 
 /// Headers in their order; a name may come twice.
@@ -69,7 +69,7 @@ impl Record {
     }
 
     pub(crate) fn position(&self, topic: &str, partition: i32) -> Position {
-        Position::Topic { topic: Cut::new(topic), partition, offset: self.offset }
+        Position::Topic { topic: BoundedStr::new(topic), partition, offset: self.offset }
     }
 
     /// The headers that came in do not go out.

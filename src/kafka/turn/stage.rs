@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::status::Standing;
+use crate::status::PartitionState;
 use samestory_engine::index::Committed;
 
 use super::record::{Outgoing, Record};
@@ -23,13 +23,13 @@ pub(crate) trait Stage {
     fn advance(&mut self, source: &Source) -> Vec<(i32, i64)>;
 
     /// How its partitions stand.
-    fn standing(&self) -> Vec<(i32, Standing)>;
+    fn standing(&self) -> Vec<(i32, PartitionState)>;
 
     /// Whether a partition is being taken over.
     fn is_taking_over(&self) -> bool;
 
     /// Whether something is to be committed even if no record comes.
-    fn has_to_say(&self) -> bool {
+    fn has_pending_commit(&self) -> bool {
         false
     }
 

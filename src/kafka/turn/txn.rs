@@ -34,7 +34,7 @@ pub(crate) enum TxnError {
     /// the partitions over as a new owner would.
     Lost(KafkaError),
     /// Another process uses this name: leave it the field.
-    Usurped(KafkaError),
+    Fenced(KafkaError),
     /// This producer is finished: exit, and restore on the way back up.
     Fatal(KafkaError),
 }
@@ -45,7 +45,7 @@ impl fmt::Display for TxnError {
             TxnError::Retry(error) => write!(f, "aborted: {error}"),
             TxnError::Refused(error) => write!(f, "a record was refused: {error}"),
             TxnError::Lost(error) => write!(f, "outcome not known: {error}"),
-            TxnError::Usurped(error) => write!(f, "fenced by another process: {error}"),
+            TxnError::Fenced(error) => write!(f, "fenced by another process: {error}"),
             TxnError::Fatal(error) => write!(f, "{error}"),
         }
     }
@@ -116,7 +116,7 @@ fn is_fence(code: RDKafkaErrorCode) -> bool {
 /// taken. Only the second can happen early.
 fn fenced(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnError {
     if step != Step::Init && age < timeout.mul_f64(0.9) {
-        TxnError::Usurped(error)
+        TxnError::Fenced(error)
     } else {
         TxnError::Lost(error)
     }

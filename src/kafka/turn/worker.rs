@@ -12,8 +12,8 @@ use rdkafka::error::KafkaError;
 
 use crate::config::Bus;
 use crate::metrics;
-use crate::status::{Board, Joining, Standing};
-use samestory_engine::index::Shelf;
+use crate::status::{Joining, PartitionState, StatusBoard};
+use samestory_engine::index::StoreRegistry;
 
 use super::measure::{self, Lap};
 use super::record::{Epochs, Record};
@@ -24,7 +24,7 @@ use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 use super::unreadable::{Jam, Probe};
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::client as clients;
-use crate::kafka::client::{Role, Worker};
+use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
 use crate::kafka::recovery::restore::Slots;
 use crate::kafka::{Progress, RunError};
@@ -34,11 +34,11 @@ const RETRIES: u32 = 20;
 
 /// Says when to end, and how it is going.
 #[derive(Clone)]
-pub(crate) struct Reins {
+pub(crate) struct WorkerContext {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) board: Arc<Board>,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) board: Arc<StatusBoard>,
+    pub(crate) shelf: Arc<StoreRegistry>,
     /// What the topics accept, as last read.
     pub(crate) limits: Arc<Mutex<Arc<Limits>>>,
     /// Restores that may run.
@@ -47,7 +47,7 @@ pub(crate) struct Reins {
     pub(crate) holdings: Holdings,
 }
 
-impl Reins {
+impl WorkerContext {
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -96,9 +96,9 @@ enum Ended {
 /// It cannot go on: what is committed is right, and a restart goes on from there.
 pub(crate) fn run<S: Stage>(
     bus: &Bus,
-    worker: &Worker,
+    worker: &WorkerId,
     input: &str,
-    reins: &Reins,
+    reins: &WorkerContext,
     mut make: impl FnMut() -> Result<S, RunError>,
 ) -> Result<(), RunError> {
     let mut losses = 0_u32;
@@ -107,7 +107,7 @@ pub(crate) fn run<S: Stage>(
         let began = Instant::now();
         reins.board.begins(&worker.id(bus), worker.role.as_str(), Joining::Connecting);
         let ended = match make() {
-            Ok(stage) => Turns::begin(bus, worker, input, stage, reins),
+            Ok(stage) => Worker::begin(bus, worker, input, stage, reins),
             Err(error) => Err(Ended::Fatal(error)),
         };
         let ended = match ended {
@@ -144,14 +144,14 @@ pub(crate) fn run<S: Stage>(
     Ok(())
 }
 
-struct Turns<'a, S> {
+struct Worker<'a, S> {
     bus: &'a Bus,
     role: Role,
     name: String,
     source: Source,
     producer: TxnProducer,
     stage: S,
-    reins: &'a Reins,
+    reins: &'a WorkerContext,
     failures: u32,
     /// How often it was waited for somebody outside the bus since that last answered, and when that was last said.
     waiting: Option<(u32, Instant)>,
@@ -161,14 +161,14 @@ struct Turns<'a, S> {
     probed: Option<Instant>,
 }
 
-impl<'a, S: Stage> Turns<'a, S> {
+impl<'a, S: Stage> Worker<'a, S> {
     fn begin(
         bus: &'a Bus,
-        worker: &Worker,
+        worker: &WorkerId,
         input: &str,
         stage: S,
-        reins: &'a Reins,
-    ) -> Result<Turns<'a, S>, Ended> {
+        reins: &'a WorkerContext,
+    ) -> Result<Worker<'a, S>, Ended> {
         let limits = reins.limits();
         let mut config = clients::producer(bus, worker);
         // Records that are sent together are one batch to the broker, which compares it with the topic's limit.
@@ -182,7 +182,7 @@ impl<'a, S: Stage> Turns<'a, S> {
             )) => {
                 return Err(Ended::Lost(error.to_string()));
             }
-            Err(ConnectError::Failed(TxnError::Usurped(error) | TxnError::Fatal(error))) => {
+            Err(ConnectError::Failed(TxnError::Fenced(error) | TxnError::Fatal(error))) => {
                 return Err(Ended::Fatal(RunError::Client(error)));
             }
         };
@@ -193,7 +193,7 @@ impl<'a, S: Stage> Turns<'a, S> {
         let source = source.map_err(|error| Ended::Fatal(RunError::Client(error)))?;
         let (role, name) = (worker.role, worker.id(bus));
         reins.board.begins(&name, role.as_str(), Joining::Waiting);
-        Ok(Turns {
+        Ok(Worker {
             bus,
             role,
             name,
@@ -223,7 +223,7 @@ impl<'a, S: Stage> Turns<'a, S> {
     }
 
     fn once(&mut self) -> Result<(), Ended> {
-        let busy = self.stage.is_taking_over() || self.stage.has_to_say();
+        let busy = self.stage.is_taking_over() || self.stage.has_pending_commit();
         // A partition that is being taken over does its own waiting.
         let patience = if busy { Duration::ZERO } else { Duration::from_millis(100) };
         let happened = self.source.collect(patience);
@@ -262,7 +262,7 @@ impl<'a, S: Stage> Turns<'a, S> {
         let (lags, away) = (self.source.lags(), self.source.is_away());
         let standing = self.stage.standing().into_iter().map(|(partition, standing)| {
             let jam = jams.iter().find(|jam| jam.partition == partition);
-            let unreadable = |jam: &Jam| Standing::Unreadable {
+            let unreadable = |jam: &Jam| PartitionState::Unreadable {
                 offset: jam.offset,
                 why: self.source.why_unread().to_owned(),
             };
@@ -274,7 +274,7 @@ impl<'a, S: Stage> Turns<'a, S> {
         }
         let batch = match self.source.take() {
             Some(batch) => self.narrowed(batch),
-            None if self.stage.has_to_say() => {
+            None if self.stage.has_pending_commit() => {
                 self.source.membership().map(|membership| Collected { records: BTreeMap::new(), membership })
             }
             None => None,
@@ -506,8 +506,8 @@ impl<'a, S: Stage> Turns<'a, S> {
             TxnError::Retry(error) | TxnError::Refused(error) | TxnError::Lost(error) => {
                 Err(Ended::Lost(error.to_string()))
             }
-            TxnError::Usurped(_) => {
-                Err(Ended::Fatal(RunError::Usurped { instance: self.bus.instance.clone() }))
+            TxnError::Fenced(_) => {
+                Err(Ended::Fatal(RunError::Fenced { instance: self.bus.instance.clone() }))
             }
             TxnError::Fatal(error) => Err(Ended::Fatal(RunError::Client(error))),
         }

@@ -7,7 +7,7 @@ use super::library::Library;
 use crate::serve::problem::Problem;
 use samestory_engine::engine::compare::Relation;
 use samestory_engine::fingerprint::{Fingerprint, LANES, of_text};
-use samestory_engine::index::{Posting, PostingKind};
+use samestory_engine::index::{IndexScheme, PostingKind};
 use samestory_engine::model::Lang;
 use samestory_engine::text;
 use samestory_engine::text::language;
@@ -74,7 +74,7 @@ impl Library {
         let posting = self.config.postings.of(language);
         let bands = |fingerprint: &Fingerprint| {
             let keys = posting.keys(fingerprint).into_iter();
-            keys.filter(|&key| Posting::kind(key) == PostingKind::MinHash).collect::<Vec<_>>()
+            keys.filter(|&key| IndexScheme::kind(key) == PostingKind::MinHash).collect::<Vec<_>>()
         };
         let (in_a, in_b) = (bands(&a.fingerprint), bands(&b.fingerprint));
         let shared = in_a.iter().filter(|key| in_b.contains(key)).count();
@@ -100,7 +100,7 @@ impl Library {
             "similarity": round(pair.similarity),
             "lanes": { "equal": (pair.similarity * LANES as f64).round() as u64, "of": LANES },
             "bands": { "shared": shared, "of": in_b.len() },
-            "containment": { "a_in_b": round(pair.old_in_new), "b_in_a": round(pair.new_in_old) },
+            "containment": { "a_in_b": round(pair.containment_of_old), "b_in_a": round(pair.containment) },
             "numerals": pair.numerals.map(round),
             "simhash_distance": pair.distance,
             "tokens": { "a": a.fingerprint.tokens, "b": b.fingerprint.tokens },

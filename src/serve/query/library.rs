@@ -14,11 +14,13 @@ use crate::formats::{Event, json as articles};
 use crate::serve::problem::Problem;
 use samestory_engine::engine::compare::Relation;
 use samestory_engine::engine::{Candidate, Engine, Judged, Prepared, Preparer};
-use samestory_engine::index::{Ahead, Document, Memory, Order, Rows, Shelf, Snapshot, StoreError, View};
+use samestory_engine::index::{
+    Document, Durability, Memory, Order, Rows, Snapshot, StoreError, StoreRegistry, View,
+};
 use samestory_engine::model::Flag;
 use samestory_engine::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, LanguageTag, Position, Share,
-    Verdict,
+    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, LanguageTag,
+    Position, Verdict,
 };
 use samestory_engine::text::language;
 
@@ -33,7 +35,7 @@ pub struct Library {
     pub(super) config: Config,
     pub(super) engine: Engine,
     pub(super) preparer: Preparer,
-    shelf: Arc<Shelf>,
+    shelf: Arc<StoreRegistry>,
 }
 
 /// What is known here.
@@ -58,7 +60,7 @@ struct Found<'s> {
 
 impl Library {
     /// These stores, read with these settings.
-    pub fn new(config: Config, shelf: Arc<Shelf>) -> Library {
+    pub fn new(config: Config, shelf: Arc<StoreRegistry>) -> Library {
         let (engine, preparer) = (Engine::new(config.engine.clone()), Preparer::new(config.text));
         Library { config, engine, preparer, shelf }
     }
@@ -225,8 +227,8 @@ impl Reading<'_> {
         let engine = &self.library.engine;
         let settings = engine.of(document.language);
         let candidates = engine.candidates(store, &prepared(document), horizon)?;
-        let score = |candidate: &Candidate| Share::new(settings.similarity(&candidate.comparison));
-        let mut ranked: Vec<(Share, Candidate)> = candidates
+        let score = |candidate: &Candidate| Fraction::new(settings.similarity(&candidate.comparison));
+        let mut ranked: Vec<(Fraction, Candidate)> = candidates
             .all
             .into_iter()
             .filter(|candidate| candidate.document.number != own)
@@ -319,7 +321,7 @@ impl Reading<'_> {
             }
             Err(refusal) => return Err(unreadable(refusal.message)),
         };
-        let position = Position::File { file: Cut::new("request"), line: 1 };
+        let position = Position::File { file: BoundedStr::new("request"), line: 1 };
         let prepared = preparer.prepare(&article, &position).map_err(|letter| unreadable(letter.message))?;
         let mut best: Option<(Judged, Option<ClusterId>)> = None;
         for store in self.stores.iter().filter(|store| store.languages().contains(&prepared.language)) {
@@ -337,7 +339,7 @@ impl Reading<'_> {
             Some(best) => best,
             // Nothing of this language has been seen.
             None => {
-                let nothing = Memory::new(config.postings.clone(), Ahead::Itself);
+                let nothing = Memory::new(config.postings.clone(), Durability::OwnWal);
                 (engine.judge(&nothing, &prepared, None)?, None)
             }
         };

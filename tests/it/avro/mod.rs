@@ -5,7 +5,7 @@ mod laws;
 // Data made to hurt.
 mod hostile;
 // A registry that answers as it is told.
-pub(crate) mod pretender;
+pub(crate) mod fake_registry;
 // The registry client in every kind of trouble.
 mod registry;
 // The files of `schemas/`, and what is made from them.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use samestory::config::{Config, Settings};
 use samestory::formats::registry::{Known, Registry, RegistryError};
 
-use super::pretender::{Pretender, Reply};
+use super::fake_registry::{FakeRegistry, Reply};
 
 const SCHEMA: &str = r#"{"type":"record","name":"A","fields":[{"name":"id","type":"string"}]}"#;
 
@@ -33,62 +33,63 @@ fn away(registry: &Registry) -> String {
 
 #[test]
 fn only_the_registrys_own_no_is_a_no() {
-    let pretender = Pretender::new(|_| Reply::no_schema());
-    let asks = registry(&pretender.url, "");
+    let fake_registry = FakeRegistry::new(|_| Reply::no_schema());
+    let asks = registry(&fake_registry.url, "");
     assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("no schema with id 7")));
     // The wrong address answers 404 to everything, and a subject that is missing says nothing about an id.
-    pretender.behave(|_| Reply::new(404, "<html>not found</html>"));
+    fake_registry.behave(|_| Reply::new(404, "<html>not found</html>"));
     assert!(away(&asks).contains("is registry.url right?"));
-    pretender.behave(|_| Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#));
+    fake_registry.behave(|_| Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#));
     away(&asks);
-    pretender.behave(|_| Reply::new(404, r#"{"error_code":404,"message":"HTTP 404 Not Found"}"#));
+    fake_registry.behave(|_| Reply::new(404, r#"{"error_code":404,"message":"HTTP 404 Not Found"}"#));
     away(&asks);
 }
 
 #[test]
 fn trouble_of_every_kind_is_trouble() {
-    let pretender = Pretender::new(|_| Reply::new(500, r#"{"error_code":50001,"message":"store\nbroken"}"#));
-    let asks = registry(&pretender.url, "max_bytes = 10000");
+    let fake_registry =
+        FakeRegistry::new(|_| Reply::new(500, r#"{"error_code":50001,"message":"store\nbroken"}"#));
+    let asks = registry(&fake_registry.url, "max_bytes = 10000");
     assert!(away(&asks).contains("status 500: storebroken"));
-    pretender.behave(|_| Reply::new(401, ""));
+    fake_registry.behave(|_| Reply::new(401, ""));
     assert!(away(&asks).contains("registry.username"));
-    pretender.behave(|_| Reply::new(200, "garbage"));
+    fake_registry.behave(|_| Reply::new(200, "garbage"));
     assert!(away(&asks).contains("something else than JSON"));
-    pretender.behave(|_| Reply::new(200, "[1, 2]"));
+    fake_registry.behave(|_| Reply::new(200, "[1, 2]"));
     assert!(away(&asks).contains("something else than a schema"));
-    pretender.behave(|_| Reply::schema(&format!("\"{}\"", "x".repeat(20_000))));
+    fake_registry.behave(|_| Reply::schema(&format!("\"{}\"", "x".repeat(20_000))));
     assert!(away(&asks).contains("more than 10000 bytes"));
-    let hasty = registry(&pretender.url, "timeout = \"300ms\"");
-    pretender.behave(|_| Reply { delay: Duration::from_secs(3), ..Reply::schema(SCHEMA) });
+    let hasty = registry(&fake_registry.url, "timeout = \"300ms\"");
+    fake_registry.behave(|_| Reply { delay: Duration::from_secs(3), ..Reply::schema(SCHEMA) });
     assert!(away(&hasty).contains("no answer in time"));
-    pretender.behave(|_| Reply { drip: Duration::from_millis(100), ..Reply::schema(SCHEMA) });
+    fake_registry.behave(|_| Reply { drip: Duration::from_millis(100), ..Reply::schema(SCHEMA) });
     assert!(away(&hasty).contains("no answer in time"));
-    let url = pretender.url.clone();
-    drop(pretender);
+    let url = fake_registry.url.clone();
+    drop(fake_registry);
     away(&registry(&url, ""));
     away(&registry("http://nobody.invalid", ""));
 }
 
 #[test]
 fn redirects_are_not_followed() {
-    let there = Pretender::new(|_| Reply::schema(SCHEMA));
+    let there = FakeRegistry::new(|_| Reply::schema(SCHEMA));
     let to = there.url.clone();
-    let pretender = Pretender::new(move |path| Reply {
+    let fake_registry = FakeRegistry::new(move |path| Reply {
         headers: format!("Location: {to}{path}\r\n"),
         ..Reply::new(302, "")
     });
-    let why = away(&registry(&pretender.url, "username = \"u\"\npassword = \"hush\""));
+    let why = away(&registry(&fake_registry.url, "username = \"u\"\npassword = \"hush\""));
     assert!(why.contains("redirect") && !why.contains("hush"), "{why}");
     assert!(there.asked().is_empty());
 }
 
 #[test]
 fn credentials_are_sent_as_they_should_be() {
-    let pretender = Pretender::new(|_| Reply::schema(SCHEMA));
-    registry(&pretender.url, "username = \"Aladdin\"\npassword = \"open sesame\"").schema(1).unwrap();
-    registry(&pretender.url, "token = \"t-0\"").schema(1).unwrap();
-    registry(&pretender.url, "").schema(1).unwrap();
-    let asked: Vec<String> = pretender.asked().iter().map(|request| request.to_lowercase()).collect();
+    let fake_registry = FakeRegistry::new(|_| Reply::schema(SCHEMA));
+    registry(&fake_registry.url, "username = \"Aladdin\"\npassword = \"open sesame\"").schema(1).unwrap();
+    registry(&fake_registry.url, "token = \"t-0\"").schema(1).unwrap();
+    registry(&fake_registry.url, "").schema(1).unwrap();
+    let asked: Vec<String> = fake_registry.asked().iter().map(|request| request.to_lowercase()).collect();
     assert!(asked[0].contains("authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq=="), "{asked:?}");
     assert!(asked[1].contains("authorization: bearer t-0"));
     assert!(!asked[2].contains("authorization"));
@@ -96,12 +97,12 @@ fn credentials_are_sent_as_they_should_be() {
 
 #[test]
 fn schemas_that_cannot_be_used_are_a_no_and_references_are_followed() {
-    let pretender = Pretender::new(|_| Reply::new(200, r#"{"schema":"{}","schemaType":"PROTOBUF"}"#));
-    let asks = registry(&pretender.url, "");
+    let fake_registry = FakeRegistry::new(|_| Reply::new(200, r#"{"schema":"{}","schemaType":"PROTOBUF"}"#));
+    let asks = registry(&fake_registry.url, "");
     assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("PROTOBUF")));
-    pretender.behave(|_| Reply::schema("{\"type\":\"recrod\"}"));
+    fake_registry.behave(|_| Reply::schema("{\"type\":\"recrod\"}"));
     assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("id 7 cannot be used")));
-    pretender.behave(|path| match path {
+    fake_registry.behave(|path| match path {
         "/schemas/ids/7" => Reply::new(
             200,
             serde_json::json!({"schema": r#"{"type":"array","items":"A"}"#,
@@ -113,7 +114,7 @@ fn schemas_that_cannot_be_used_are_a_no_and_references_are_followed() {
     });
     asks.schema(7).unwrap();
     // One that refers to itself, by ever new names.
-    pretender.behave(|path| {
+    fake_registry.behave(|path| {
         let version = path.rsplit('/').next().unwrap().parse::<u64>().unwrap_or(0) + 1;
         let reference = serde_json::json!({"name": "x", "subject": "x", "version": version});
         Reply::new(200, serde_json::json!({"schema": SCHEMA, "references": [reference]}).to_string())
@@ -123,13 +124,14 @@ fn schemas_that_cannot_be_used_are_a_no_and_references_are_followed() {
 
 #[test]
 fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
-    let pretender = Pretender::new(|path| match path {
+    let fake_registry = FakeRegistry::new(|path| match path {
         "/schemas/ids/404" => Reply::no_schema(),
         _ => Reply::schema(SCHEMA),
     });
-    let mut known = Known::new(Arc::new(registry(&pretender.url, "cache = 3\nnegative_cache = \"300ms\"")));
+    let mut known =
+        Known::new(Arc::new(registry(&fake_registry.url, "cache = 3\nnegative_cache = \"300ms\"")));
     let ids = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<u32>>();
-    let count = || pretender.asked().len();
+    let count = || fake_registry.asked().len();
     for _ in 0..50 {
         known.gather(&ids(&[1, 2, 404])).unwrap();
         assert!(known.get(1).is_ok() && known.get(404).unwrap_err().message.contains("404"));
@@ -148,9 +150,9 @@ fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
     assert_eq!(count(), 8);
     known.gather(&ids(&[1])).unwrap();
     assert_eq!(count(), 9, "the oldest is forgotten first");
-    pretender.behave(|_| Reply::new(503, ""));
+    fake_registry.behave(|_| Reply::new(503, ""));
     assert!(known.gather(&ids(&[1, 9])).is_err());
-    pretender.behave(|_| Reply::schema(SCHEMA));
+    fake_registry.behave(|_| Reply::schema(SCHEMA));
     known.gather(&ids(&[1, 9])).unwrap();
 }
 

@@ -6,8 +6,8 @@ use samestory::formats::avro::{ArticlePart, write_article, write_cluster, write_
 use samestory::formats::schemas;
 use samestory_engine::model::{Article, ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
 use samestory_engine::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Lang, LanguageSource, MatchType, Position, Share,
-    Verdict,
+    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, MatchType,
+    Position, Verdict,
 };
 
 use super::{decode, member, text};
@@ -40,9 +40,9 @@ fn tagged() -> Tagged {
         verdict: Verdict::NearDuplicate,
         match_type: Some(MatchType::Near),
         duplicate_of: Some(id("a1")),
-        similarity: Share::new(0.83),
-        containment: Share::new(0.95),
-        confidence: Share::new(0.97),
+        similarity: Fraction::new(0.83),
+        containment: Fraction::new(0.95),
+        confidence: Fraction::new(0.97),
         cluster: cluster_id(17),
         canonical_id: id("a1"),
         revision: u32::MAX,
@@ -53,11 +53,11 @@ fn tagged() -> Tagged {
         related: vec![Related {
             id: id("a0"),
             relation: RelationKind::SameTemplate,
-            similarity: Share::new(0.71),
+            similarity: Fraction::new(0.71),
         }],
         flags: vec![Flag::ShortText, Flag::Review],
         config: 0x9f2c,
-        input: Position::Topic { topic: Cut::new("articles.raw"), partition: 3, offset: 1 << 40 },
+        input: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 3, offset: 1 << 40 },
     }
 }
 

@@ -8,7 +8,7 @@ use super::broker::shared;
 use super::bus::{Record, Row};
 use super::registry;
 use super::stage::Bench;
-use crate::avro::pretender::{Pretender, Reply};
+use crate::avro::fake_registry::{FakeRegistry, Reply};
 use crate::avro::{decode, encode, member, text};
 
 const TEXT: &str = "The ferry to the island will run again from Monday morning, the harbour master said, after three weeks \
@@ -225,12 +225,12 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         _ => Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#),
     };
     // From the start: it is not even a registry.
-    let pretender = Pretender::new(|_| Reply::new(200, "<html>starting</html>"));
-    let bench = Bench::new(shared(), "trouble", "", &settings(&pretender.url, "", ""));
+    let fake_registry = FakeRegistry::new(|_| Reply::new(200, "<html>starting</html>"));
+    let bench = Bench::new(shared(), "trouble", "", &settings(&fake_registry.url, "", ""));
     bench.produce(&[keyed("1", framed(7, crawl(1, TEXT)))]);
     let mut running = bench.run(&[]);
     running.wait_until_it_says("waiting for the schema registry");
-    pretender.behave(working);
+    fake_registry.behave(working);
     assert_eq!(bench.wait_for(&["unique", "near", "dead"], 1, &running).len(), 1);
     // In mid-stream, in several ways.
     for (nr, reply) in [
@@ -242,7 +242,7 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         let id = 100 + nr;
         let subject = format!("/schemas/ids/{id}");
         let trouble = reply.clone();
-        pretender.behave(move |path| if path == subject { trouble.clone() } else { working(path) });
+        fake_registry.behave(move |path| if path == subject { trouble.clone() } else { working(path) });
         let before = running.said().matches("waiting, nothing is lost").count();
         bench.produce(&[keyed(&nr.to_string(), framed(id as u32, later(nr, TEXT, "T")))]);
         let deadline = std::time::Instant::now() + super::stage::PATIENCE;
@@ -254,7 +254,7 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         assert!(status == 503 && super::ops::reasons(&answer).contains("registry-away"), "{status} {answer}");
         let rows: usize = ["unique", "near", "dead"].iter().map(|topic| bench.read(topic).len()).sum();
         assert_eq!(rows as i64, nr - 1, "nothing goes out before it is known");
-        pretender.behave(|_| Reply::schema(LATER));
+        fake_registry.behave(|_| Reply::schema(LATER));
         bench.wait_for(&["unique", "near"], nr as usize, &running);
         running.wait_until_it_says("going on after waiting");
     }

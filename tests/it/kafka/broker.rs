@@ -41,7 +41,7 @@ pub(crate) fn hurt() -> MutexGuard<'static, Broker> {
 /// The password of the user `stage` of [`secure`].
 pub(crate) const PASSWORD: &str = "open sesame please";
 
-/// The broker with TLS, passwords and ACLs, and the users `stage` and `guest`.
+/// The broker with TLS, passwords and ACLs, and the users `stage` and `would_join`.
 pub(crate) fn secure() -> &'static Broker {
     static SECURE: OnceLock<Broker> = OnceLock::new();
     let user = format!("stage:{PASSWORD}");

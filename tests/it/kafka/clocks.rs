@@ -5,7 +5,7 @@ use serde_json::json;
 use super::broker::shared;
 use super::bus::{Record, Row};
 use super::stage::Bench;
-use crate::desk::Dice;
+use crate::engine_fixture::Dice;
 
 // A broker refuses times more than an hour ahead of its own clock, so the wrong clocks here are years ahead of the other
 // articles and not of the broker.

@@ -26,7 +26,7 @@ pub(crate) enum Mode {
     /// Every piece of up to 64 KB waits this long, on both ways.
     Delay(Duration),
     /// Connections are closed as soon as they are made, and those that are open at once.
-    Cut,
+    BoundedStr,
     /// Once a connection has carried a request to end a transaction, its answers are lost, that one's first.
     LoseAnswerToEndTxn,
 }
@@ -99,7 +99,7 @@ impl Proxy {
         let mut state = self.network.state.lock().unwrap();
         state.mode = mode;
         state.open.retain(|connection| {
-            let ends = mode == Mode::Cut || *connection.deaf.lock().unwrap();
+            let ends = mode == Mode::BoundedStr || *connection.deaf.lock().unwrap();
             if ends {
                 connection.close();
             }
@@ -142,7 +142,7 @@ fn accept(listener: &TcpListener, network: &Arc<Network>) {
         if state.over {
             return;
         }
-        if state.mode == Mode::Cut {
+        if state.mode == Mode::BoundedStr {
             continue;
         }
         // A broker that is down closes the door: so does this.

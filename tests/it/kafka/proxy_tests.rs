@@ -126,7 +126,7 @@ fn a_client_outlives_its_connections() {
     writer.commit_transaction(PATIENCE).unwrap();
     assert!(proxy.made() > before);
 
-    proxy.set(Mode::Cut);
+    proxy.set(Mode::BoundedStr);
     let before = proxy.made();
     assert!(metadata_through(proxy, SOON).is_err());
     assert_eq!(proxy.made(), before);

@@ -9,13 +9,13 @@ use samestory_engine::engine::{
     Preparer, Settings,
 };
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{Outlet, Posting, Postings, Retention, SimHashBands};
+use samestory_engine::index::{IndexScheme, IndexSchemes, OutputTopic, Retention, SimHashBands};
 use samestory_engine::lsh::Banding;
 use samestory_engine::model::{Article, DeadLetter, Reason};
-use samestory_engine::model::{Cut, EventTime, Lang, Position, Share, TopicId};
+use samestory_engine::model::{BoundedStr, EventTime, Fraction, Lang, Position, TopicId};
 use samestory_engine::text::language::find;
 
-use crate::desk::{Dice, article, id, line, rewrite, trusting, window};
+use crate::engine_fixture::{Dice, article, id, line, rewrite, trusting, window};
 
 pub(super) const LANGUAGES: [&str; 2] = ["en", "de"];
 const RETENTION: u64 = 1_000;
@@ -26,7 +26,7 @@ const START: i64 = 100_000;
 /// A place in a partition of the raw topic.
 fn raw(partition: u64, offset: u64) -> Position {
     let (partition, offset) = (partition as i32, offset as i64);
-    Position::Topic { topic: Cut::new("articles.raw"), partition, offset }
+    Position::Topic { topic: BoundedStr::new("articles.raw"), partition, offset }
 }
 
 pub(super) fn language(code: &str) -> Lang {
@@ -53,7 +53,7 @@ fn body(dice: &mut Dice, name: u64) -> String {
 
 pub(super) struct History {
     pub(super) settings: Settings,
-    pub(super) postings: Postings,
+    pub(super) postings: IndexSchemes,
     pub(super) items: Vec<Item>,
     /// As in a routed partition.
     pub(super) relocates: bool,
@@ -64,7 +64,7 @@ impl History {
         let mut dice = Dice(seed);
         let settings = settings(&mut dice);
         // One row a band, and every sampled shingle: whatever is alike at all is looked at.
-        let posting = Posting {
+        let posting = IndexScheme {
             minhash: Some(Banding::new(LANES as u16, 1, LANES).unwrap()),
             simhash: SimHashBands::None,
             samples: 64,
@@ -72,7 +72,7 @@ impl History {
         };
         let (mut now, length) = (START, 40 + dice.below(40));
         let items = (1..=length).map(|at| item(&mut dice, at, &mut now)).collect();
-        History { settings, postings: Postings::new(posting), items, relocates: !seed.is_multiple_of(4) }
+        History { settings, postings: IndexSchemes::new(posting), items, relocates: !seed.is_multiple_of(4) }
     }
 
     /// The same, and so long that a batch of it is read in pieces.
@@ -122,7 +122,7 @@ fn settings(dice: &mut Dice) -> Settings {
         default: language,
         canonical: dice.one_of(&policies),
         max_bucket: 1_000,
-        review: Some((Share::new(0.5), Share::new(0.9))),
+        review: Some((Fraction::new(0.5), Fraction::new(0.9))),
         skew_millis: SKEW,
         publish_from: dice.one_of(&[None, None, None, Some(EventTime::from_millis(START + 400))]),
         config: 0x9f2c_41d0,
@@ -174,7 +174,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         0 => line(at),
         _ => raw(dice.below(2), at),
     };
-    let outlet = dice.one_of(&[Outlet::Unique, Outlet::NearDuplicate, Outlet::Both]);
+    let outlet = dice.one_of(&[OutputTopic::Unique, OutputTopic::NearDuplicate, OutputTopic::Both]);
     let incoming = match dice.below(30) {
         21..=23 | 26.. => {
             position = raw(dice.below(2), at - dice.below(at.min(20)));

@@ -4,22 +4,22 @@
 //! search of everything in place of every index. [`histories`] makes articles that run into each other.
 
 mod histories;
-mod laid;
 mod model;
+mod write_set;
 
 use std::collections::BTreeMap;
 use std::env;
 
 use samestory_engine::engine::{Batch, Engine, Item, Output, Plan};
 use samestory_engine::index::{
-    Ahead, Change, Committed, Document, Input, InputName, Memory, Postings, Store, View,
+    Change, Committed, Document, Durability, IndexSchemes, Input, InputName, Memory, Store, View,
 };
 use samestory_engine::model::{DocumentNumber, EventTime, Lang};
 
 use histories::{History, LANGUAGES};
 use model::Model;
 
-use crate::desk::id;
+use crate::engine_fixture::id;
 
 /// As many histories as are looked at; `SAMESTORY_HISTORIES` asks for more.
 fn seeds() -> std::ops::Range<u64> {
@@ -27,14 +27,14 @@ fn seeds() -> std::ops::Range<u64> {
     0..more.unwrap_or(90)
 }
 
-fn store(postings: &Postings) -> Memory {
-    Memory::new(postings.clone(), Ahead::Itself)
+fn store(postings: &IndexSchemes) -> Memory {
+    Memory::new(postings.clone(), Durability::OwnWal)
 }
 
 fn plan(engine: &Engine, store: &Memory, items: &[Item], relocates: bool) -> Plan {
     let next = items.len() as u64;
     let inputs = BTreeMap::from([(InputName::new("history"), Input { next, note: None })]);
-    engine.plan(store, Batch { items: items.to_vec(), inputs, relocates, ..Batch::default() }).unwrap()
+    engine.plan(store, Batch { items: items.to_vec(), inputs, relocates, ..Batch::default() }).unwrap().0
 }
 
 fn outputs(plan: &Plan) -> Vec<Vec<Output>> {
@@ -99,7 +99,7 @@ fn the_engine_decides_as_the_oracle_does() {
             let mut decided = outputs(&plan).remove(0);
             model::forgive_confidence(&mut decided, &engine.settings().review);
             assert_eq!(decided, expected, "history {seed}, item {at}: {item:?}");
-            memory.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+            memory.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
         }
         same_state(&memory, &model, seed);
         for (what, count) in model.seen {
@@ -172,7 +172,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
         let engine = Engine::new(settings);
         let mut whole = store(&postings);
         let at_once = plan(&engine, &whole, &items, relocates);
-        whole.apply(&at_once.changes, &Committed::rehearsal()).unwrap();
+        whole.apply_changes(&at_once.changes, &Committed::rehearsal()).unwrap();
         assert!(matches!(at_once.changes.last(), Some(Change::Progress(_))));
         let mut pieces = store(&postings);
         let (mut in_pieces, mut log) = (Vec::new(), Vec::new());
@@ -182,7 +182,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
             let (batch, others) = rest.split_at(size.min(rest.len()));
             let plan = plan(&engine, &pieces, batch, relocates);
             in_pieces.extend(outputs(&plan));
-            pieces.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+            pieces.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
             log.extend(plan.changes);
             rest = others;
             size = size * 5 % 11 + 1;
@@ -201,7 +201,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
         };
         let mut restored = store(&postings);
         let log: Vec<Change> = log.iter().map(read_back).collect();
-        restored.apply(&log, &Committed::rehearsal()).unwrap();
+        restored.apply_changes(&log, &Committed::rehearsal()).unwrap();
         assert_eq!(restored.dump().unwrap(), pieces.dump().unwrap(), "history {seed}");
     }
 }

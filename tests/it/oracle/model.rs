@@ -11,11 +11,12 @@ use samestory_engine::engine::{
 };
 use samestory_engine::fingerprint::Fingerprint;
 use samestory_engine::index::{
-    Cluster, Document, Judgement, Outlet, Overdue, Posting, PostingKind, Postings, Residence, Retention, Stay,
+    Cluster, Document, IndexScheme, IndexSchemes, Judgement, OutputTopic, Overdue, PostingKind, Residence,
+    Retention, Whereabouts,
 };
 use samestory_engine::lsh::BandKey;
 use samestory_engine::model::{
-    ArticleId, ClusterId, DocumentNumber, EventTime, Lang, MatchType, Position, Share, TopicId, Verdict,
+    ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, TopicId, Verdict,
 };
 use samestory_engine::model::{
     ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged,
@@ -36,7 +37,7 @@ struct Group {
 
 pub(super) struct Model {
     settings: Settings,
-    postings: Postings,
+    postings: IndexSchemes,
     documents: BTreeMap<Key, Document>,
     groups: BTreeMap<Key, Group>,
     /// The number of the next document.
@@ -54,37 +55,37 @@ pub(super) struct Model {
 }
 
 /// Confidence has tests of its own; what is made of it is checked here.
-pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Share, Share)>) {
+pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Fraction, Fraction)>) {
     for output in outputs {
         if let Output::Tagged(tagged) = output {
             let inside = tagged.verdict != Verdict::Unique
                 && review.is_some_and(|(low, high)| low <= tagged.confidence && tagged.confidence <= high);
             assert_eq!(tagged.flags.contains(&Flag::Review), inside, "{tagged:?}");
             tagged.flags.retain(|flag| *flag != Flag::Review);
-            tagged.confidence = Share::new(0.0);
+            tagged.confidence = Fraction::new(0.0);
         }
     }
 }
 
 /// The same for what is kept of it.
 pub(super) fn forgive_kept_confidence(document: &mut Document) {
-    document.judgement.confidence = Share::new(0.0);
+    document.judgement.confidence = Fraction::new(0.0);
     document.flags &= !(1 << Flag::ALL.iter().position(|flag| *flag == Flag::Review).unwrap());
 }
 
-fn topics(outlet: Outlet) -> BTreeSet<Outlet> {
+fn topics(outlet: OutputTopic) -> BTreeSet<OutputTopic> {
     match outlet {
-        Outlet::None => BTreeSet::new(),
-        Outlet::Both => [Outlet::Unique, Outlet::NearDuplicate].into(),
+        OutputTopic::None => BTreeSet::new(),
+        OutputTopic::Both => [OutputTopic::Unique, OutputTopic::NearDuplicate].into(),
         one => [one].into(),
     }
 }
 
-fn on(topics: &BTreeSet<Outlet>) -> Outlet {
+fn on(topics: &BTreeSet<OutputTopic>) -> OutputTopic {
     match topics.iter().collect::<Vec<_>>()[..] {
-        [] => Outlet::None,
+        [] => OutputTopic::None,
         [&one] => one,
-        _ => Outlet::Both,
+        _ => OutputTopic::Both,
     }
 }
 
@@ -100,7 +101,7 @@ fn compare(one: &Position, other: &Position) -> Option<Ordering> {
 }
 
 impl Model {
-    pub(super) fn new(settings: Settings, postings: Postings, relocates: bool) -> Model {
+    pub(super) fn new(settings: Settings, postings: IndexSchemes, relocates: bool) -> Model {
         Model {
             settings,
             postings,
@@ -274,7 +275,7 @@ impl Model {
                 self.groups.remove(&key);
                 if *size > 1 && published {
                     self.note("cluster gone");
-                    outputs.push(Output::NoCluster { id: group.id.clone(), remaining: None });
+                    outputs.push(Output::ClusterDeleted { id: group.id.clone(), remaining: None });
                 }
                 continue;
             };
@@ -287,7 +288,7 @@ impl Model {
             if published {
                 outputs.extend(match self.record(key) {
                     Some(record) => Some(Output::Cluster(Box::new(record))),
-                    None => (*size > 1).then(|| Output::NoCluster {
+                    None => (*size > 1).then(|| Output::ClusterDeleted {
                         id: group.id.clone(),
                         remaining: self.live_members(key).first().map(|member| member.id.clone()),
                     }),
@@ -340,14 +341,14 @@ impl Model {
         live.then(|| row.clone())
     }
 
-    fn reside(&mut self, id: &ArticleId, from: (Lang, EventTime), position: &Position, stay: Stay) {
+    fn reside(&mut self, id: &ArticleId, from: (Lang, EventTime), position: &Position, stay: Whereabouts) {
         let (language, position) = (from.0, position.clone());
         let since = self.stream_time(language).unwrap_or(from.1);
         self.residences.insert(id.clone(), Residence { id: id.clone(), language, since, position, stay });
         self.note(match stay {
-            Stay::Moved { .. } => "residence: moved",
-            Stay::Gone => "residence: gone",
-            Stay::Published(_) => "residence: published",
+            Whereabouts::Moved { .. } => "residence: moved",
+            Whereabouts::Gone => "residence: gone",
+            Whereabouts::Published(_) => "residence: published",
         });
     }
 
@@ -355,12 +356,12 @@ impl Model {
     fn tombstones(
         &self,
         id: &ArticleId,
-        from: &BTreeSet<Outlet>,
+        from: &BTreeSet<OutputTopic>,
         when: Option<EventTime>,
         lives: bool,
     ) -> Vec<Output> {
         let published = self.published_at(when);
-        let tombstone = |&outlet: &Outlet| Output::Null { id: id.clone(), outlet, lives };
+        let tombstone = |&outlet: &OutputTopic| Output::Tombstone { id: id.clone(), outlet, lives };
         from.iter().filter(|_| published).map(tombstone).collect()
     }
 
@@ -382,7 +383,8 @@ impl Model {
         let held = match self.take_out(id, "delete", touched) {
             Some((document, live)) => Some((live, document.language, document.last_seen)),
             None => self.residence(id).map(|row| {
-                let published = matches!(row.stay, Stay::Published(outlet) if outlet != Outlet::None);
+                let published =
+                    matches!(row.stay, Whereabouts::Published(outlet) if outlet != OutputTopic::None);
                 (published, row.language, row.since)
             }),
         };
@@ -391,14 +393,14 @@ impl Model {
             return Vec::new();
         };
         if self.relocates {
-            self.reside(id, (language, seen), &item.position, Stay::Gone);
+            self.reside(id, (language, seen), &item.position, Whereabouts::Gone);
         }
         if !known {
             self.note("unknown delete");
             return Vec::new();
         }
         let when = item.time.or(self.stream_time(language));
-        self.tombstones(id, &[Outlet::Unique, Outlet::NearDuplicate].into(), when, false)
+        self.tombstones(id, &[OutputTopic::Unique, OutputTopic::NearDuplicate].into(), when, false)
     }
 
     fn forget(
@@ -421,17 +423,17 @@ impl Model {
             }
             let (language, seen, outlet) = match self.take_out(id, "forget", touched) {
                 Some((document, true)) => (document.language, document.last_seen, document.outlet),
-                Some((document, false)) => (document.language, document.last_seen, Outlet::None),
+                Some((document, false)) => (document.language, document.last_seen, OutputTopic::None),
                 None => match self.residence(id).unwrap() {
-                    Residence { stay: Stay::Moved { to: there }, .. } if there == to => continue,
-                    Residence { stay: Stay::Published(outlet), language, since, .. } => {
+                    Residence { stay: Whereabouts::Moved { to: there }, .. } if there == to => continue,
+                    Residence { stay: Whereabouts::Published(outlet), language, since, .. } => {
                         (language, since, outlet)
                     }
-                    Residence { language, since, .. } => (language, since, Outlet::None),
+                    Residence { language, since, .. } => (language, since, OutputTopic::None),
                 },
             };
-            self.reside(id, (language, seen), &item.position, Stay::Moved { to });
-            if outlet != Outlet::None {
+            self.reside(id, (language, seen), &item.position, Whereabouts::Moved { to });
+            if outlet != OutputTopic::None {
                 self.note("relocation notice");
                 let notice = Notice { id: id.clone(), outlet, raw, detours: 0 };
                 outputs.push(Output::Notice { to, notice });
@@ -461,11 +463,11 @@ impl Model {
         };
         let when = item.time.or(self.stream_time(row.language));
         match row.stay {
-            Stay::Gone => {
+            Whereabouts::Gone => {
                 self.note("notice: gone");
                 self.tombstones(id, &theirs, when, false)
             }
-            Stay::Moved { to } => {
+            Whereabouts::Moved { to } => {
                 // The article moved on with a later record. Where that is not known, a notice is sent on a few times.
                 let detours = match compare(&item.position, &row.position) {
                     Some(Ordering::Greater) => 9,
@@ -479,14 +481,14 @@ impl Model {
                 self.note("notice: moved on");
                 vec![Output::Notice { to, notice: Notice { detours, ..notice.clone() } }]
             }
-            Stay::Published(outlet) => {
+            Whereabouts::Published(outlet) => {
                 self.note("notice: published, not stored");
                 let ours = topics(outlet);
                 if self.published_at(when) {
                     return self.tombstones(id, &theirs.difference(&ours).copied().collect(), when, true);
                 }
                 let both = on(&ours.union(&theirs).copied().collect());
-                self.residences.get_mut(id).unwrap().stay = Stay::Published(both);
+                self.residences.get_mut(id).unwrap().stay = Whereabouts::Published(both);
                 Vec::new()
             }
         }
@@ -494,10 +496,10 @@ impl Model {
 
     fn undelivered(&mut self, id: &ArticleId, language: Lang, item: &Item) {
         self.note("undelivered");
-        let stays = matches!(self.residence(id), Some(Residence { stay: Stay::Published(_), .. }));
+        let stays = matches!(self.residence(id), Some(Residence { stay: Whereabouts::Published(_), .. }));
         if self.relocates && !stays && self.of_id(id).is_empty() {
             let clock = item.log_time.or(item.time).unwrap_or(EventTime::from_millis(0));
-            self.reside(id, (language, clock), &item.position, Stay::Gone);
+            self.reside(id, (language, clock), &item.position, Whereabouts::Gone);
         }
     }
 
@@ -631,7 +633,7 @@ impl Model {
         if let Some(refusal) = refusal {
             return vec![Output::DeadLetter(refusal.clone())];
         }
-        if let Some(Residence { stay: Stay::Published(outlet), .. }) = self.residence(&article.id) {
+        if let Some(Residence { stay: Whereabouts::Published(outlet), .. }) = self.residence(&article.id) {
             self.note("residence replaced");
             left.extend(topics(outlet));
         }
@@ -658,7 +660,7 @@ impl Model {
             Algorithm::Simhash64 => 1.0 - f64::from(pair.distance64) / 64.0,
             _ => pair.similarity,
         };
-        let share = |pair: &Comparison| Share::new(similarity(pair));
+        let share = |pair: &Comparison| Fraction::new(similarity(pair));
         pairs.sort_by_key(|(document, _)| document.number);
         // Lowest number first, so that the first of the greatest is the one.
         let alike = [Relation::Near, Relation::Rewritten, Relation::Partial];
@@ -696,9 +698,9 @@ impl Model {
                         copies.push(pair);
                     }
                 }
-                let parts = copies
-                    .iter()
-                    .filter(|pair| pair.relation == Relation::Partial && pair.new_in_old > pair.old_in_new);
+                let parts = copies.iter().filter(|pair| {
+                    pair.relation == Relation::Partial && pair.containment > pair.containment_of_old
+                });
                 let match_type = match best.as_ref().unwrap().1.relation {
                     _ if parts.count() > copies.len() / 2 => MatchType::Partial,
                     Relation::Rewritten => MatchType::Rewritten,
@@ -712,16 +714,16 @@ impl Model {
         self.note(match_type.map_or("unique", MatchType::as_str));
         let mut related: Vec<(
             RelationKind,
-            Reverse<Share>,
+            Reverse<Fraction>,
             DocumentNumber,
             ArticleId,
             DocumentNumber,
-            Share,
+            Fraction,
         )> = pairs
             .iter()
             .filter_map(|(document, pair)| {
                 let (kind, score) = match pair.relation {
-                    Relation::Extends => (RelationKind::Extends, Share::new(pair.old_in_new)),
+                    Relation::Extends => (RelationKind::Extends, Fraction::new(pair.containment_of_old)),
                     Relation::SameTemplate => (RelationKind::SameTemplate, share(pair)),
                     Relation::FollowUp => (RelationKind::FollowUp, share(pair)),
                     Relation::SameFurniture => (RelationKind::SameFurniture, share(pair)),
@@ -771,7 +773,8 @@ impl Model {
         *next_number += 1;
         let expired = self.expires_by(language).is_some_and(|expired| at.millis() <= expired);
         let published = self.published_at(Some(at));
-        let outlet = if verdict == Verdict::Unique { Outlet::Unique } else { Outlet::NearDuplicate };
+        let outlet =
+            if verdict == Verdict::Unique { OutputTopic::Unique } else { OutputTopic::NearDuplicate };
         let mut flags = self.flags(article, at, clamped, expired);
         if digest {
             self.note("digest");
@@ -792,7 +795,7 @@ impl Model {
                 Relation::Extends | Relation::SameTemplate | Relation::SameFurniture => false,
                 Relation::FollowUp | Relation::Different => {
                     pair.similarity >= floor
-                        || pair.new_in_old >= own.rules.coverage * floor / own.rules.threshold
+                        || pair.containment >= own.rules.coverage * floor / own.rules.threshold
                 }
             };
             let reviewed = constraints.between(&article.id, &match_.id) == Some(Bond::Same)
@@ -805,14 +808,15 @@ impl Model {
                 self.note("split");
             }
         }
-        let similarity = closest.as_ref().map_or(Share::new(0.0), |(_, pair)| share(pair));
-        let containment = closest.as_ref().map_or(Share::new(0.0), |(_, pair)| Share::new(pair.new_in_old));
+        let similarity = closest.as_ref().map_or(Fraction::new(0.0), |(_, pair)| share(pair));
+        let containment =
+            closest.as_ref().map_or(Fraction::new(0.0), |(_, pair)| Fraction::new(pair.containment));
         if expired {
             self.note("arrived expired");
             let stands = if published { outlet } else { on(&left) };
             let known = self.residences.contains_key(&article.id);
-            if self.relocates && (known || stands != Outlet::None) {
-                self.reside(&article.id, (language, at), position, Stay::Published(stands));
+            if self.relocates && (known || stands != OutputTopic::None) {
+                self.reside(&article.id, (language, at), position, Whereabouts::Published(stands));
             }
         } else {
             if self.residences.remove(&article.id).is_some() {
@@ -839,7 +843,7 @@ impl Model {
                     match_type,
                     is_part: best.as_ref().is_some_and(|(document, pair)| match match_type {
                         Some(MatchType::Partial) if pair.relation == Relation::Partial => {
-                            pair.new_in_old > pair.old_in_new
+                            pair.containment > pair.containment_of_old
                         }
                         Some(MatchType::Partial) => true,
                         Some(MatchType::Reviewed) => false,
@@ -847,7 +851,7 @@ impl Model {
                     }),
                     duplicate_of: best.as_ref().map(|(document, _)| document.number),
                     similarity,
-                    confidence: Share::new(0.0),
+                    confidence: Fraction::new(0.0),
                 },
                 flags: bits,
             };
@@ -872,7 +876,7 @@ impl Model {
             duplicate_of: best.map(|(document, _)| document.id),
             similarity,
             containment,
-            confidence: Share::new(0.0),
+            confidence: Fraction::new(0.0),
             cluster,
             canonical_id: canonical,
             revision,
@@ -885,10 +889,10 @@ impl Model {
             config: self.settings.config,
             input: position.clone(),
         }))];
-        for other in [Outlet::Unique, Outlet::NearDuplicate] {
+        for other in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             if other != outlet && left.contains(&other) {
                 self.note("moved");
-                outputs.push(Output::Null { id: article.id.clone(), outlet: other, lives: true });
+                outputs.push(Output::Tombstone { id: article.id.clone(), outlet: other, lives: true });
             }
         }
         outputs
@@ -911,9 +915,9 @@ impl Model {
             verdict: Verdict::ExactDuplicate,
             match_type: Some(MatchType::SameArticle),
             duplicate_of: Some(article.id.clone()),
-            similarity: Share::new(1.0),
-            containment: Share::new(1.0),
-            confidence: Share::new(0.0),
+            similarity: Fraction::new(1.0),
+            containment: Fraction::new(1.0),
+            confidence: Fraction::new(0.0),
             cluster: self.groups[&key].id.clone(),
             canonical_id: self.stands(key).unwrap().id.clone(),
             revision: held.revision,
@@ -931,7 +935,7 @@ impl Model {
         let document = self.documents.get_mut(&(held.language, held.number.0)).unwrap();
         if published {
             let mut where_now = topics(held.outlet);
-            where_now.insert(Outlet::NearDuplicate);
+            where_now.insert(OutputTopic::NearDuplicate);
             document.outlet = on(&where_now);
         }
         if let Retention::Millis(retention) = own.retention
@@ -994,7 +998,7 @@ impl Model {
         for (document, theirs) in stored.iter().zip(&posted) {
             let shared: Vec<&BandKey> = keys.iter().filter(|key| theirs.contains(key)).collect();
             let (samples, others): (Vec<&BandKey>, Vec<&BandKey>) =
-                shared.into_iter().partition(|key| Posting::kind(**key) == PostingKind::Sample);
+                shared.into_iter().partition(|key| IndexScheme::kind(**key) == PostingKind::Sample);
             let looked_at =
                 !others.is_empty() || samples.len() >= 2 || samples.iter().any(|key| holders(key) <= 2);
             if looked_at && self.live(document) {
@@ -1012,7 +1016,7 @@ impl Model {
                 .iter()
                 .filter(|(old, pair)| {
                     old.fingerprint.tokens >= own.rules.min_tokens
-                        && inside(&old.fingerprint, new, pair.old_in_new)
+                        && inside(&old.fingerprint, new, pair.containment_of_old)
                 })
                 .map(|(old, _)| old.cluster)
                 .collect();
@@ -1020,7 +1024,7 @@ impl Model {
             let unchanged =
                 |pair: &Comparison| pair.evidence.get(Measure::NumbersReplaced).unwrap_or(0.0) == 0.0;
             let mostly = |pair: &Comparison| {
-                pair.new_in_old >= own.rules.coverage || pair.old_in_new >= own.rules.coverage
+                pair.containment >= own.rules.coverage || pair.containment_of_old >= own.rules.coverage
             };
             let alike: BTreeSet<DocumentNumber> = pairs
                 .iter()
@@ -1029,11 +1033,11 @@ impl Model {
                 .collect();
             for (document, pair) in &mut pairs {
                 let old = &document.fingerprint;
-                let part = digest && inside(old, new, pair.old_in_new)
-                    || inside(new, old, pair.new_in_old) && self.is_digest(document, new, pair);
+                let part = digest && inside(old, new, pair.containment_of_old)
+                    || inside(new, old, pair.containment) && self.is_digest(document, new, pair);
                 pair.evidence.set(Measure::Digest, part.then_some(1.0));
                 let rare =
-                    self.rare(document, &article.fingerprint, pair.new_in_old, &alike, &stored, &posted);
+                    self.rare(document, &article.fingerprint, pair.containment, &alike, &stored, &posted);
                 let hopeless = pair.log_odds + own.weights.most(Measure::Rare) < -5.0;
                 pair.evidence.set(Measure::Rare, rare.filter(|_| !hopeless));
             }
@@ -1041,14 +1045,16 @@ impl Model {
                 |pair: &Comparison| pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
             let titles: BTreeSet<Vec<u32>> = pairs
                 .iter()
-                .filter(|(_, pair)| pair.new_in_old >= 0.8 && pair.old_in_new >= 0.8 && unrelated(pair))
+                .filter(|(_, pair)| {
+                    pair.containment >= 0.8 && pair.containment_of_old >= 0.8 && unrelated(pair)
+                })
                 .map(|(document, _)| document.fingerprint.title.values().to_vec())
                 .collect();
             for (document, pair) in &mut pairs {
                 let tokens = document.fingerprint.tokens.min(article.fingerprint.tokens);
                 let short =
                     tokens < own.rules.min_tokens || tokens < own.rules.wall_tokens && titles.len() >= 4;
-                let same = pair.new_in_old >= 0.8 || pair.old_in_new >= 0.8;
+                let same = pair.containment >= 0.8 || pair.containment_of_old >= 0.8;
                 pair.evidence.set(Measure::Wall, (short && same && unrelated(pair)).then_some(1.0));
                 own.decide(&document.fingerprint, &article.fingerprint, pair);
             }
@@ -1097,7 +1103,7 @@ impl Model {
         let comparable = within(old).min(within(&looked_for));
         let (mut sum, mut shared) = (0.0, 0);
         for hash in looked_for.iter().filter(|hash| old.contains(hash)) {
-            let key = Posting::sample(*hash);
+            let key = IndexScheme::sample(*hash);
             let newest = stored.iter().zip(posted).rev().filter(|(_, keys)| keys.contains(&key)).take(16);
             let others: BTreeSet<DocumentNumber> = newest
                 .map(|(holder, _)| holder)

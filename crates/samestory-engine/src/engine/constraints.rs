@@ -11,7 +11,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::index::{Document, StoreError, View};
-use crate::model::{ArticleId, DocumentNumber, MatchType, Share, Verdict};
+use crate::model::{ArticleId, DocumentNumber, Fraction, MatchType, Verdict};
 
 use super::batch::planner::Planner;
 use super::candidates::{Candidate, Candidates};
@@ -129,9 +129,9 @@ impl<V: View> Planner<'_, V> {
         Judged {
             verdict,
             match_type: Some(match_type),
-            similarity: Share::new(settings.similarity(&comparison)),
-            containment: Share::new(comparison.new_in_old),
-            confidence: Share::new(1.0),
+            similarity: Fraction::new(settings.similarity(&comparison)),
+            containment: Fraction::new(comparison.containment),
+            confidence: Fraction::new(1.0),
             related,
             best: Some(Candidate { document: Arc::new(same), comparison }),
             ..judged

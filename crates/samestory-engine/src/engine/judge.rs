@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::index::{Outlet, StoreError, View};
+use crate::index::{OutputTopic, StoreError, View};
 use crate::model::{Contribution, Related, RelationKind};
-use crate::model::{EventTime, MatchType, Share, Verdict};
+use crate::model::{EventTime, Fraction, MatchType, Verdict};
 
 use super::candidates::{Candidate, Candidates};
 use super::compare::confidence;
@@ -27,11 +27,11 @@ pub struct Judged {
     /// What it is a duplicate of.
     pub best: Option<Candidate>,
     /// Similarity to the best match, or to the closest candidate that did not match.
-    pub similarity: Share,
+    pub similarity: Fraction,
     /// Share of the article that lies in that one.
-    pub containment: Share,
+    pub containment: Fraction,
     /// Probability that a person would agree.
-    pub confidence: Share,
+    pub confidence: Fraction,
     /// What it has to do with without being a copy.
     pub related: Vec<Related>,
     /// What was measured about the best match, or the closest candidate that did not match.
@@ -48,10 +48,10 @@ pub struct Judged {
 
 impl Judged {
     /// Where the verdict is published.
-    pub fn outlet(&self) -> Outlet {
+    pub fn outlet(&self) -> OutputTopic {
         match self.verdict {
-            Verdict::Unique => Outlet::Unique,
-            Verdict::NearDuplicate | Verdict::ExactDuplicate => Outlet::NearDuplicate,
+            Verdict::Unique => OutputTopic::Unique,
+            Verdict::NearDuplicate | Verdict::ExactDuplicate => OutputTopic::NearDuplicate,
         }
     }
 }
@@ -90,7 +90,7 @@ impl Engine {
         // Most evidence first; between equals the lowest number.
         let rank = |candidate: &Candidate| {
             let pair = &candidate.comparison;
-            let similarity = Share::new(settings.similarity(pair));
+            let similarity = Fraction::new(settings.similarity(pair));
             (
                 pair.relation == Relation::Exact,
                 pair.confidence,
@@ -117,8 +117,8 @@ impl Engine {
         Judged {
             verdict,
             match_type,
-            similarity: Share::new(pair.map_or(0.0, |pair| settings.similarity(&pair))),
-            containment: Share::new(pair.map_or(0.0, |pair| pair.new_in_old)),
+            similarity: Fraction::new(pair.map_or(0.0, |pair| settings.similarity(&pair))),
+            containment: Fraction::new(pair.map_or(0.0, |pair| pair.containment)),
             confidence: match best {
                 Some(best) => best.comparison.confidence,
                 None => confidence::of_unique(&all),
@@ -141,7 +141,8 @@ fn is_part(best: &Candidate, all: &[Candidate]) -> bool {
     let copies = all.iter().filter(|other| {
         other.document.cluster == best.document.cluster && other.comparison.relation.is_duplicate()
     });
-    let is_part = |pair: &Comparison| pair.relation == Relation::Partial && pair.new_in_old > pair.old_in_new;
+    let is_part =
+        |pair: &Comparison| pair.relation == Relation::Partial && pair.containment > pair.containment_of_old;
     let (parts, all) =
         copies.fold((0, 0), |(parts, all), copy| (parts + u32::from(is_part(&copy.comparison)), all + 1));
     2 * parts > all
@@ -153,9 +154,11 @@ fn related(all: &[Candidate], best: Option<&Candidate>, settings: &LanguageSetti
     let mut ranked: Vec<_> = all
         .iter()
         .filter_map(|candidate| {
-            let similarity = Share::new(settings.similarity(&candidate.comparison));
+            let similarity = Fraction::new(settings.similarity(&candidate.comparison));
             let (relation, score) = match candidate.comparison.relation {
-                Relation::Extends => (RelationKind::Extends, Share::new(candidate.comparison.old_in_new)),
+                Relation::Extends => {
+                    (RelationKind::Extends, Fraction::new(candidate.comparison.containment_of_old))
+                }
                 Relation::SameTemplate => (RelationKind::SameTemplate, similarity),
                 Relation::FollowUp => (RelationKind::FollowUp, similarity),
                 Relation::SameFurniture => (RelationKind::SameFurniture, similarity),

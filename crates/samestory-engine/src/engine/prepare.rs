@@ -112,7 +112,7 @@ fn kept(text: Option<&str>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Cut;
+    use crate::model::BoundedStr;
     use crate::text::language::Trust;
 
     fn article(body: &str) -> Article {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn position() -> Position {
-        Position::File { file: Cut::new("a.ndjson"), line: 1 }
+        Position::File { file: BoundedStr::new("a.ndjson"), line: 1 }
     }
 
     #[test]

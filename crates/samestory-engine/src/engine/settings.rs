@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::index::Retention;
-use crate::model::{EventTime, Lang, Share};
+use crate::model::{EventTime, Fraction, Lang};
 
 use super::compare::evidence::Weights;
 use super::compare::{Comparison, Relation, Rules};
@@ -106,7 +106,7 @@ pub struct Settings {
     /// How many documents of a bucket are examined.
     pub max_bucket: usize,
     /// Duplicates with a confidence in here, both ends included, are flagged for review.
-    pub review: Option<(Share, Share)>,
+    pub review: Option<(Fraction, Fraction)>,
     /// How far an article's time may lie ahead of its record's, in milliseconds.
     pub skew_millis: u64,
     /// Articles from before this time change state and are not published.
@@ -128,7 +128,7 @@ impl Default for Settings {
             published_within: Retention::Millis(30 * 24 * 60 * 60 * 1000),
             empty_update: EmptyUpdate::default(),
             max_bucket: 64,
-            review: Some((Share::new(0.5), Share::new(0.9))),
+            review: Some((Fraction::new(0.5), Fraction::new(0.9))),
             skew_millis: 60 * 60 * 1000,
             publish_from: None,
             evidence: false,
@@ -165,7 +165,7 @@ impl LanguageSettings {
             // The floor lies below the threshold by some factor; for a part it lies below the coverage by the same.
             Relation::FollowUp | Relation::Different => {
                 let part = self.rules.coverage * self.floor / self.rules.threshold;
-                pair.similarity >= self.floor || pair.new_in_old >= part
+                pair.similarity >= self.floor || pair.containment >= part
             }
         }
     }

@@ -26,20 +26,20 @@ pub use format::bytes::DecodeError;
 pub use format::header::{Format, VERSION};
 pub use format::key::{ChangeKey, Family, Overdue};
 pub use memory::Memory;
-pub use read::rows::{Order, Page, Pages, Rows, Span, Visit};
+pub use read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit};
 pub use read::view::{Row, View};
 pub use record::{
-    BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, Outlet, Progress,
-    Residence, Retention, Stay, TopicIdentity, TopicName, Vote,
+    BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, OutputTopic, Progress,
+    Residence, Retention, TopicIdentity, TopicName, Vote, Whereabouts,
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{
-    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, Loan, Rebanded, Rocks, RocksOptions,
-    RocksReader, Shelf, Shown, Snapshot, Watch, check_room, destroy,
+    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks,
+    RocksOptions, RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
 };
-pub use scheme::{Posting, PostingKind, Postings, SimHashBands};
+pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;
-pub use write_set::overlay::{Laid, Overlay};
+pub use write_set::overlay::{Overlay, WriteSet};
 
 /// What all stores of a process share for blocks read and write buffers.
 pub const BUDGET_BYTES: usize = 256 << 20;
@@ -57,44 +57,44 @@ pub trait Store: View + Sized + Sync {
     ///
     /// # Errors
     /// The store may be behind its log now. Close it, open it again and replay; do not read from it.
-    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+    fn apply_changes(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
         let mut overlay = Overlay::new(&*self);
         changes.iter().try_for_each(|change| overlay.lay(change))?;
-        let laid = overlay.into_laid();
-        self.apply_laid(laid, proof)
+        let write_set = overlay.into_write_set();
+        self.apply(write_set, proof)
     }
 
-    /// Applies what was laid over this store and not applied yet: the same as [`Store::apply`] with the changes
+    /// Applies what was laid over this store and not applied yet: the same as [`Store::apply_changes`] with the changes
     /// that were laid, without working them out again.
     ///
     /// # Errors
-    /// As [`Store::apply`]; and if anything else was applied in between.
-    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError>;
+    /// As [`Store::apply_changes`]; and if anything else was applied in between.
+    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError>;
 
     /// Makes all that was applied survive a loss of power.
     ///
     /// # Errors
-    /// It is not safe yet; as for [`Store::apply`].
+    /// It is not safe yet; as for [`Store::apply_changes`].
     fn flush(&mut self) -> Result<(), StoreError>;
 }
 
 /// What makes a store whole again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
+pub enum Durability {
     /// This partition of the changelog: the store itself logs nothing.
     Changelog {
         /// The partition.
         partition: i32,
     },
     /// Nothing but itself: it keeps a log of its own.
-    Itself,
+    OwnWal,
 }
 
-impl fmt::Display for Ahead {
+impl fmt::Display for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ahead::Changelog { partition } => write!(f, "changelog partition {partition}"),
-            Ahead::Itself => f.write_str("a log of its own"),
+            Durability::Changelog { partition } => write!(f, "changelog partition {partition}"),
+            Durability::OwnWal => f.write_str("a log of its own"),
         }
     }
 }
@@ -107,7 +107,7 @@ impl fmt::Display for Ahead {
 /// ```compile_fail
 /// use samestory::store::{Committed, Memory, Store};
 /// fn careless(store: &mut Memory) {
-///     store.apply(&[], &Committed::attest(Default::default())).unwrap();
+///     store.apply_changes(&[], &Committed::attest(Default::default())).unwrap();
 /// }
 /// ```
 ///
@@ -116,7 +116,7 @@ impl fmt::Display for Ahead {
 /// ```
 /// use samestory::store::{Committed, Memory, Store};
 /// fn careful(store: &mut Memory, proof: &Committed) {
-///     store.apply(&[], proof).unwrap();
+///     store.apply_changes(&[], proof).unwrap();
 /// }
 /// ```
 #[derive(Debug)]
@@ -151,13 +151,13 @@ impl Committed {
     }
 
     /// Where the changelog goes on, if there is one.
-    fn covers(&self, ahead: Ahead, place: &str) -> Result<Option<u64>, StoreError> {
+    fn covers(&self, ahead: Durability, place: &str) -> Result<Option<u64>, StoreError> {
         let unproven = || StoreError::Unproven { place: place.into(), log: ahead.to_string() };
         match (&self.0, ahead) {
-            (Proof::Changelog(ends), Ahead::Changelog { partition }) => {
+            (Proof::Changelog(ends), Durability::Changelog { partition }) => {
                 ends.get(&partition).copied().map(Some).ok_or_else(unproven)
             }
-            (Proof::Output, Ahead::Itself) | (Proof::Rehearsal, _) => Ok(None),
+            (Proof::Output, Durability::OwnWal) | (Proof::Rehearsal, _) => Ok(None),
             _ => Err(unproven()),
         }
     }
@@ -167,21 +167,21 @@ impl Committed {
 mod tests {
     use super::*;
 
-    fn memory(ahead: Ahead) -> Memory {
-        let posting = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
-        Memory::new(Postings::new(posting), ahead)
+    fn memory(ahead: Durability) -> Memory {
+        let posting = IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
+        Memory::new(IndexSchemes::new(posting), ahead)
     }
 
     #[test]
     fn a_commit_elsewhere_proves_nothing_here() {
-        let mut third = memory(Ahead::Changelog { partition: 3 });
+        let mut third = memory(Durability::Changelog { partition: 3 });
         let elsewhere = Committed::attest(BTreeMap::from([(5, 17)]));
-        let refusal = third.apply(&[], &elsewhere).unwrap_err().to_string();
+        let refusal = third.apply_changes(&[], &elsewhere).unwrap_err().to_string();
         assert!(refusal.contains("changelog partition 3"), "{refusal}");
-        assert!(third.apply(&[], &Committed::attest_output()).is_err());
-        assert!(memory(Ahead::Itself).apply(&[], &elsewhere).is_err());
-        assert!(memory(Ahead::Itself).apply(&[], &Committed::attest_output()).is_ok());
-        third.apply(&[], &Committed::attest(BTreeMap::from([(3, 91)]))).unwrap();
+        assert!(third.apply_changes(&[], &Committed::attest_output()).is_err());
+        assert!(memory(Durability::OwnWal).apply_changes(&[], &elsewhere).is_err());
+        assert!(memory(Durability::OwnWal).apply_changes(&[], &Committed::attest_output()).is_ok());
+        third.apply_changes(&[], &Committed::attest(BTreeMap::from([(3, 91)]))).unwrap();
         assert_eq!(third.changelog_next(), Ok(Some(91)));
     }
 }

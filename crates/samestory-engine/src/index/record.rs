@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::fingerprint::Fingerprint;
 use crate::model::{
-    ArticleId, ClusterId, Cut, DocumentNumber, EventTime, Host, Lang, MatchType, Position, Share, Title,
-    TopicId, Url, Verdict,
+    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Host, Lang, MatchType, Position,
+    Title, TopicId, Url, Verdict,
 };
 
 /// All that is remembered of an article. It has no body: the text is read from its position when asked for.
@@ -40,7 +40,7 @@ pub struct Document {
     /// How often its content has changed.
     pub revision: u32,
     /// The output topics that hold a record of it, so that a tombstone follows when it moves.
-    pub outlet: Outlet,
+    pub outlet: OutputTopic,
     /// What was said of it.
     pub judgement: Judgement,
     /// The engine's flags; nothing here reads them.
@@ -66,14 +66,14 @@ pub struct Judgement {
     /// The best match at that time. It may be gone by now.
     pub duplicate_of: Option<DocumentNumber>,
     /// How similar that was.
-    pub similarity: Share,
+    pub similarity: Fraction,
     /// How sure the verdict was.
-    pub confidence: Share,
+    pub confidence: Fraction,
 }
 
 /// Where a document was published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outlet {
+pub enum OutputTopic {
     /// Nowhere: backfill.
     None,
     /// The topic of unique articles.
@@ -84,41 +84,43 @@ pub enum Outlet {
     Both,
 }
 
-impl Outlet {
+impl OutputTopic {
     /// Its number in bytes.
     pub fn number(self) -> u8 {
         match self {
-            Outlet::None => 0,
-            Outlet::Unique => 1,
-            Outlet::NearDuplicate => 2,
-            Outlet::Both => 3,
+            OutputTopic::None => 0,
+            OutputTopic::Unique => 1,
+            OutputTopic::NearDuplicate => 2,
+            OutputTopic::Both => 3,
         }
     }
 
     /// The outlet of a number.
-    pub fn from_number(number: u8) -> Option<Outlet> {
-        [Outlet::None, Outlet::Unique, Outlet::NearDuplicate, Outlet::Both]
+    pub fn from_number(number: u8) -> Option<OutputTopic> {
+        [OutputTopic::None, OutputTopic::Unique, OutputTopic::NearDuplicate, OutputTopic::Both]
             .into_iter()
             .find(|outlet| outlet.number() == number)
     }
 
     /// The topics of either.
-    pub fn and(self, other: Outlet) -> Outlet {
+    pub fn and(self, other: OutputTopic) -> OutputTopic {
         match (self, other) {
-            (Outlet::None, one) | (one, Outlet::None) => one,
+            (OutputTopic::None, one) | (one, OutputTopic::None) => one,
             (one, other) if one == other => one,
-            _ => Outlet::Both,
+            _ => OutputTopic::Both,
         }
     }
 
     /// The topics of this one that the other does not have.
-    pub fn without(self, other: Outlet) -> Outlet {
-        self.topics().filter(|&topic| other.and(topic) != other).fold(Outlet::None, Outlet::and)
+    pub fn without(self, other: OutputTopic) -> OutputTopic {
+        self.topics().filter(|&topic| other.and(topic) != other).fold(OutputTopic::None, OutputTopic::and)
     }
 
     /// Topic by topic.
-    pub fn topics(self) -> impl Iterator<Item = Outlet> {
-        [Outlet::Unique, Outlet::NearDuplicate].into_iter().filter(move |&topic| self.and(topic) == self)
+    pub fn topics(self) -> impl Iterator<Item = OutputTopic> {
+        [OutputTopic::Unique, OutputTopic::NearDuplicate]
+            .into_iter()
+            .filter(move |&topic| self.and(topic) == self)
     }
 }
 
@@ -135,12 +137,12 @@ pub struct Residence {
     /// The raw record that the row follows from. Offsets of one raw partition are compared, others are not.
     pub position: Position,
     /// Where the article is.
-    pub stay: Stay,
+    pub stay: Whereabouts,
 }
 
 /// Where an article is that a partition holds no document of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stay {
+pub enum Whereabouts {
     /// It moved to another routed partition.
     Moved {
         /// That partition.
@@ -149,7 +151,7 @@ pub enum Stay {
     /// It was deleted, or the version that came here is a dead letter.
     Gone,
     /// It is at home here and published, but arrived expired and was not stored.
-    Published(Outlet),
+    Published(OutputTopic),
 }
 
 /// A cluster, without its members: those are found by the cluster their documents name, however many there are.
@@ -246,7 +248,7 @@ pub struct BusPosition {
 }
 
 /// A topic's name, a cluster's id, an application's name: as long as Kafka allows a topic's name to be.
-pub type TopicName = Cut<249>;
+pub type TopicName = BoundedStr<249>;
 
 /// Which topic a log is, in which cluster. What is not known is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -281,7 +283,7 @@ impl std::fmt::Display for TopicIdentity {
 }
 
 /// What an input is called.
-pub type InputName = Cut<4096>;
+pub type InputName = BoundedStr<4096>;
 
 /// How far one input has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -289,7 +291,7 @@ pub struct Input {
     /// The next offset, or line.
     pub next: u64,
     /// What else the reader wants to find again, for example how long its output is.
-    pub note: Option<Cut<4096>>,
+    pub note: Option<BoundedStr<4096>>,
 }
 
 /// The counters of one language.

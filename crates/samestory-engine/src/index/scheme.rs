@@ -26,7 +26,7 @@ const SAMPLED: u16 = 0x4000;
 
 /// How the documents of one language are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Posting {
+pub struct IndexScheme {
     /// Bands of the MinHash signature.
     pub minhash: Option<Banding>,
     /// Bands of a SimHash.
@@ -61,7 +61,7 @@ pub enum PostingKind {
     Sample,
 }
 
-impl Posting {
+impl IndexScheme {
     /// The buckets of a document, distinct, in ascending order. A text without tokens has none.
     pub fn keys(&self, fingerprint: &Fingerprint) -> Vec<BandKey> {
         if fingerprint.tokens == 0 {
@@ -83,10 +83,10 @@ impl Posting {
                 }
             }
         }
-        keys.push(Posting::content(fingerprint));
+        keys.push(IndexScheme::content(fingerprint));
         if fingerprint.tokens >= self.shortest {
             let sampled = fingerprint.sample.values().iter().take(self.samples_of(fingerprint));
-            keys.extend(sampled.map(|&value| Posting::sample(value)));
+            keys.extend(sampled.map(|&value| IndexScheme::sample(value)));
         }
         keys
     }
@@ -126,8 +126,8 @@ impl Posting {
         bytes.extend(self.shortest.to_le_bytes());
     }
 
-    fn decode(read: &mut Read<'_>) -> Result<Posting, DecodeError> {
-        Ok(Posting {
+    fn decode(read: &mut Read<'_>) -> Result<IndexScheme, DecodeError> {
+        Ok(IndexScheme {
             minhash: read.optional(|read| {
                 Banding::new(read.u16()?, read.u16()?, LANES).map_err(|_| DecodeError::Value("a banding"))
             })?,
@@ -143,7 +143,7 @@ impl Posting {
     }
 }
 
-impl fmt::Display for Posting {
+impl fmt::Display for IndexScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.minhash {
             Some(banding) => write!(f, "minhash {}×{}", banding.bands(), banding.rows())?,
@@ -160,20 +160,20 @@ impl fmt::Display for Posting {
 
 /// How documents are posted, language by language. A store is made with one of these and refuses another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Postings {
-    default: Posting,
-    languages: BTreeMap<Lang, Posting>,
+pub struct IndexSchemes {
+    default: IndexScheme,
+    languages: BTreeMap<Lang, IndexScheme>,
 }
 
-impl Postings {
+impl IndexSchemes {
     /// The same for every language.
-    pub fn new(default: Posting) -> Postings {
-        Postings { default, languages: BTreeMap::new() }
+    pub fn new(default: IndexScheme) -> IndexSchemes {
+        IndexSchemes { default, languages: BTreeMap::new() }
     }
 
     /// Another way for one language.
     #[must_use]
-    pub fn with(mut self, language: Lang, posting: Posting) -> Postings {
+    pub fn with(mut self, language: Lang, posting: IndexScheme) -> IndexSchemes {
         if posting == self.default {
             self.languages.remove(&language);
         } else {
@@ -183,13 +183,13 @@ impl Postings {
     }
 
     /// How documents of a language are posted.
-    pub fn of(&self, language: Lang) -> &Posting {
+    pub fn of(&self, language: Lang) -> &IndexScheme {
         self.languages.get(&language).unwrap_or(&self.default)
     }
 
     /// The most keys that one document has.
     pub fn most_keys(&self) -> usize {
-        let keys = |posting: &Posting| {
+        let keys = |posting: &IndexScheme| {
             let simhash = match posting.simhash {
                 SimHashBands::None => 0,
                 SimHashBands::Of128 => 8,
@@ -210,17 +210,17 @@ impl Postings {
         }
     }
 
-    pub(super) fn decode(read: &mut Read<'_>) -> Result<Postings, DecodeError> {
-        let mut postings = Postings::new(Posting::decode(read)?);
+    pub(super) fn decode(read: &mut Read<'_>) -> Result<IndexSchemes, DecodeError> {
+        let mut postings = IndexSchemes::new(IndexScheme::decode(read)?);
         for _ in 0..read.u16()? {
             let language = read.language()?;
-            postings.languages.insert(language, Posting::decode(read)?);
+            postings.languages.insert(language, IndexScheme::decode(read)?);
         }
         Ok(postings)
     }
 }
 
-impl fmt::Display for Postings {
+impl fmt::Display for IndexSchemes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.default.fmt(f)?;
         self.languages.iter().try_for_each(|(language, posting)| write!(f, "; {language}: {posting}"))

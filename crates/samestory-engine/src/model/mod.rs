@@ -83,16 +83,16 @@ impl LanguageSource {
 ///
 /// Whatever an article brings along is bounded before it is kept: `MAX` fits in the two bytes of a length.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cut<const MAX: u16>(Box<str>);
+pub struct BoundedStr<const MAX: u16>(Box<str>);
 
-impl<const MAX: u16> Cut<MAX> {
+impl<const MAX: u16> BoundedStr<MAX> {
     /// As much of the text as may be kept.
-    pub fn new(text: &str) -> Cut<MAX> {
+    pub fn new(text: &str) -> BoundedStr<MAX> {
         let mut end = text.len().min(usize::from(MAX));
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        Cut(text[..end].into())
+        BoundedStr(text[..end].into())
     }
 
     /// What was kept.
@@ -101,32 +101,32 @@ impl<const MAX: u16> Cut<MAX> {
     }
 }
 
-impl<const MAX: u16> fmt::Debug for Cut<MAX> {
+impl<const MAX: u16> fmt::Debug for BoundedStr<MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
 }
 
-impl<const MAX: u16> fmt::Display for Cut<MAX> {
+impl<const MAX: u16> fmt::Display for BoundedStr<MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
 }
 
-impl<const MAX: u16> Serialize for Cut<MAX> {
+impl<const MAX: u16> Serialize for BoundedStr<MAX> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
 }
 
 /// A headline, for display.
-pub type Title = Cut<512>;
+pub type Title = BoundedStr<512>;
 /// The site an article was found on.
-pub type Host = Cut<255>;
+pub type Host = BoundedStr<255>;
 /// Where an article was found.
-pub type Url = Cut<2048>;
+pub type Url = BoundedStr<2048>;
 /// The language that an article declares, as it came (RFC 5646 asks for room for 35 bytes).
-pub type LanguageTag = Cut<64>;
+pub type LanguageTag = BoundedStr<64>;
 
 /// The id that the broker gave a topic when it was created. A topic that is deleted and created again under the same
 /// name has another one.
@@ -312,7 +312,7 @@ pub enum Position {
     /// On the bus.
     Topic {
         /// Kafka allows names of 249 bytes.
-        topic: Cut<249>,
+        topic: BoundedStr<249>,
         /// The partition.
         partition: i32,
         /// The record.
@@ -321,7 +321,7 @@ pub enum Position {
     /// In a file.
     File {
         /// Its path as it was given.
-        file: Cut<1024>,
+        file: BoundedStr<1024>,
         /// Counted from 1.
         line: u64,
     },
@@ -384,20 +384,20 @@ impl MatchType {
 
 /// A share between 0 and 1 in steps of a ten-thousandth, so that two are equal or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Share(u16);
+pub struct Fraction(u16);
 
-impl Share {
+impl Fraction {
     /// All of it, in steps.
     pub const WHOLE: u16 = 10_000;
 
     /// The nearest step; what is not a number counts as nothing.
-    pub fn new(share: f64) -> Share {
-        Share((share.clamp(0.0, 1.0) * f64::from(Share::WHOLE)).round() as u16)
+    pub fn new(share: f64) -> Fraction {
+        Fraction((share.clamp(0.0, 1.0) * f64::from(Fraction::WHOLE)).round() as u16)
     }
 
-    /// From steps, of which there are at most [`Share::WHOLE`].
-    pub const fn from_steps(steps: u16) -> Option<Share> {
-        if steps <= Share::WHOLE { Some(Share(steps)) } else { None }
+    /// From steps, of which there are at most [`Fraction::WHOLE`].
+    pub const fn from_steps(steps: u16) -> Option<Fraction> {
+        if steps <= Fraction::WHOLE { Some(Fraction(steps)) } else { None }
     }
 
     /// In steps.
@@ -407,11 +407,11 @@ impl Share {
 
     /// Between 0 and 1.
     pub fn get(self) -> f64 {
-        f64::from(self.0) / f64::from(Share::WHOLE)
+        f64::from(self.0) / f64::from(Fraction::WHOLE)
     }
 }
 
-impl Serialize for Share {
+impl Serialize for Fraction {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.get())
     }
@@ -423,8 +423,8 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_at_a_characters_edge() {
-        assert_eq!(Cut::<4>::new("नम").as_str(), "न");
-        assert_eq!(Cut::<4>::new("news").as_str(), "news");
+        assert_eq!(BoundedStr::<4>::new("नम").as_str(), "न");
+        assert_eq!(BoundedStr::<4>::new("news").as_str(), "news");
     }
 
     #[test]
@@ -439,10 +439,10 @@ mod tests {
 
     #[test]
     fn a_share_is_a_share_whatever_it_is_made_from() {
-        assert_eq!(Share::new(0.83).get(), 0.83);
+        assert_eq!(Fraction::new(0.83).get(), 0.83);
         assert_eq!(
-            [Share::new(f64::NAN), Share::new(-1.0), Share::new(7.0)].map(Share::steps),
-            [0, 0, Share::WHOLE]
+            [Fraction::new(f64::NAN), Fraction::new(-1.0), Fraction::new(7.0)].map(Fraction::steps),
+            [0, 0, Fraction::WHOLE]
         );
     }
 }

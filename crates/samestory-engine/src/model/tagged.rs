@@ -2,7 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{ArticleId, ClusterId, Lang, LanguageSource, LanguageTag, MatchType, Position, Share, Verdict};
+use super::{
+    ArticleId, ClusterId, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position, Verdict,
+};
 
 /// An article with its verdict: all that is said, without the article itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,11 +18,11 @@ pub struct Tagged {
     /// The best match.
     pub duplicate_of: Option<ArticleId>,
     /// Similarity to the best match, or to the best candidate that did not match.
-    pub similarity: Share,
+    pub similarity: Fraction,
     /// Share of the article that lies in the best match.
-    pub containment: Share,
+    pub containment: Fraction,
     /// Probability that a person would agree.
-    pub confidence: Share,
+    pub confidence: Fraction,
     /// Its cluster.
     #[serde(rename = "cluster_id")]
     pub cluster: ClusterId,
@@ -54,7 +56,7 @@ pub struct Contribution {
     /// What was measured.
     pub measure: &'static str,
     /// What came out.
-    pub share: Share,
+    pub share: Fraction,
     /// What it adds to the log-odds, in thousandths.
     #[serde(rename = "log_odds", serialize_with = "thousandths")]
     pub weight: i32,
@@ -83,7 +85,7 @@ pub struct Related {
     /// What the later one is to it.
     pub relation: RelationKind,
     /// How similar they are.
-    pub similarity: Share,
+    pub similarity: Fraction,
 }
 
 /// What a unique article is to one it has to do with.

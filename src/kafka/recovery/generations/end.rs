@@ -21,10 +21,10 @@ use crate::formats::GenerationEnd;
 use samestory_engine::model::{Position, TopicId};
 
 use super::{EndLog, LookError, backlog, offsets_of};
-use crate::kafka::admin::preflight::Recorded;
+use crate::kafka::admin::preflight::Preflight;
 use crate::kafka::admin::{ids, preflight as recorded};
 use crate::kafka::client as clients;
-use crate::kafka::client::{PATIENCE, Quiet, Role, Worker};
+use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::recovery::restore;
 use crate::kafka::route::routed;
 use crate::kafka::route::routed::{Carried, Routed};
@@ -147,7 +147,7 @@ pub fn end(
     // A name of its own: with a worker's it would fence that worker's transactions.
     old.instance = "generation-end".to_owned();
     old.static_membership = false;
-    let worker = Worker { role: reader(&old), number: 0 };
+    let worker = WorkerId { role: reader(&old), number: 0 };
     let surveyor = clients::surveyor(&old, &format!("{}-survey", worker.id(&old)));
     let mut ending = Ending {
         surveyor: surveyor.create_with_context(Quiet)?,
@@ -187,7 +187,7 @@ struct Group {
 
 impl Group {
     fn join(bus: &Bus, role: Role, topic: &str, partitions: i32) -> Result<Group, KafkaError> {
-        let worker = Worker { role, number: 0 };
+        let worker = WorkerId { role, number: 0 };
         let source = Source::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
         let (id, topic) = (clients::group(bus, role), topic.to_owned());
         Ok(Group { id, role, topic, partitions, source, held: BTreeSet::new() })
@@ -274,7 +274,7 @@ impl Ending<'_> {
                         "the outcome of the transaction is not known ({error}); looking again"
                     ));
                 }
-                Err(TxnError::Usurped(_)) => return Err(EndError::Fenced),
+                Err(TxnError::Fenced(_)) => return Err(EndError::Fenced),
                 Err(TxnError::Refused(error) | TxnError::Fatal(error)) => return Err(error.into()),
             }
             // After an unknown outcome it is not usable, and a new one decides the old transaction.
@@ -355,7 +355,7 @@ impl Ending<'_> {
     /// What is not held here, and who seems to have it. The broker names members of classic groups only.
     fn held_by_others(&self) -> Option<String> {
         let group = self.groups.iter().find(|group| !group.missing().is_empty())?;
-        let own = Worker { role: group.role, number: 0 }.id(&self.bus);
+        let own = WorkerId { role: group.role, number: 0 }.id(&self.bus);
         let members = self.surveyor.fetch_group_list(Some(&group.id), PATIENCE).ok();
         let members = members.iter().flat_map(|list| list.groups()).flat_map(|found| found.members());
         let others: BTreeSet<String> = members
@@ -425,12 +425,12 @@ impl Ending<'_> {
         }
         // The group's offsets have expired, but state knows its place.
         let changelog = &self.bus.topics.changelog;
-        let worker = Worker { role: group.role, number: 0 };
+        let worker = WorkerId { role: group.role, number: 0 };
         // A topic that was deleted and created again has another id, and old offsets mean nothing in it.
         let id = ids::topic_id(self.surveyor.client(), &group.topic, PATIENCE)?.unwrap_or(TopicId::UNKNOWN);
         if group.role == Role::Route {
             let partitions = backlog::partitions(&self.surveyor, changelog)?;
-            let known = Recorded::new(&self.bus, &worker, partitions).raw_offsets(id)?;
+            let known = Preflight::new(&self.bus, &worker, partitions).raw_offsets(id)?;
             return Ok((known.get(&partition).map(|highest| highest + 1), ends));
         }
         let log: BaseConsumer<Quiet> = clients::restorer(&self.bus, &worker).create_with_context(Quiet)?;
@@ -489,7 +489,7 @@ impl Ending<'_> {
 
     /// A producer of its own, which fences that of another `generation end`.
     fn connect(&mut self) -> Result<TxnProducer, EndError> {
-        let worker = Worker { role: reader(&self.bus), number: 0 };
+        let worker = WorkerId { role: reader(&self.bus), number: 0 };
         let config = clients::producer(&self.bus, &worker);
         loop {
             self.check_in()?;
@@ -501,7 +501,7 @@ impl Ending<'_> {
                     TxnError::Retry(error)
                     | TxnError::Refused(error)
                     | TxnError::Lost(error)
-                    | TxnError::Usurped(error)
+                    | TxnError::Fenced(error)
                     | TxnError::Fatal(error),
                 )) => return Err(error.into()),
             }

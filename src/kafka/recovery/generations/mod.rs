@@ -22,7 +22,7 @@ use crate::config::Bus;
 use crate::formats::GenerationEnd;
 
 use crate::kafka::client as clients;
-use crate::kafka::client::{PATIENCE, Quiet, Role, Worker};
+use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::turn::record::Record;
 
 use silence::Earlier;
@@ -52,7 +52,7 @@ pub(crate) struct EndLog {
 }
 
 impl EndLog {
-    pub(crate) fn new(bus: &Bus, worker: &Worker) -> EndLog {
+    pub(crate) fn new(bus: &Bus, worker: &WorkerId) -> EndLog {
         let mut config = clients::restorer(bus, worker);
         // The reader waits for the end of the partition, which the broker reports in an empty answer.
         config.set("fetch.wait.max.ms", "10").set("client.id", format!("{}-generations", worker.id(bus)));
@@ -150,7 +150,7 @@ pub(crate) struct Generations {
 }
 
 impl Generations {
-    pub(crate) fn new(bus: &Bus, worker: &Worker) -> Result<Generations, KafkaError> {
+    pub(crate) fn new(bus: &Bus, worker: &WorkerId) -> Result<Generations, KafkaError> {
         let earlier = match (worker.role, bus.generation) {
             (Role::Match, _) | (_, 0 | 1) => None,
             (_, own) => Some(Earlier::new(&bus.of_generation(own - 1), &worker.id(bus))?),

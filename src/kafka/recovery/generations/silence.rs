@@ -27,14 +27,14 @@ pub(crate) const OFTEN: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admitted {
     /// Below this offset nothing is published.
-    pub(crate) silent_below: i64,
+    pub(crate) suppress_below: i64,
     /// Where reading resumes after waiting, if the partition waits.
     pub(crate) waits: Option<i64>,
 }
 
 impl Admitted {
     /// Everything is taken and published.
-    pub(crate) const ALL: Admitted = Admitted { silent_below: i64::MIN, waits: None };
+    pub(crate) const ALL: Admitted = Admitted { suppress_below: i64::MIN, waits: None };
 }
 
 /// Up to where the old generation has published a partition.
@@ -137,9 +137,9 @@ impl Earlier {
             self.say("away", |generation| tracing::warn!(partition, generation, %error, "the old generation's progress is not known; waiting and publishing nothing"));
             Boundary::Unknown
         });
-        let (silent_below, count) = boundary.admits(&offsets);
+        let (suppress_below, count) = boundary.admits(&offsets);
         records.truncate(count);
-        Admitted { silent_below, waits: offsets.get(count).copied() }
+        Admitted { suppress_below, waits: offsets.get(count).copied() }
     }
 
     fn boundary(

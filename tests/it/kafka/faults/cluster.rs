@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::deeds::secs;
+use super::actions::secs;
 use super::random::Random;
 use super::scene::Scene;
 

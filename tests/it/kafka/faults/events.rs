@@ -11,8 +11,8 @@ use samestory::kafka::admin::topics;
 
 use crate::kafka::bus::Isolation;
 
+use super::actions::secs;
 use super::coverage;
-use super::deeds::secs;
 use super::process::Orders;
 use super::random::Random;
 use super::scene::{INSTANCES, Scene};

@@ -6,13 +6,13 @@ mod articles;
 // Threads beside a run: they keep, measure and ask.
 mod bystanders;
 // The consumer that people copy.
-mod cards;
+mod example_consumer;
 // What is done to a cluster of brokers.
 mod cluster;
 // What the processes went through, counted from their logs.
 mod coverage;
 // What is done to processes, disks, network and broker.
-mod deeds;
+mod actions;
 // Floods, idle time, new partitions, a new generation.
 mod events;
 // Guards taken away, to see that it is noticed.

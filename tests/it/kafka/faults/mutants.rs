@@ -3,7 +3,7 @@
 //!
 //! `make test-mutants` runs them all; `docs/reliability.md` says what each showed.
 
-use super::deeds::secs;
+use super::actions::secs;
 use super::process::Orders;
 use super::runs::judge;
 use super::scene::{Scene, Settings};

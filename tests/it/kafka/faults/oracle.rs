@@ -11,14 +11,14 @@ use samestory::config::Config;
 use samestory::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, replay};
 use samestory_engine::index::Row as StateRow;
 use samestory_engine::index::{
-    Ahead, Budget, Change, Committed, Memory, Rocks, RocksOptions, Store, StoreError, View,
+    Budget, Change, Committed, Durability, Memory, Rocks, RocksOptions, Store, StoreError, View,
 };
 use samestory_engine::model::ArticleId;
 
 use crate::kafka::bus::{Isolation, Row};
 
 use super::articles::Fate;
-use super::cards;
+use super::example_consumer;
 use super::scene::{Fed, INSTANCES, Scene};
 use super::voices;
 
@@ -106,7 +106,7 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     let partitions = i32::from(names.output_partitions);
     verdicts_are_those_of_the_replay(&expected, &outputs, &names.clusters, &mut findings);
     each_key_has_its_partition(&outputs, partitions, &mut findings);
-    cards::check(scene, &expected, &mut findings);
+    example_consumer::check(scene, &expected, &mut findings);
     let last = (!scene.settings.direct).then(|| raw(&scene.config));
     scene.stop(0);
     let stores: Vec<Memory> = (0..3).map(|partition| restored(scene, partition, &changelog)).collect();
@@ -499,10 +499,10 @@ fn shown(sent: &Sent) -> String {
 
 /// I3: what a store restored from the changelog alone holds.
 fn restored(scene: &Scene, partition: i32, changelog: &[Row]) -> Memory {
-    let mut store = Memory::new(scene.config.postings.clone(), Ahead::Changelog { partition });
+    let mut store = Memory::new(scene.config.postings.clone(), Durability::Changelog { partition });
     for row in changelog.iter().filter(|row| row.partition == partition) {
         let change = Change::decode(row.key.as_deref().unwrap_or_default(), row.value.as_deref()).unwrap();
-        store.apply(&[change], &Committed::rehearsal()).unwrap();
+        store.apply_changes(&[change], &Committed::rehearsal()).unwrap();
     }
     store
 }
@@ -514,7 +514,7 @@ fn caught_up(
     partition: i32,
     changelog: &[Row],
 ) -> Result<Vec<StateRow>, StoreError> {
-    let ahead = Ahead::Changelog { partition };
+    let ahead = Durability::Changelog { partition };
     let options = RocksOptions::new(scene.config.postings.clone(), ahead, Budget::default());
     let mut store = Rocks::open(directory, &options)?;
     let next = i64::try_from(store.changelog_next()?.unwrap_or(0)).unwrap();
@@ -524,7 +524,7 @@ fn caught_up(
         .map(|row| Change::decode(row.key.as_deref().unwrap_or_default(), row.value.as_deref()).unwrap())
         .collect();
     for some in rest.chunks(500) {
-        store.apply(some, &Committed::rehearsal())?;
+        store.apply_changes(some, &Committed::rehearsal())?;
     }
     store.dump()
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::kafka::bus::Isolation;
 use crate::kafka::proxy::{Mode, Way};
 
+use super::actions::secs;
 use super::coverage;
-use super::deeds::secs;
 use super::oracle;
 use super::process::Orders;
 use super::random::Random;
@@ -186,7 +186,7 @@ enum Fault {
     LoseReplicas,
     RollingRestart,
     Two,
-    Flood,
+    LogLimit,
     LowerLimits,
     Panic,
     Idle,
@@ -200,7 +200,7 @@ fn shuffled(scene: &Scene, random: &mut Random) -> Vec<Fault> {
     use Fault::*;
     let mut deck = vec![Kill, Kill, Crash, Crash, Zombie, ShortFreeze, LongFreeze, KillBroker, PauseBroker];
     deck.extend([LoseAnswers, Stall, Reset, Scale, Scale, LoseDisk, Damage, OldState, Two, Two]);
-    deck.extend([Flood, LowerLimits, Panic, Idle]);
+    deck.extend([LogLimit, LowerLimits, Panic, Idle]);
     if scene.broker.nodes() > 1 {
         deck.extend([FailOver, FailOver, FailOver, LoseReplicas, RollingRestart]);
     }
@@ -252,7 +252,7 @@ fn once(scene: &mut Scene, random: &mut Random, fault: Fault) {
         Fault::LoseReplicas => scene.lose_replicas(random),
         Fault::RollingRestart => scene.rolling_restart(),
         Fault::Two => two_at_once(scene, random),
-        Fault::Flood => scene.flood(random),
+        Fault::LogLimit => scene.flood(random),
         Fault::LowerLimits => scene.lower_limits(),
         Fault::Panic => {
             let place = *random.pick(&["plan", "poll"]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use samestory::kafka::tools::replay::{Raw, Sent, Version, is_notice};
-use samestory_engine::index::{Memory, Outlet, Retention, View};
+use samestory_engine::index::{Memory, OutputTopic, Retention, View};
 use samestory_engine::model::ArticleId;
 
 use crate::kafka::bus::Row;
@@ -71,8 +71,8 @@ pub(super) fn a_tombstone_deletes_no_live_article(
     findings: &mut Findings,
 ) {
     let names = &scene.config.bus.topics;
-    let outlets = [(&names.unique, Outlet::Unique), (&names.near_duplicate, Outlet::NearDuplicate)];
-    let mut held: BTreeMap<(Outlet, String), Held> = BTreeMap::new();
+    let outlets = [(&names.unique, OutputTopic::Unique), (&names.near_duplicate, OutputTopic::NearDuplicate)];
+    let mut held: BTreeMap<(OutputTopic, String), Held> = BTreeMap::new();
     for (topic, row) in outputs {
         let Some((_, outlet)) = outlets.iter().find(|(name, _)| *name == topic) else { continue };
         let Some((_, offset)) = source(row, "samestory-") else { continue };

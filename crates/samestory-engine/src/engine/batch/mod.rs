@@ -10,7 +10,7 @@ mod upsert;
 use std::collections::BTreeMap;
 use std::thread;
 
-use crate::index::{BusPosition, Change, Input, InputName, Laid, Outlet, StoreError, View};
+use crate::index::{BusPosition, Change, Input, InputName, OutputTopic, StoreError, View, WriteSet};
 use crate::model::{ArticleId, ClusterId, EventTime, Lang, Position, TopicId};
 use crate::model::{ClusterRecord, DeadLetter, Tagged};
 
@@ -109,7 +109,7 @@ pub struct Notice {
     /// The article.
     pub id: ArticleId,
     /// The topics that hold a record of it.
-    pub outlet: Outlet,
+    pub outlet: OutputTopic,
     /// The id of the raw topic.
     pub raw: TopicId,
     /// How often it was forwarded where raw positions could not be compared. That is bounded: versions of one id from
@@ -152,11 +152,11 @@ pub enum Output {
     /// An article with its verdict, to the outlet of that verdict.
     Tagged(Box<Tagged>),
     /// The article is no longer on this outlet.
-    Null {
+    Tombstone {
         /// The article.
         id: ArticleId,
         /// The one topic that it is gone from.
-        outlet: Outlet,
+        outlet: OutputTopic,
         /// Whether it lives on, on another outlet: where one topic is for all, there is nothing to retract then.
         lives: bool,
     },
@@ -170,7 +170,7 @@ pub enum Output {
     /// The cluster is this now.
     Cluster(Box<ClusterRecord>),
     /// A tombstone: fewer than two members are left.
-    NoCluster {
+    ClusterDeleted {
         /// The cluster.
         id: ClusterId,
         /// The one member that is left, if there is one. It represents the cluster until others join it again.
@@ -230,16 +230,7 @@ impl Engine {
     ///
     /// # Errors
     /// The state could not be read; nothing was decided. Stop the partition before anything is committed.
-    pub fn plan(&self, state: &(impl View + Sync), batch: Batch) -> Result<Plan, StoreError> {
-        self.plan_laid(state, batch).map(|(plan, _)| plan)
-    }
-
-    /// The same, with the changes worked out for this state: [`Store::apply_laid`](crate::index::Store::apply_laid)
-    /// writes them down, once it is proven that they may be.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    pub fn plan_laid(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, Laid), StoreError> {
+    pub fn plan(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, WriteSet), StoreError> {
         let mut planner = Planner::new(self, state, batch.bus.as_ref(), batch.relocates)?;
         let mut decided = Vec::with_capacity(batch.items.len());
         thread::scope(|scope| {
@@ -252,7 +243,7 @@ impl Engine {
             }
             Ok(())
         })?;
-        let (changes, stats, laid) = planner.finish(batch.inputs, batch.bus, batch.raw)?;
-        Ok((Plan { decided, changes, stats }, laid))
+        let (changes, stats, write_set) = planner.finish(batch.inputs, batch.bus, batch.raw)?;
+        Ok((Plan { decided, changes, stats }, write_set))
     }
 }

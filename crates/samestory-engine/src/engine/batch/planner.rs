@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::index::{
-    BusPosition, Change, Document, Input, InputName, Laid, Overlay, Progress, StoreError, View,
+    BusPosition, Change, Document, Input, InputName, Overlay, Progress, StoreError, View, WriteSet,
 };
 use crate::model::{DocumentNumber, EventTime, Lang, Position, TopicId};
 
@@ -11,7 +11,7 @@ use super::stream_time::RecordTimes;
 use super::{Incoming, Output, Stats};
 use crate::engine::Engine;
 use crate::engine::candidates::read_ahead::Found;
-use crate::engine::cluster::Touched;
+use crate::engine::cluster::ClusterEdit;
 
 /// A batch being planned.
 pub(crate) struct Planner<'a, V> {
@@ -19,7 +19,7 @@ pub(crate) struct Planner<'a, V> {
     pub(crate) state: Overlay<'a, V>,
     pub(crate) stats: Stats,
     /// The clusters that the item at hand has to do with. Their changes are laid once, when it is decided.
-    pub(crate) touched: BTreeMap<(Lang, DocumentNumber), Touched>,
+    pub(crate) touched: BTreeMap<(Lang, DocumentNumber), ClusterEdit>,
     pub(crate) progress: Progress,
     /// The event time of the article at hand.
     pub(crate) item_time: Option<EventTime>,
@@ -92,7 +92,7 @@ impl<'a, V: View> Planner<'a, V> {
         inputs: BTreeMap<InputName, Input>,
         bus: Option<BusPosition>,
         raw: BTreeMap<(TopicId, i32), i64>,
-    ) -> Result<(Vec<Change>, Stats, Laid), StoreError> {
+    ) -> Result<(Vec<Change>, Stats, WriteSet), StoreError> {
         self.stats.overlay_bytes = self.state.bytes() as u64;
         self.progress.inputs.extend(inputs);
         self.progress.bus = bus.or(self.progress.bus);
@@ -104,7 +104,7 @@ impl<'a, V: View> Planner<'a, V> {
         let mut last: Vec<Change> =
             self.changes.into_iter().rev().filter(|change| keys.insert(change.key())).collect();
         last.reverse();
-        Ok((last, self.stats, self.state.into_laid()))
+        Ok((last, self.stats, self.state.into_write_set()))
     }
 
     pub(crate) fn change(&mut self, change: Change) -> Result<(), StoreError> {

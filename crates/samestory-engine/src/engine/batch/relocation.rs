@@ -8,7 +8,7 @@
 //!
 //! A notice may find that the article has moved on, or is gone. A [`Residence`] remembers that for one retention.
 
-use crate::index::{Change, Document, Outlet, Residence, Stay, StoreError, View};
+use crate::index::{Change, Document, OutputTopic, Residence, StoreError, View, Whereabouts};
 use crate::model::{ArticleId, EventTime, Lang, Position, TopicId};
 
 use super::planner::Planner;
@@ -32,7 +32,7 @@ impl<V: View> Planner<'_, V> {
         id: &ArticleId,
         (language, otherwise): (Lang, EventTime),
         position: &Position,
-        stay: Stay,
+        stay: Whereabouts,
     ) -> Result<(), StoreError> {
         let since = self.stream_time(language).unwrap_or(otherwise);
         let (id, position) = (id.clone(), position.clone());
@@ -56,7 +56,7 @@ impl<V: View> Planner<'_, V> {
                     stays = true;
                     continue;
                 }
-                let outlet = if self.remove_known(&held)? { held.outlet } else { Outlet::None };
+                let outlet = if self.remove_known(&held)? { held.outlet } else { OutputTopic::None };
                 left = Some((language, held.last_seen, outlet));
             }
             if left.is_none()
@@ -69,15 +69,15 @@ impl<V: View> Planner<'_, V> {
                 }
                 let outlet = match row.stay {
                     // It is known to be there. Every update of an article that once moved away would write the row again.
-                    Stay::Moved { to: there } if there == to => continue,
-                    Stay::Moved { .. } | Stay::Gone => Outlet::None,
-                    Stay::Published(outlet) => outlet,
+                    Whereabouts::Moved { to: there } if there == to => continue,
+                    Whereabouts::Moved { .. } | Whereabouts::Gone => OutputTopic::None,
+                    Whereabouts::Published(outlet) => outlet,
                 };
                 left = Some((row.language, row.since, outlet));
             }
             let Some((language, seen, outlet)) = left.filter(|_| !stays) else { continue };
-            self.reside(id, (language, seen), position, Stay::Moved { to })?;
-            if outlet == Outlet::None {
+            self.reside(id, (language, seen), position, Whereabouts::Moved { to })?;
+            if outlet == OutputTopic::None {
                 continue;
             }
             self.stats.notices += 1;
@@ -115,7 +115,7 @@ impl<V: View> Planner<'_, V> {
         };
         let now = times.record.or(self.stream_time(row.language));
         match row.stay {
-            Stay::Moved { to } => {
+            Whereabouts::Moved { to } => {
                 let detours = match (is_before(position, &row.position), is_before(&row.position, position)) {
                     (true, _) => Some(notice.detours),
                     (false, true) => None,
@@ -130,12 +130,12 @@ impl<V: View> Planner<'_, V> {
                 self.stats.forwarded_notices += 1;
                 Ok(vec![Output::Notice { to, notice: Notice { detours, ..notice } }])
             }
-            Stay::Gone => Ok(self.retract(id, notice.outlet, now, false)),
-            Stay::Published(outlet) if self.publishes(now) => {
+            Whereabouts::Gone => Ok(self.retract(id, notice.outlet, now, false)),
+            Whereabouts::Published(outlet) if self.publishes(now) => {
                 Ok(self.retract(id, notice.outlet.without(outlet), now, true))
             }
-            Stay::Published(outlet) => {
-                let stay = Stay::Published(outlet.and(notice.outlet));
+            Whereabouts::Published(outlet) => {
+                let stay = Whereabouts::Published(outlet.and(notice.outlet));
                 if stay != row.stay {
                     self.change(Change::Residence(Box::new(Residence { stay, ..row })))?;
                 }
@@ -162,16 +162,16 @@ impl<V: View> Planner<'_, V> {
             && let Some(row) = self.residence(id)?
         {
             // Where it moved, or was deleted before, others have published it.
-            known = matches!(row.stay, Stay::Published(outlet) if outlet != Outlet::None);
+            known = matches!(row.stay, Whereabouts::Published(outlet) if outlet != OutputTopic::None);
             now = now.or(self.stream_time(row.language));
             left = Some((row.language, row.since));
         }
         if let Some(left) = left.filter(|_| self.relocates) {
-            self.reside(id, left, position, Stay::Gone)?;
+            self.reside(id, left, position, Whereabouts::Gone)?;
         }
         self.stats.unknown_deletes += u64::from(!known);
         // From both topics: a former home may have published it on the other one.
-        Ok(if known { self.retract(id, Outlet::Both, now, false) } else { Vec::new() })
+        Ok(if known { self.retract(id, OutputTopic::Both, now, false) } else { Vec::new() })
     }
 
     /// A version of an article is a dead letter. Its former home forgets it all the same, so there may be nothing left of the
@@ -186,11 +186,11 @@ impl<V: View> Planner<'_, V> {
         if !self.relocates || !self.state.languages_of(&id)?.is_empty() {
             return Ok(());
         }
-        if matches!(self.residence(&id)?, Some(Residence { stay: Stay::Published(_), .. })) {
+        if matches!(self.residence(&id)?, Some(Residence { stay: Whereabouts::Published(_), .. })) {
             return Ok(());
         }
         let clock = times.log.or(times.record).unwrap_or(EventTime::from_millis(0));
-        self.reside(&id, (language, clock), position, Stay::Gone)
+        self.reside(&id, (language, clock), position, Whereabouts::Gone)
     }
 
     /// An article was judged and not stored: what is published of it is remembered all the same.
@@ -199,10 +199,10 @@ impl<V: View> Planner<'_, V> {
         document: &Document,
         before: Option<&Residence>,
     ) -> Result<(), StoreError> {
-        if !self.relocates || document.outlet == Outlet::None && before.is_none() {
+        if !self.relocates || document.outlet == OutputTopic::None && before.is_none() {
             return Ok(());
         }
-        let (seen, stay) = ((document.language, document.last_seen), Stay::Published(document.outlet));
+        let (seen, stay) = ((document.language, document.last_seen), Whereabouts::Published(document.outlet));
         self.reside(&document.id, seen, &document.position, stay)
     }
 
@@ -215,8 +215,14 @@ impl<V: View> Planner<'_, V> {
     }
 
     /// Tombstones on these topics, if what happened then is published.
-    fn retract(&self, id: &ArticleId, outlet: Outlet, now: Option<EventTime>, lives: bool) -> Vec<Output> {
-        let tombstone = |outlet| Output::Null { id: id.clone(), outlet, lives };
+    fn retract(
+        &self,
+        id: &ArticleId,
+        outlet: OutputTopic,
+        now: Option<EventTime>,
+        lives: bool,
+    ) -> Vec<Output> {
+        let tombstone = |outlet| Output::Tombstone { id: id.clone(), outlet, lives };
         let topics = outlet.topics().filter(|_| self.publishes(now));
         topics.map(tombstone).collect()
     }

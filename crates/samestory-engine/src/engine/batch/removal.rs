@@ -1,7 +1,7 @@
 //! How documents go: expired, or because the article has changed its language. What is deleted or moves to another partition
 //! is in [`super::relocation`].
 
-use crate::index::{Change, Document, Outlet, Overdue, StoreError, View};
+use crate::index::{Change, Document, OutputTopic, Overdue, StoreError, View};
 use crate::model::{ArticleId, Lang};
 
 use super::planner::Planner;
@@ -40,7 +40,7 @@ impl<V: View> Planner<'_, V> {
     pub(crate) fn leave_other_languages(
         &mut self,
         article: &Prepared,
-    ) -> Result<Vec<(Outlet, u32)>, StoreError> {
+    ) -> Result<Vec<(OutputTopic, u32)>, StoreError> {
         let mut left = Vec::new();
         for other in self.state.languages_of(&article.id)? {
             if other == article.language {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::index::{Change, Document, Judgement, Outlet, Residence, Retention, Stay, StoreError, View};
+use crate::index::{
+    Change, Document, Judgement, OutputTopic, Residence, Retention, StoreError, View, Whereabouts,
+};
 use crate::model::{DeadLetter, Flag, Tagged};
-use crate::model::{DocumentNumber, EventTime, Lang, MatchType, Position, Share, Verdict};
+use crate::model::{DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, Verdict};
 
 use super::Output;
 use super::empty_update::Text;
@@ -52,9 +54,9 @@ impl<V: View> Planner<'_, V> {
                 let held = self.describe(held, &article)?;
                 article.fingerprint = held.fingerprint.clone();
                 article.flags = vec![Flag::KeptText];
-                return self.same_again(position, &article, timed, held, &settings);
+                return self.unchanged(position, &article, timed, held, &settings);
             } else if held.fingerprint.content == article.fingerprint.content {
-                return self.same_again(position, &article, timed, held, &settings);
+                return self.unchanged(position, &article, timed, held, &settings);
             } else {
                 self.remove(&held)?;
                 left.push((held.outlet, held.revision + 1));
@@ -90,7 +92,7 @@ impl<V: View> Planner<'_, V> {
     }
 
     /// The same article, unchanged: that it was seen is all there is to remember, and not even that every time.
-    fn same_again(
+    fn unchanged(
         &mut self,
         position: &Position,
         article: &Prepared,
@@ -106,9 +108,9 @@ impl<V: View> Planner<'_, V> {
             verdict: Verdict::ExactDuplicate,
             match_type: Some(MatchType::SameArticle),
             best: None,
-            similarity: Share::new(1.0),
-            containment: Share::new(1.0),
-            confidence: Share::new(1.0),
+            similarity: Fraction::new(1.0),
+            containment: Fraction::new(1.0),
+            confidence: Fraction::new(1.0),
             related: Vec::new(),
             evidence: None,
             digest: false,
@@ -127,7 +129,7 @@ impl<V: View> Planner<'_, V> {
             }
             _ => held.last_seen,
         };
-        let outlet = if publishes { held.outlet.and(Outlet::NearDuplicate) } else { held.outlet };
+        let outlet = if publishes { held.outlet.and(OutputTopic::NearDuplicate) } else { held.outlet };
         if (last_seen, outlet) != (held.last_seen, held.outlet) {
             self.change(Change::Document(Arc::new(Document { last_seen, outlet, ..held })))?;
         }
@@ -143,11 +145,11 @@ impl<V: View> Planner<'_, V> {
         position: &Position,
         article: Prepared,
         timed: Timed,
-        mut left: Vec<(Outlet, u32)>,
+        mut left: Vec<(OutputTopic, u32)>,
         found: Found<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let residence = self.state.residence(&article.id)?;
-        if let Some(Residence { stay: Stay::Published(outlet), language, since, .. }) = &residence
+        if let Some(Residence { stay: Whereabouts::Published(outlet), language, since, .. }) = &residence
             && self.is_within(*language, *since)
         {
             left.push((*outlet, 0));
@@ -170,7 +172,7 @@ impl<V: View> Planner<'_, V> {
         let publishes = self.publishes(Some(timed.at));
         self.stats.backfilled += u64::from(!publishes);
         let outlet = judged.outlet();
-        let before = left.iter().fold(Outlet::None, |before, &(outlet, _)| before.and(outlet));
+        let before = left.iter().fold(OutputTopic::None, |before, &(outlet, _)| before.and(outlet));
         let revision = left.iter().map(|&(_, revision)| revision).max().unwrap_or(0);
         let flags = self.flags(&article, &judged, timed, expired, settings);
         let (published_at, _) = times::published(article.published_at);
@@ -202,12 +204,12 @@ impl<V: View> Planner<'_, V> {
         };
         let home = if expired {
             self.not_stored(&document, residence.as_ref())?;
-            self.guest(&document, judged.best.as_ref(), settings)?
+            self.would_join(&document, judged.best.as_ref(), settings)?
         } else {
             if residence.is_some() {
                 self.change(Change::NoResidence(document.id.clone()))?;
             }
-            self.settle(document, judged.best.as_ref(), settings)?
+            self.join_cluster(document, judged.best.as_ref(), settings)?
         };
         let tagged = self.tagged(position, &article, &judged, home, revision, flags);
         if !publishes {
@@ -215,7 +217,7 @@ impl<V: View> Planner<'_, V> {
         }
         let mut outputs = vec![Output::Tagged(Box::new(tagged))];
         let gone = before.topics().filter(|&topic| topic != outlet);
-        outputs.extend(gone.map(|outlet| Output::Null { id: article.id.clone(), outlet, lives: true }));
+        outputs.extend(gone.map(|outlet| Output::Tombstone { id: article.id.clone(), outlet, lives: true }));
         Ok(outputs)
     }
 

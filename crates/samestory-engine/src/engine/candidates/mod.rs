@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::fingerprint::{Fingerprint, SAMPLE};
-use crate::index::{Document, Page, Posting, PostingKind, Postings, StoreError, View};
+use crate::index::{Document, IndexScheme, IndexSchemes, PostingKind, PostingList, StoreError, View};
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, EventTime, Lang};
 
@@ -29,7 +29,7 @@ use super::compare::index_evidence::{Phrase, holds_several};
 use super::compare::{Comparison, Relation};
 use super::settings::{Algorithm, LanguageSettings};
 use super::{Engine, Prepared};
-use rank::Seen;
+use rank::CandidateHits;
 
 /// Sampled shingles that are looked for, the least first; why so many, see above.
 const LOOKED_UP: usize = 24;
@@ -95,7 +95,7 @@ impl Engine {
         article: &Prepared,
         horizon: Option<EventTime>,
         keys: &[BandKey],
-        pages: Vec<Cow<'_, Page>>,
+        pages: Vec<Cow<'_, PostingList>>,
     ) -> Result<Candidates, StoreError> {
         let cap = self.settings().max_bucket.max(1);
         let mut search = Search { state, language: article.language, horizon, cap, read: Vec::new() };
@@ -108,23 +108,23 @@ impl Engine {
     }
 
     /// The buckets to look into.
-    pub(super) fn looked_up(&self, postings: &Postings, article: &Prepared) -> Vec<BandKey> {
+    pub(super) fn looked_up(&self, postings: &IndexSchemes, article: &Prepared) -> Vec<BandKey> {
         keys(postings.of(article.language), &article.fingerprint)
     }
 }
 
-fn keys(posting: &Posting, fingerprint: &Fingerprint) -> Vec<BandKey> {
+fn keys(posting: &IndexScheme, fingerprint: &Fingerprint) -> Vec<BandKey> {
     match fingerprint.tokens {
         0 => Vec::new(),
         tokens if tokens < posting.shortest => {
-            vec![Posting::content(fingerprint)]
+            vec![IndexScheme::content(fingerprint)]
         }
         _ => {
             let mut keys = posting.keys(fingerprint);
             if posting.samples > 0 {
                 let looked_up = looked_up(fingerprint).iter();
                 let others = looked_up.skip(posting.samples_of(fingerprint));
-                keys.extend(others.map(|&value| Posting::sample(value)));
+                keys.extend(others.map(|&value| IndexScheme::sample(value)));
             }
             keys
         }
@@ -141,14 +141,15 @@ pub(super) fn looked_up(fingerprint: &Fingerprint) -> &[u32] {
 /// The documents that a text will probably be compared with: those it would be, did nothing else change.
 pub(super) fn probable<'p>(
     keys: &[BandKey],
-    pages: impl Iterator<Item = Option<&'p Page>>,
+    pages: impl Iterator<Item = Option<&'p PostingList>>,
     cap: usize,
 ) -> impl Iterator<Item = DocumentNumber> {
-    let pages: Vec<Option<&Page>> = pages.collect();
-    let mut seen = Seen::with_room(pages.iter().flatten().map(|page| page.numbers.len().min(cap)).sum());
+    let pages: Vec<Option<&PostingList>> = pages.collect();
+    let mut seen =
+        CandidateHits::with_room(pages.iter().flatten().map(|page| page.numbers.len().min(cap)).sum());
     for (&key, page) in keys.iter().zip(pages) {
         let numbers = page.map(|page| &page.numbers[..page.numbers.len().min(cap)]).unwrap_or_default();
-        seen.see(Posting::kind(key), numbers);
+        seen.see(IndexScheme::kind(key), numbers);
     }
     seen.choose().into_iter()
 }
@@ -174,17 +175,17 @@ impl<V: View> Search<'_, V> {
     fn run(
         &mut self,
         keys: &[BandKey],
-        pages: Vec<Cow<'_, Page>>,
+        pages: Vec<Cow<'_, PostingList>>,
         fingerprint: &Fingerprint,
         settings: &LanguageSettings,
     ) -> Result<Candidates, StoreError> {
         let room = pages.iter().map(|page| page.numbers.len().min(self.cap)).sum();
-        let mut seen = Seen::with_room(room);
+        let mut seen = CandidateHits::with_room(room);
         let mut phrases: Vec<&[DocumentNumber]> = Vec::new();
         // Phrases that many have, and buckets of texts alike as a whole.
         let (mut common, mut crowded, mut capped_buckets) = (false, false, 0);
         for (&key, page) in keys.iter().zip(&pages) {
-            let kind = Posting::kind(key);
+            let kind = IndexScheme::kind(key);
             let live;
             let numbers: &[DocumentNumber] = if page.numbers.len() <= self.cap {
                 &page.numbers
@@ -253,7 +254,11 @@ impl<V: View> Search<'_, V> {
     }
 
     /// The newest documents of an overfull bucket that are not expired, and whether there are more.
-    fn newest_live(&mut self, key: BandKey, first: Page) -> Result<(Vec<DocumentNumber>, bool), StoreError> {
+    fn newest_live(
+        &mut self,
+        key: BandKey,
+        first: PostingList,
+    ) -> Result<(Vec<DocumentNumber>, bool), StoreError> {
         let (mut live, mut page) = (Vec::new(), first);
         for turn in 0.. {
             self.load(&ascending(page.numbers.iter().copied()))?;

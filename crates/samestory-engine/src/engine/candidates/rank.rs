@@ -23,7 +23,7 @@ const SAME_PART: u8 = 3;
 
 /// What speaks for looking at a document.
 #[derive(Clone, Copy, Default)]
-struct Reason {
+struct Hits {
     content: bool,
     // Small, for many are sorted: a text has at most 136 bands.
     bands: u16,
@@ -36,9 +36,9 @@ struct Reason {
 /// What a sampled shingle says that a single document has; one that n documents have says an n-th of it.
 const WEIGHT: u32 = 1 << 16;
 
-impl Reason {
-    fn and(self, other: &Reason) -> Reason {
-        Reason {
+impl Hits {
+    fn and(self, other: &Hits) -> Hits {
+        Hits {
             content: self.content || other.content,
             bands: self.bands + other.bands,
             weight: self.weight + other.weight,
@@ -58,21 +58,21 @@ impl Reason {
 }
 
 /// What buckets say of the documents in them.
-pub(crate) struct Seen {
-    documents: Vec<(DocumentNumber, Reason)>,
+pub(crate) struct CandidateHits {
+    documents: Vec<(DocumentNumber, Hits)>,
     /// What each sample says.
     weights: Vec<u32>,
 }
 
-impl Seen {
+impl CandidateHits {
     /// With room for so many documents.
-    pub(crate) fn with_room(room: usize) -> Seen {
-        Seen { documents: Vec::with_capacity(room), weights: Vec::new() }
+    pub(crate) fn with_room(room: usize) -> CandidateHits {
+        CandidateHits { documents: Vec::with_capacity(room), weights: Vec::new() }
     }
 
     /// Takes note of the documents in a bucket.
     pub(crate) fn see(&mut self, kind: PostingKind, numbers: &[DocumentNumber]) {
-        let mut reason = Reason::default();
+        let mut reason = Hits::default();
         match kind {
             PostingKind::Content => reason.content = true,
             PostingKind::MinHash | PostingKind::SimHash => reason.bands = 1,
@@ -91,44 +91,44 @@ impl Seen {
         let all = self
             .documents
             .chunk_by(|(a, _), (b, _)| a == b)
-            .map(|same| (same.iter().fold(Reason::default(), |all, (_, reason)| all.and(reason)), same[0].0));
+            .map(|same| (same.iter().fold(Hits::default(), |all, (_, reason)| all.and(reason)), same[0].0));
         let (mut wholes, mut parts): (Vec<_>, Vec<_>) = all
             .filter(|(reason, _)| reason.is_whole() || reason.is_part())
             .partition(|(reason, _)| reason.is_whole());
-        let promise = |&(reason, number): &(Reason, DocumentNumber)| {
+        let rank = |&(reason, number): &(Hits, DocumentNumber)| {
             Reverse((reason.content, reason.bands, reason.weight, number))
         };
-        wholes.sort_unstable_by_key(promise);
-        parts.sort_unstable_by_key(promise);
-        let mut left = Left::of(&self.weights);
+        wholes.sort_unstable_by_key(rank);
+        parts.sort_unstable_by_key(rank);
+        let mut left = SampleQuota::of(&self.weights);
         parts.retain(|&(reason, _)| left.takes(reason));
         wholes.into_iter().chain(parts).map(|(_, number)| number).collect()
     }
 }
 
 /// How many documents more are looked at for the sake of sampled shingles alone.
-struct Left<'a> {
+struct SampleQuota<'a> {
     weights: &'a [u32],
     /// For each sample.
     of: [u8; 64],
     all: usize,
 }
 
-impl Left<'_> {
-    fn of(weights: &[u32]) -> Left<'_> {
-        Left { weights, of: [SAME_PART; 64], all: PARTS }
+impl SampleQuota<'_> {
+    fn of(weights: &[u32]) -> SampleQuota<'_> {
+        SampleQuota { weights, of: [SAME_PART; 64], all: PARTS }
     }
 
     /// Whether a document is looked at: what it shares must not have led to others already.
-    fn takes(&mut self, reason: Reason) -> bool {
+    fn takes(&mut self, reason: Hits) -> bool {
         if self.all == 0 {
             return false;
         }
         let samples = || (0..64).filter(|at| reason.samples >> at & 1 == 1);
         let open = samples().filter(|&at| self.of[at] > 0);
-        let fresh = open.fold(Reason::default(), |fresh, at| {
+        let fresh = open.fold(Hits::default(), |fresh, at| {
             let weight = self.weights.get(at).copied().unwrap_or_default();
-            fresh.and(&Reason { samples: 1 << at, weight, ..Reason::default() })
+            fresh.and(&Hits { samples: 1 << at, weight, ..Hits::default() })
         });
         if !fresh.is_part() {
             return false;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn chosen(buckets: &[(PostingKind, Vec<DocumentNumber>)]) -> Vec<u64> {
-        let mut seen = Seen::with_room(0);
+        let mut seen = CandidateHits::with_room(0);
         buckets.iter().for_each(|(kind, numbers)| seen.see(*kind, numbers));
         seen.choose().into_iter().map(|number| number.0).collect()
     }

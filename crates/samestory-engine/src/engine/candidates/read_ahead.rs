@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use crate::index::{Overlay, Page, Pages, StoreError, View};
+use crate::index::{Overlay, PostingList, PostingLists, StoreError, View};
 use crate::lsh::BandKey;
 use crate::model::Lang;
 
@@ -101,7 +101,7 @@ fn pieces(mut items: Vec<Item>) -> Vec<Vec<Item>> {
 #[derive(Default)]
 struct Read {
     keys: Vec<BandKey>,
-    pages: Pages,
+    pages: PostingLists,
 }
 
 /// What one article looks for.
@@ -152,7 +152,7 @@ impl<'a> Found<'a> {
         self,
         state: &Overlay<'_, V>,
         language: Lang,
-    ) -> Result<(&'a [BandKey], Vec<Cow<'a, Page>>), StoreError> {
+    ) -> Result<(&'a [BandKey], Vec<Cow<'a, PostingList>>), StoreError> {
         let Some((read, range)) = self.read else { return Ok((&[], Vec::new())) };
         let keys = &read.keys[range.clone()];
         let page =

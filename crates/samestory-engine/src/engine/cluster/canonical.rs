@@ -106,7 +106,7 @@ pub(crate) fn is_part(judged: &Judged) -> bool {
     match judged.match_type {
         Some(MatchType::Partial) => {
             let pair = &best.comparison;
-            pair.relation != Relation::Partial || pair.new_in_old > pair.old_in_new
+            pair.relation != Relation::Partial || pair.containment > pair.containment_of_old
         }
         // An editor says what it is, not how much of it.
         Some(MatchType::Reviewed) => false,

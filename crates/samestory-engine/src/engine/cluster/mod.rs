@@ -25,13 +25,13 @@ const SHOWN: usize = 50;
 const PAGE: usize = 1000;
 
 /// A cluster while an item is being decided.
-pub(super) struct Touched {
+pub(super) struct ClusterEdit {
     /// As it was before the item; what its readers saw last.
     before: Cluster,
     /// Whether the store has a row for it.
     stored: bool,
     /// Who stood for it before the item.
-    stood: ArticleId,
+    previous: ArticleId,
     /// As it is now; nothing once its last member is gone.
     pub(super) now: Option<Cluster>,
     /// Who has joined it.
@@ -65,8 +65,9 @@ impl<V: View> Planner<'_, V> {
                 });
             };
             let now = Some(before.clone());
-            let stood = canonical.id.clone();
-            self.touched.insert(key, Touched { before, stored, stood, now, joined: None, changed: false });
+            let previous = canonical.id.clone();
+            self.touched
+                .insert(key, ClusterEdit { before, stored, previous, now, joined: None, changed: false });
         }
         match self.touched.get(&key) {
             Some(touched) => Ok(&touched.before),
@@ -78,7 +79,7 @@ impl<V: View> Planner<'_, V> {
         self.state.place().into()
     }
 
-    fn now(&mut self, language: Lang, founder: DocumentNumber) -> Option<&mut Touched> {
+    fn now(&mut self, language: Lang, founder: DocumentNumber) -> Option<&mut ClusterEdit> {
         self.touched.get_mut(&(language, founder))
     }
 
@@ -99,7 +100,7 @@ impl<V: View> Planner<'_, V> {
     }
 
     /// Finds a new document its cluster and stores it there.
-    pub(super) fn settle(
+    pub(super) fn join_cluster(
         &mut self,
         mut document: Document,
         best: Option<&Candidate>,
@@ -138,7 +139,7 @@ impl<V: View> Planner<'_, V> {
     }
 
     /// The cluster that a document would be in, were it stored.
-    pub(super) fn guest(
+    pub(super) fn would_join(
         &mut self,
         document: &Document,
         best: Option<&Candidate>,
@@ -224,23 +225,23 @@ impl<V: View> Planner<'_, V> {
         match row {
             _ if !touched.stored => Ok(()),
             Some(cluster) => self.change(Change::Cluster(Box::new(cluster))),
-            None => self.change(Change::NoCluster(language, founder)),
+            None => self.change(Change::ClusterDeleted(language, founder)),
         }
     }
 
     /// Lays the changes of all clusters that the item touched, and tells their readers.
     pub(super) fn settle_clusters(&mut self, outputs: &mut Vec<Output>) -> Result<(), StoreError> {
         for ((language, founder), touched) in std::mem::take(&mut self.touched) {
-            let Touched { before, stored, stood, now, joined, changed } = touched;
+            let ClusterEdit { before, stored, previous, now, joined, changed } = touched;
             if !changed {
                 continue;
             }
             let output = match now {
                 None => {
                     if stored {
-                        self.change(Change::NoCluster(language, founder))?;
+                        self.change(Change::ClusterDeleted(language, founder))?;
                     }
-                    Output::NoCluster { id: before.id.clone(), remaining: None }
+                    Output::ClusterDeleted { id: before.id.clone(), remaining: None }
                 }
                 Some(cluster) => {
                     let members = match (stored, joined) {
@@ -251,7 +252,7 @@ impl<V: View> Planner<'_, V> {
                         }
                         _ => self.members(language, founder, Order::Descending, SHOWN)?,
                     };
-                    self.settle_cluster(cluster, &before, stood, &members)?
+                    self.settle_cluster(cluster, &before, previous, &members)?
                 }
             };
             // Readers were never told about a cluster of one.
@@ -269,7 +270,7 @@ impl<V: View> Planner<'_, V> {
         &mut self,
         mut cluster: Cluster,
         before: &Cluster,
-        stood: ArticleId,
+        previous: ArticleId,
         shown: &[Arc<Document>],
     ) -> Result<Output, StoreError> {
         let language = cluster.id.language;
@@ -277,10 +278,10 @@ impl<V: View> Planner<'_, V> {
             Some(member) => Some(Arc::clone(member)),
             None => self.state.shared_document(language, cluster.canonical)?,
         };
-        let stands = canonical.as_ref().map_or_else(|| stood.clone(), |document| document.id.clone());
-        if stands != stood {
+        let stands = canonical.as_ref().map_or_else(|| previous.clone(), |document| document.id.clone());
+        if stands != previous {
             self.stats.elections += 1;
-            cluster.canonical_changed_from = Some(stood);
+            cluster.canonical_changed_from = Some(previous);
         } else {
             cluster.canonical_changed_from.clone_from(&before.canonical_changed_from);
         }
@@ -291,9 +292,9 @@ impl<V: View> Planner<'_, V> {
         // The newest members of a large cluster may all be overdue while an older one, which was sent again, is live.
         let is_large = cluster.size > SHOWN as u64 && canonical.is_some_and(|member| self.is_live(&member));
         let output = match live[..] {
-            [] if !is_large => Output::NoCluster { id: cluster.id.clone(), remaining: None },
+            [] if !is_large => Output::ClusterDeleted { id: cluster.id.clone(), remaining: None },
             [one] if !is_large => {
-                Output::NoCluster { id: cluster.id.clone(), remaining: Some(one.id.clone()) }
+                Output::ClusterDeleted { id: cluster.id.clone(), remaining: Some(one.id.clone()) }
             }
             [..] => {
                 let members = live.iter().map(|document| member(&cluster, document)).collect();

@@ -4,7 +4,7 @@
 //! few points, so it gives the same bits on every machine. More similarity never makes a copy less sure, nor a text of its
 //! own more sure.
 
-use crate::model::Share;
+use crate::model::Fraction;
 
 use super::{Comparison, Relation};
 use crate::engine::candidates::Candidate;
@@ -27,10 +27,10 @@ const EXTENDS: f64 = 0.85;
 const NOTHING_ALIKE: f64 = 0.995;
 
 /// Under a threshold algorithm, how sure it is that the newer text is a copy.
-pub(crate) fn by_threshold(pair: &Comparison, settings: &LanguageSettings) -> Share {
+pub(crate) fn by_threshold(pair: &Comparison, settings: &LanguageSettings) -> Fraction {
     let (rules, hamming) = (&settings.rules, f64::from(settings.hamming));
-    let contained = pair.new_in_old.max(pair.old_in_new);
-    Share::new(match (pair.relation, settings.algorithm) {
+    let contained = pair.containment.max(pair.containment_of_old);
+    Fraction::new(match (pair.relation, settings.algorithm) {
         (Relation::Exact, _) => 1.0,
         (Relation::Partial, _) => at(PARTIAL, above(contained, rules.coverage)),
         (Relation::Near | Relation::Rewritten, Algorithm::Simhash128 | Algorithm::Simhash64) => {
@@ -45,9 +45,9 @@ pub(crate) fn by_threshold(pair: &Comparison, settings: &LanguageSettings) -> Sh
 }
 
 /// How sure it is that a text is a copy of none of these: as sure as it is of the most doubtful one.
-pub(crate) fn of_unique(candidates: &[Candidate]) -> Share {
+pub(crate) fn of_unique(candidates: &[Candidate]) -> Fraction {
     let doubt = candidates.iter().map(|candidate| candidate.comparison.confidence.get()).fold(0.0, f64::max);
-    Share::new((1.0 - doubt).min(NOTHING_ALIKE))
+    Fraction::new((1.0 - doubt).min(NOTHING_ALIKE))
 }
 
 /// 1 at the distance that is allowed, 0 where half of the bits differ.

@@ -8,7 +8,7 @@
 //! Only sums, products and comparisons are used here, so every machine computes the same bits.
 
 use crate::model::Contribution;
-use crate::model::Share;
+use crate::model::Fraction;
 
 /// What is measured about a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,7 +130,7 @@ impl Weights {
         known
             .map(|(measure, share)| Contribution {
                 measure: measure.as_str(),
-                share: Share::new(share),
+                share: Fraction::new(share),
                 weight: (self.contribution(measure, evidence) * 1000.0).round() as i32,
             })
             .collect()
@@ -177,6 +177,6 @@ pub fn probability(log_odds: f64) -> f64 {
 }
 
 /// The same as a share, of which a verdict is made: nothing that is published depends on what lies beyond its steps.
-pub fn confidence(log_odds: f64) -> Share {
-    Share::new(probability(log_odds))
+pub fn confidence(log_odds: f64) -> Fraction {
+    Fraction::new(probability(log_odds))
 }

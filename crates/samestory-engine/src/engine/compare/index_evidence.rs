@@ -54,7 +54,7 @@ pub(crate) fn holds_several(
     let inside = candidates.iter().filter(|candidate| {
         let old = &candidate.document.fingerprint;
         old.tokens >= settings.rules.min_tokens
-            && is_part_of(old, new, candidate.comparison.old_in_new, settings)
+            && is_part_of(old, new, candidate.comparison.containment_of_old, settings)
     });
     ascending(inside.map(|candidate| candidate.document.cluster)).len() >= DIGEST_CLUSTERS
 }
@@ -64,7 +64,7 @@ pub(crate) fn holds_several(
 fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<DocumentNumber> {
     let alike = candidates.iter().filter(|candidate| {
         let pair = &candidate.comparison;
-        pair.new_in_old.max(pair.old_in_new) >= settings.rules.coverage
+        pair.containment.max(pair.containment_of_old) >= settings.rules.coverage
             && pair.evidence.get(Measure::NumbersReplaced).is_none_or(|replaced| replaced == 0.0)
     });
     ascending(alike.map(|candidate| candidate.document.cluster))
@@ -79,7 +79,7 @@ fn is_unrelated(pair: &Comparison) -> bool {
 fn unrelated_titles(candidates: &[Candidate]) -> usize {
     let same = candidates.iter().filter(|candidate| {
         let pair = &candidate.comparison;
-        pair.new_in_old.min(pair.old_in_new) >= SAME_WALL && is_unrelated(pair)
+        pair.containment.min(pair.containment_of_old) >= SAME_WALL && is_unrelated(pair)
     });
     let mut titles: Vec<&[u32]> =
         same.map(|candidate| candidate.document.fingerprint.title.values()).collect();
@@ -104,13 +104,13 @@ impl<V: View> Search<'_, V> {
         let alike = clusters_alike(candidates, settings);
         for candidate in candidates.iter_mut() {
             if candidate.comparison.log_odds + most >= HOPELESS {
-                let contained = candidate.comparison.new_in_old;
+                let contained = candidate.comparison.containment;
                 let rare = self.rare(&candidate.document, new, contained, phrases, &alike)?;
                 candidate.comparison.evidence.set(Measure::Rare, rare);
             }
             let old = &candidate.document.fingerprint;
-            let part = digest && is_part_of(old, new, candidate.comparison.old_in_new, settings)
-                || is_part_of(new, old, candidate.comparison.new_in_old, settings)
+            let part = digest && is_part_of(old, new, candidate.comparison.containment_of_old, settings)
+                || is_part_of(new, old, candidate.comparison.containment, settings)
                     && self.is_digest(&candidate.document, new, is_unrelated(&candidate.comparison))?;
             candidate.comparison.evidence.set(Measure::Digest, part.then_some(1.0));
         }
@@ -120,7 +120,7 @@ impl<V: View> Search<'_, V> {
             let tokens = old.tokens.min(new.tokens);
             let unrelated = is_unrelated(pair);
             let wall = unrelated
-                && pair.new_in_old.max(pair.old_in_new) >= SAME_WALL
+                && pair.containment.max(pair.containment_of_old) >= SAME_WALL
                 && (tokens < settings.rules.min_tokens
                     || tokens < settings.rules.wall_tokens && titles >= WALL_TITLES);
             pair.evidence.set(Measure::Wall, wall.then_some(1.0));

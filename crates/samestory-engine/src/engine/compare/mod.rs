@@ -9,7 +9,7 @@ pub(crate) mod index_evidence;
 mod weights;
 
 use crate::fingerprint::{Fingerprint, Sample, simhash};
-use crate::model::Share;
+use crate::model::Fraction;
 
 use super::settings::{Algorithm, LanguageSettings};
 use evidence::{Evidence, Measure};
@@ -95,9 +95,9 @@ pub struct Comparison {
     /// Share of lanes that agree: estimated Jaccard similarity.
     pub similarity: f64,
     /// Share of the newer text that is in the older.
-    pub new_in_old: f64,
+    pub containment: f64,
     /// Share of the older text that is in the newer.
-    pub old_in_new: f64,
+    pub containment_of_old: f64,
     /// Share of the smaller set of numbers that is in the larger; none where either has no numbers.
     pub numerals: Option<f64>,
     /// Bits in which the SimHashes differ, of 128.
@@ -109,7 +109,7 @@ pub struct Comparison {
     /// The log-odds that they come to.
     pub log_odds: f64,
     /// Probability that an editor would call the newer text a copy of the older.
-    pub confidence: Share,
+    pub confidence: Fraction,
 }
 
 impl LanguageSettings {
@@ -124,7 +124,7 @@ impl LanguageSettings {
     pub fn decide(&self, old: &Fingerprint, new: &Fingerprint, pair: &mut Comparison) {
         pair.log_odds = self.weights.log_odds(&pair.evidence);
         if old.tokens == 0 || new.tokens == 0 {
-            (pair.relation, pair.confidence) = (Relation::Different, Share::new(0.0));
+            (pair.relation, pair.confidence) = (Relation::Different, Fraction::new(0.0));
             return;
         }
         let same_text = old.content == new.content;
@@ -141,12 +141,12 @@ impl LanguageSettings {
         let wall = pair.evidence.get(Measure::Wall).is_some_and(|wall| wall > 0.0);
         let shortest = old.tokens.min(new.tokens) < Rules::SHORTEST;
         pair.confidence = match same_text {
-            true if !wall => Share::new(1.0),
+            true if !wall => Fraction::new(1.0),
             // A few words are compared word for word, or not at all.
-            false if shortest => Share::new(0.0),
+            false if shortest => Fraction::new(0.0),
             _ => evidence::confidence(pair.log_odds),
         };
-        let copy = pair.confidence >= Share::new(self.rules.min_confidence);
+        let copy = pair.confidence >= Fraction::new(self.rules.min_confidence);
         pair.relation = match (same_text, copy) {
             (true, true) => Relation::Exact,
             (false, true) if is_part(old, new, pair, &self.rules) => Relation::Partial,
@@ -157,17 +157,17 @@ impl LanguageSettings {
     }
 
     fn is_near(&self, pair: &Comparison) -> bool {
-        pair.similarity >= self.rules.threshold || pair.new_in_old.max(pair.old_in_new) >= MOSTLY
+        pair.similarity >= self.rules.threshold || pair.containment.max(pair.containment_of_old) >= MOSTLY
     }
 
     /// What a pair that is no copy has in common.
     fn kinship(&self, new: &Fingerprint, old: &Fingerprint, pair: &Comparison) -> Relation {
         let share = |measure| pair.evidence.get(measure);
-        let contained = pair.new_in_old.max(pair.old_in_new);
+        let contained = pair.containment.max(pair.containment_of_old);
         if share(Measure::Wall).is_some_and(|wall| wall > 0.0) {
             return Relation::SameFurniture;
         }
-        if pair.old_in_new >= self.rules.coverage && new.shingles > old.shingles {
+        if pair.containment_of_old >= self.rules.coverage && new.shingles > old.shingles {
             return Relation::Extends;
         }
         if pair.similarity < KIN && contained < 2.0 * KIN {
@@ -201,9 +201,9 @@ impl LanguageSettings {
                     Relation::Near
                 }
             }
-            _ if pair.new_in_old >= rules.coverage => Relation::Partial,
-            _ if pair.old_in_new >= rules.coverage => {
-                let repeats = pair.old_in_new * f64::from(old.shingles);
+            _ if pair.containment >= rules.coverage => Relation::Partial,
+            _ if pair.containment_of_old >= rules.coverage => {
+                let repeats = pair.containment_of_old * f64::from(old.shingles);
                 let adds = f64::from(new.shingles) - repeats;
                 if adds <= repeats { Relation::Partial } else { Relation::Extends }
             }
@@ -236,10 +236,10 @@ const OPENS_ALIKE: f64 = 0.6;
 pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let similarity = old.similarity(new);
     let (old_found, new_found) = found(&old.sample, &new.sample);
-    let new_in_old = share(new, old, similarity, new_found);
-    let old_in_new = share(old, new, similarity, old_found);
+    let containment = share(new, old, similarity, new_found);
+    let containment_of_old = share(old, new, similarity, old_found);
     let mut evidence = Evidence::default();
-    let contained = if new.shingles <= old.shingles { new_in_old } else { old_in_new };
+    let contained = if new.shingles <= old.shingles { containment } else { containment_of_old };
     evidence.set(Measure::Contained, Some(contained));
     let opening_of_new = opening(new, old);
     // An extract from the middle of a long text has little of the long one's opening, and its own cannot be looked for.
@@ -255,25 +255,25 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
     // Only of a text that holds most of another can it be said that it adds to it.
-    let holds = old_in_new >= MOSTLY && !opens_alike;
-    evidence.set(Measure::Added, holds.then(|| added(old, new, old_in_new)));
+    let holds = containment_of_old >= MOSTLY && !opens_alike;
+    evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old)));
     Comparison {
         relation: Relation::Different,
         similarity,
-        new_in_old,
-        old_in_new,
+        containment,
+        containment_of_old,
         numerals: numbers.map(|common| common.share),
         distance: simhash::distance(old.simhash, new.simhash),
         distance64: (old.simhash64() ^ new.simhash64()).count_ones(),
         evidence,
         log_odds: 0.0,
-        confidence: Share::new(0.0),
+        confidence: Fraction::new(0.0),
     }
 }
 
 /// How much more the newer text adds than it repeats: nothing up to as much, all from three times as much on.
-fn added(old: &Fingerprint, new: &Fingerprint, old_in_new: f64) -> f64 {
-    let repeats = old_in_new * f64::from(old.shingles);
+fn added(old: &Fingerprint, new: &Fingerprint, containment_of_old: f64) -> f64 {
+    let repeats = containment_of_old * f64::from(old.shingles);
     let adds = f64::from(new.shingles) - repeats;
     if adds <= repeats || adds <= 0.0 { 0.0 } else { ((adds / repeats.max(1.0) - 1.0) / 2.0).min(1.0) }
 }
@@ -315,8 +315,11 @@ fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
 /// Whether the shorter of two texts is a part of the longer rather than another version of it: half an article
 /// is similar to the whole, but what a reader wants to know is that half of it is missing.
 fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
-    let (part, whole, contained) =
-        if new.shingles <= old.shingles { (new, old, pair.new_in_old) } else { (old, new, pair.old_in_new) };
+    let (part, whole, contained) = if new.shingles <= old.shingles {
+        (new, old, pair.containment)
+    } else {
+        (old, new, pair.containment_of_old)
+    };
     f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.coverage
 }
 

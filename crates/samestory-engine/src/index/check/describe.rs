@@ -3,7 +3,7 @@
 use crate::index::format::key;
 use crate::index::format::key::{ClusterRow, Family, IdRow, Overdue};
 use crate::index::read::view::View;
-use crate::index::scheme::{Posting, PostingKind};
+use crate::index::scheme::{IndexScheme, PostingKind};
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, Lang};
 
@@ -92,7 +92,7 @@ fn standing<V: View + ?Sized>(
 }
 
 fn place(BandKey { band, hash }: BandKey) -> String {
-    match Posting::kind(BandKey { band, hash }) {
+    match IndexScheme::kind(BandKey { band, hash }) {
         PostingKind::MinHash | PostingKind::SimHash => format!("band {band:#06x} hash {hash:016x}"),
         PostingKind::Content => format!("content {hash:016x}"),
         PostingKind::Sample => format!("sample {hash:08x}"),

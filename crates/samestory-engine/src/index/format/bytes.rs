@@ -2,7 +2,7 @@
 //!
 //! Reading never trusts a length: a record from the log is somebody else's bytes until it has been read to its end.
 
-use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Lang, TopicId};
+use crate::model::{ArticleId, BoundedStr, DocumentNumber, EventTime, Lang, TopicId};
 use crate::text::language::LANGUAGES;
 
 /// Why bytes are not what they should be.
@@ -150,9 +150,9 @@ impl<'a> Read<'a> {
         str::from_utf8(self.take(usize::from(length))?).map_err(|_| DecodeError::Value("a text"))
     }
 
-    pub fn cut<const MAX: u16>(&mut self) -> Result<Cut<MAX>, DecodeError> {
+    pub fn cut<const MAX: u16>(&mut self) -> Result<BoundedStr<MAX>, DecodeError> {
         match self.str()? {
-            text if text.len() <= usize::from(MAX) => Ok(Cut::new(text)),
+            text if text.len() <= usize::from(MAX) => Ok(BoundedStr::new(text)),
             _ => Err(DecodeError::Value("a text of this length")),
         }
     }

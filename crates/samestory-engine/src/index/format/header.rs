@@ -14,8 +14,8 @@ use crate::fingerprint::Scheme;
 
 use super::bytes::{DecodeError, Read, Write};
 use crate::index::record::TopicIdentity;
-use crate::index::scheme::Postings;
-use crate::index::{Ahead, StoreError};
+use crate::index::scheme::IndexSchemes;
+use crate::index::{Durability, StoreError};
 
 /// The layout of everything in a store. A number is never used twice.
 pub const VERSION: u8 = 2;
@@ -26,18 +26,18 @@ pub struct Format {
     /// The number of the scheme its fingerprints were made with.
     pub scheme: u8,
     /// What makes it whole after a crash.
-    pub ahead: Ahead,
+    pub ahead: Durability,
     /// Which topic the changelog is, in which cluster; nothing where there is none.
     pub changelog: Option<TopicIdentity>,
     /// How its documents are posted.
-    pub postings: Postings,
+    pub postings: IndexSchemes,
     /// Whether its postings are being made anew: until that is finished they are not to be read.
     pub rebanding: bool,
 }
 
 impl Format {
     /// What a store would be made with now.
-    pub fn new(ahead: Ahead, postings: Postings) -> Format {
+    pub fn new(ahead: Durability, postings: IndexSchemes) -> Format {
         Format { scheme: Scheme::CURRENT.number(), ahead, changelog: None, postings, rebanding: false }
     }
 
@@ -51,8 +51,8 @@ impl Format {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION, self.scheme, u8::from(self.rebanding)];
         let partition = match self.ahead {
-            Ahead::Changelog { partition } => Some(partition),
-            Ahead::Itself => None,
+            Durability::Changelog { partition } => Some(partition),
+            Durability::OwnWal => None,
         };
         bytes.optional(partition, |bytes, partition| bytes.extend(partition.to_le_bytes()));
         bytes.optional(self.changelog.as_ref(), |bytes, topic| {
@@ -77,11 +77,11 @@ impl Format {
             _ => return Err(DecodeError::Value("a state of re-banding")),
         };
         let partition = read.optional(|read| read.array().map(i32::from_le_bytes))?;
-        let ahead = partition.map_or(Ahead::Itself, |partition| Ahead::Changelog { partition });
+        let ahead = partition.map_or(Durability::OwnWal, |partition| Durability::Changelog { partition });
         let changelog = read.optional(|read| {
             Ok(TopicIdentity { cluster: read.optional(Read::cut)?, id: read.optional(Read::topic_id)? })
         })?;
-        let postings = Postings::decode(&mut read)?;
+        let postings = IndexSchemes::decode(&mut read)?;
         read.end()?;
         Ok(Format { scheme, ahead, changelog, postings, rebanding })
     }
@@ -136,19 +136,19 @@ impl Format {
 mod tests {
     use super::*;
     use crate::fingerprint::LANES;
-    use crate::index::{Posting, SimHashBands, TopicName};
+    use crate::index::{IndexScheme, SimHashBands, TopicName};
     use crate::lsh::Banding;
     use crate::model::{Lang, TopicId};
 
     fn format() -> Format {
         let minhash = Banding::new(25, 5, LANES).ok();
-        let posting = Posting { minhash, simhash: SimHashBands::Of128, samples: 16, shortest: 50 };
-        let other = Posting { minhash: None, simhash: SimHashBands::Of64, ..posting };
+        let posting = IndexScheme { minhash, simhash: SimHashBands::Of128, samples: 16, shortest: 50 };
+        let other = IndexScheme { minhash: None, simhash: SimHashBands::Of64, ..posting };
         let changelog = TopicIdentity {
             cluster: Some(TopicName::new("cluster-a")),
             id: Some(TopicId::from_halves(0, 1)),
         };
-        Format::new(Ahead::Changelog { partition: 3 }, Postings::new(posting).with(Lang::UND, other))
+        Format::new(Durability::Changelog { partition: 3 }, IndexSchemes::new(posting).with(Lang::UND, other))
             .made_from(Some(changelog))
     }
 
@@ -168,9 +168,9 @@ mod tests {
     fn anything_else_is_refused_with_both_figures_and_the_command() {
         let scheme = refusal(|format| format.scheme = 9);
         assert!(scheme.contains("scheme 9, but 2"), "{scheme}");
-        let log = refusal(|format| format.ahead = Ahead::Itself);
+        let log = refusal(|format| format.ahead = Durability::OwnWal);
         assert!(log.contains("a log of its own, but changelog partition 3"), "{log}");
-        let bands = refusal(|format| format.postings = Postings::new(*format.postings.of(Lang::UND)));
+        let bands = refusal(|format| format.postings = IndexSchemes::new(*format.postings.of(Lang::UND)));
         assert!(bands.contains("(no minhash") && bands.contains("(minhash 25×5"), "{bands}");
         let unfinished = refusal(|format| format.rebanding = true);
         assert!(unfinished.contains("unfinished"), "{unfinished}");

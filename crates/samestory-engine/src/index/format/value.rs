@@ -72,12 +72,12 @@
 //! | 16, 4, 8 | raw topic's id, partition, highest offset judged |
 
 use crate::fingerprint::Fingerprint;
-use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang, MatchType, Position, Share, Verdict};
+use crate::model::{ArticleId, ClusterId, DocumentNumber, Fraction, Lang, MatchType, Position, Verdict};
 
 use super::bytes::{DecodeError, Read, Write};
 use crate::index::record::{
-    BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, Outlet, Progress, Residence, Stay,
-    Vote,
+    BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, OutputTopic, Progress, Residence,
+    Vote, Whereabouts,
 };
 
 const DOCUMENT: u8 = 1;
@@ -129,8 +129,8 @@ pub(crate) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, 
     })
 }
 
-fn decode_outlet(read: &mut Read<'_>) -> Result<Outlet, DecodeError> {
-    Outlet::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))
+fn decode_outlet(read: &mut Read<'_>) -> Result<OutputTopic, DecodeError> {
+    OutputTopic::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))
 }
 
 fn encode_position(position: &Position, bytes: &mut Vec<u8>) {
@@ -166,12 +166,12 @@ pub(crate) fn encode_residence(row: &Residence) -> Vec<u8> {
     bytes.language(row.language);
     bytes.time(row.since);
     match row.stay {
-        Stay::Moved { to } => {
+        Whereabouts::Moved { to } => {
             bytes.push(0);
             bytes.extend(to.to_le_bytes());
         }
-        Stay::Gone => bytes.push(1),
-        Stay::Published(outlet) => bytes.extend([2, outlet.number()]),
+        Whereabouts::Gone => bytes.push(1),
+        Whereabouts::Published(outlet) => bytes.extend([2, outlet.number()]),
     }
     encode_position(&row.position, &mut bytes);
     bytes
@@ -185,9 +185,9 @@ pub(crate) fn decode_residence(id: ArticleId, bytes: &[u8]) -> Result<Residence,
         language: read.language()?,
         since: read.time()?,
         stay: match read.byte()? {
-            0 => Stay::Moved { to: read.array().map(i32::from_le_bytes)? },
-            1 => Stay::Gone,
-            2 => Stay::Published(decode_outlet(&mut read)?),
+            0 => Whereabouts::Moved { to: read.array().map(i32::from_le_bytes)? },
+            1 => Whereabouts::Gone,
+            2 => Whereabouts::Published(decode_outlet(&mut read)?),
             _ => return Err(DecodeError::Value("a residence")),
         },
         position: decode_position(&mut read)?,
@@ -218,7 +218,7 @@ fn encode_judgement(judgement: &Judgement, bytes: &mut Vec<u8>) {
 }
 
 fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
-    let share = |steps| Share::from_steps(steps).ok_or(DecodeError::Value("a share above the whole"));
+    let share = |steps| Fraction::from_steps(steps).ok_or(DecodeError::Value("a share above the whole"));
     Ok(Judgement {
         verdict: match read.byte()? {
             0 => Verdict::Unique,

@@ -10,7 +10,7 @@ use crate::model::DocumentNumber;
 
 use crate::index::format::key;
 use crate::index::format::key::{BUCKET, POSTING};
-use crate::index::read::rows::{Page, Span};
+use crate::index::read::rows::{PostingList, Span};
 use crate::index::write_set::staged_postings::Spread;
 
 /// A bucket, in as few bytes as it has.
@@ -118,13 +118,16 @@ impl Buckets {
     }
 
     /// The newest documents of a bucket; nothing where it is empty.
-    pub(crate) fn page(&self, key: BandKey, cap: usize) -> Option<Page> {
+    pub(crate) fn page(&self, key: BandKey, cap: usize) -> Option<PostingList> {
         Some(match self.all.get(&Bucket(key::bucket(key)))?.get() {
-            Held::One(number) if cap > 0 => Page { numbers: vec![number], more: false },
-            Held::One(_) => Page { numbers: Vec::new(), more: true },
+            Held::One(number) if cap > 0 => PostingList { numbers: vec![number], more: false },
+            Held::One(_) => PostingList { numbers: Vec::new(), more: true },
             Held::Several(place) => {
                 let numbers = &self.several[place];
-                Page { numbers: numbers.iter().rev().take(cap).copied().collect(), more: numbers.len() > cap }
+                PostingList {
+                    numbers: numbers.iter().rev().take(cap).copied().collect(),
+                    more: numbers.len() > cap,
+                }
             }
         })
     }

@@ -13,13 +13,13 @@ use crate::model::{DocumentNumber, Lang};
 use super::format::key;
 use super::format::key::Family;
 use super::format::value;
-use super::read::rows::{Order, Pages, Rows, Span, Visit};
+use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
 use super::record::Document;
-use super::scheme::Postings;
-use super::write_set::overlay::Laid;
+use super::scheme::IndexSchemes;
+use super::write_set::overlay::WriteSet;
 use super::write_set::pending::{Canonicals, Pending, bounds};
 use super::write_set::staged_postings::Spread;
-use super::{Ahead, Committed, Store, StoreError};
+use super::{Committed, Durability, Store, StoreError};
 use buckets::Buckets;
 
 /// Only ever asked for one, or sorted first: their order never shows.
@@ -28,8 +28,8 @@ type Documents = HashMap<DocumentNumber, Arc<Document>, BuildHasherDefault<Sprea
 /// State in memory, gone with the process.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    postings: Postings,
-    ahead: Ahead,
+    postings: IndexSchemes,
+    ahead: Durability,
     version: u64,
     bands: BTreeMap<Lang, Buckets>,
     /// As they are read, not as bytes: they are read far more often than they are written.
@@ -41,7 +41,7 @@ pub struct Memory {
 
 impl Memory {
     /// Empty.
-    pub fn new(postings: Postings, ahead: Ahead) -> Memory {
+    pub fn new(postings: IndexSchemes, ahead: Durability) -> Memory {
         let (bands, documents, canonicals, rows) = Default::default();
         Memory { postings, ahead, version: 0, bands, documents, canonicals, rows }
     }
@@ -87,9 +87,9 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
         let next = proof.covers(self.ahead, self.place())?;
-        let pending = laid.pending(self)?;
+        let pending = write_set.pending(self)?;
         self.write(pending);
         self.version += 1;
         if let Some(next) = next {
@@ -125,7 +125,7 @@ impl Rows for Memory {
         self.version
     }
 
-    fn postings(&self) -> &Postings {
+    fn postings(&self) -> &IndexSchemes {
         &self.postings
     }
 
@@ -196,8 +196,8 @@ impl Rows for Memory {
         Ok(founders.iter().map(|founder| *canonicals?.get(founder)?).collect())
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
-        let mut pages = Pages::empty(keys.len());
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
+        let mut pages = PostingLists::empty(keys.len());
         let Some(bands) = self.bands.get(&language) else { return Ok(pages) };
         for (at, &key) in keys.iter().enumerate() {
             if let Some(page) = bands.page(key, cap) {

@@ -12,7 +12,7 @@ use crate::index::format::key;
 use crate::index::format::key::Family;
 use crate::index::format::value;
 use crate::index::record::Document;
-use crate::index::scheme::Postings;
+use crate::index::scheme::IndexSchemes;
 
 /// Keys from `from` on, up to but not including `to`; to the family's end where there is no `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum Order {
 
 /// Some document numbers, and whether more would have followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct PostingList {
     /// In the order asked for.
     pub numbers: Vec<DocumentNumber>,
     /// Whether the cap cut something off.
@@ -63,20 +63,20 @@ pub struct Page {
 
 /// Pages of several buckets. Where many ask for one bucket it is there once.
 #[derive(Clone, Debug, Default)]
-pub struct Pages {
-    pages: Vec<Page>,
+pub struct PostingLists {
+    pages: Vec<PostingList>,
     /// For each key that was asked for, one more than the place of its page; 0 for an empty bucket.
     places: Vec<u32>,
 }
 
-impl Pages {
+impl PostingLists {
     /// So many empty buckets.
-    pub(crate) fn empty(count: usize) -> Pages {
-        Pages { pages: Vec::new(), places: vec![0; count] }
+    pub(crate) fn empty(count: usize) -> PostingLists {
+        PostingLists { pages: Vec::new(), places: vec![0; count] }
     }
 
     /// Adds a page and gives its place.
-    pub(crate) fn add(&mut self, page: Page) -> u32 {
+    pub(crate) fn add(&mut self, page: PostingList) -> u32 {
         self.pages.push(page);
         self.pages.len() as u32
     }
@@ -87,7 +87,7 @@ impl Pages {
     }
 
     /// The page of the key that was the n-th; nothing for an empty bucket.
-    pub fn of(&self, key: usize) -> Option<&Page> {
+    pub fn of(&self, key: usize) -> Option<&PostingList> {
         let place = *self.places.get(key)? as usize;
         self.pages.get(place.checked_sub(1)?)
     }
@@ -105,7 +105,7 @@ pub trait Rows {
     fn version(&self) -> u64;
 
     /// How its documents are posted.
-    fn postings(&self) -> &Postings;
+    fn postings(&self) -> &IndexSchemes;
 
     /// The languages that have families, ascending.
     fn languages(&self) -> Vec<Lang>;
@@ -183,8 +183,8 @@ pub trait Rows {
     ///
     /// # Errors
     /// As [`Rows::scan`].
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
-        let mut pages = Pages::empty(keys.len());
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
+        let mut pages = PostingLists::empty(keys.len());
         for (at, &key) in keys.iter().enumerate() {
             let place = pages.add(scan_bucket(self, language, key, None, cap)?);
             pages.set(at, place);
@@ -196,7 +196,7 @@ pub trait Rows {
     ///
     /// # Errors
     /// As [`Rows::scan`].
-    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<PostingList>, StoreError> {
         let pages = self.pages(language, keys, cap)?;
         Ok((0..keys.len()).map(|at| pages.of(at).cloned().unwrap_or_default()).collect())
     }
@@ -239,11 +239,11 @@ pub(crate) fn scan_bucket<R: Rows + ?Sized>(
     key: BandKey,
     below: Option<DocumentNumber>,
     cap: usize,
-) -> Result<Page, StoreError> {
+) -> Result<PostingList, StoreError> {
     let mut span = Span::prefix(&key::bucket(key));
     match below {
         None => {}
-        Some(DocumentNumber(0)) => return Ok(Page::default()),
+        Some(DocumentNumber(0)) => return Ok(PostingList::default()),
         // Newest first: what is older than a document comes after it.
         Some(DocumentNumber(below)) => span.from = key::posting(key, DocumentNumber(below - 1)).to_vec(),
     }
@@ -260,8 +260,8 @@ pub(crate) fn page<R: Rows + ?Sized>(
     order: Order,
     cap: usize,
     number: impl Fn(&[u8]) -> Result<DocumentNumber, crate::index::DecodeError>,
-) -> Result<Page, StoreError> {
-    let mut found = Page::default();
+) -> Result<PostingList, StoreError> {
+    let mut found = PostingList::default();
     let mut damage = None;
     rows.scan(family, span, order, &mut |key, _| {
         if found.numbers.len() == cap {
@@ -284,7 +284,7 @@ impl<R: Rows + ?Sized> Rows for &R {
     fn version(&self) -> u64 {
         (**self).version()
     }
-    fn postings(&self) -> &Postings {
+    fn postings(&self) -> &IndexSchemes {
         (**self).postings()
     }
     fn languages(&self) -> Vec<Lang> {
@@ -325,7 +325,7 @@ impl<R: Rows + ?Sized> Rows for &R {
     fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         (**self).read_ahead(language, numbers)
     }
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
         (**self).pages(language, keys, cap)
     }
 }

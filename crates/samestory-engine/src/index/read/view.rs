@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, EventTime, Lang};
 
-use super::rows::{Order, Page, Rows, Span, page, scan_bucket};
+use super::rows::{Order, PostingList, Rows, Span, page, scan_bucket};
 use crate::index::StoreError;
 use crate::index::format::bytes::DecodeError;
 use crate::index::format::key;
@@ -126,7 +126,7 @@ pub trait View: Rows {
         key: BandKey,
         below: Option<DocumentNumber>,
         cap: usize,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<PostingList, StoreError> {
         scan_bucket(self, language, key, below, cap)
     }
 
@@ -164,7 +164,7 @@ pub trait View: Rows {
         order: Order,
         after: Option<DocumentNumber>,
         cap: usize,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<PostingList, StoreError> {
         let prefix = key::members(language, founder);
         let mut span = Span::prefix(&prefix);
         if let Some(after) = after {

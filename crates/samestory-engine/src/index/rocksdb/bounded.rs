@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, WriteBatch, properties};
 
 use super::{Opened, open};
-use crate::index::{Ahead, StoreError};
+use crate::index::{Durability, StoreError};
 
 /// How long a flush or a close is waited for: 64 MB at 3 MB a second.
 const FLUSH: Duration = Duration::from_secs(20);
@@ -62,7 +62,7 @@ impl Opened {
     /// Writes the batch that `make` gives, all or nothing. While writes are stalled it waits, unless the reason is an error.
     pub(super) fn write(
         &self,
-        ahead: Ahead,
+        ahead: Durability,
         make: impl Fn() -> Result<WriteBatch, StoreError>,
     ) -> Result<(), StoreError> {
         let deadline = Instant::now() + STALL;
@@ -120,7 +120,7 @@ impl Opened {
         }
         // An error that stops writes is what a write answers; an empty one changes nothing.
         let answer =
-            self.db.write_opt(WriteBatch::default(), &open::writing(Ahead::Changelog { partition: 0 }));
+            self.db.write_opt(WriteBatch::default(), &open::writing(Durability::Changelog { partition: 0 }));
         match answer {
             Err(error) if error.kind() != ErrorKind::Incomplete => Err(self.failure(&error)),
             // Only a compaction without space leaves writes possible (`ErrorSeverityMap` in RocksDB's error_handler.cc).

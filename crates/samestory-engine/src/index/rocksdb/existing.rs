@@ -13,7 +13,7 @@ use super::{RocksReader, failure};
 use crate::index::format::key::Family;
 use crate::index::read::rows::{Order, Rows, Span};
 use crate::index::read::view::View;
-use crate::index::{Ahead, Format, Posting, Postings, SimHashBands, StoreError};
+use crate::index::{Durability, Format, IndexScheme, IndexSchemes, SimHashBands, StoreError};
 use crate::model::Lang;
 
 impl RocksReader {
@@ -26,15 +26,15 @@ impl RocksReader {
         let place = directory.display().to_string();
         find(directory, &place)?;
         // How documents are posted is not known yet, and opening does not ask.
-        let none = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
-        let options = RocksOptions::new(Postings::new(none), Ahead::Itself, budget.clone());
+        let none = IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
+        let options = RocksOptions::new(IndexSchemes::new(none), Durability::OwnWal, budget.clone());
         let mut reader = RocksReader(Arc::new(open_unchecked(directory, &options)?));
         let format = match View::format(&reader)? {
             None => None,
             Some(bytes) => match Format::decode(&bytes) {
                 Ok(format) => Some(format),
                 Err(_) => {
-                    let known = Format::new(Ahead::Itself, options.postings.clone());
+                    let known = Format::new(Durability::OwnWal, options.postings.clone());
                     known.accepts(&bytes, &place)?;
                     None
                 }

@@ -10,7 +10,7 @@ use super::maintenance::upkeep::tests::{document, temporary};
 use super::{Rocks, RocksOptions, check_room};
 use crate::fingerprint::LANES;
 use crate::index::{
-    Ahead, Budget, Change, Committed, Posting, Postings, SimHashBands, Store, StoreError, View,
+    Budget, Change, Committed, Durability, IndexScheme, IndexSchemes, SimHashBands, Store, StoreError, View,
 };
 use crate::lsh::Banding;
 use crate::model::{DocumentNumber, Lang};
@@ -58,9 +58,9 @@ impl Drop for SmallDisk {
 /// Each write fills a write buffer of 16 KiB several times over, so that writes stall while earlier ones are flushed.
 fn options() -> RocksOptions {
     let minhash = Banding::new(32, 4, LANES).ok();
-    let posting = Posting { minhash, simhash: SimHashBands::None, samples: 2, shortest: 1 };
-    let (ahead, budget) = (Ahead::Changelog { partition: 0 }, Budget::new(1 << 20, 1 << 20));
-    RocksOptions { write_buffer: 16 << 10, ..RocksOptions::new(Postings::new(posting), ahead, budget) }
+    let posting = IndexScheme { minhash, simhash: SimHashBands::None, samples: 2, shortest: 1 };
+    let (ahead, budget) = (Durability::Changelog { partition: 0 }, Budget::new(1 << 20, 1 << 20));
+    RocksOptions { write_buffer: 16 << 10, ..RocksOptions::new(IndexSchemes::new(posting), ahead, budget) }
 }
 
 /// Applies documents from a number on until the store refuses one: its error, and the first number it does not hold.
@@ -69,7 +69,7 @@ fn apply_until_full(directory: &Path, from: u64) -> (StoreError, u64) {
     for first in (from..).step_by(40) {
         let documents: Vec<Change> = (first..first + 40).map(document).collect();
         let end = [(0, first + 40)].into();
-        if let Err(error) = store.apply(&documents, &Committed::attest(end)) {
+        if let Err(error) = store.apply_changes(&documents, &Committed::attest(end)) {
             return (error, first);
         }
     }
@@ -98,7 +98,7 @@ fn a_write_on_a_full_disk_fails_and_never_waits_for_space() {
         assert!(next <= missing && next.is_multiple_of(40), "{next} of {missing}");
         for first in (next..missing + 40).step_by(40) {
             let documents: Vec<Change> = (first..first + 40).map(document).collect();
-            store.apply(&documents, &Committed::attest([(0, first + 40)].into())).unwrap();
+            store.apply_changes(&documents, &Committed::attest([(0, first + 40)].into())).unwrap();
         }
         store.flush().unwrap();
         assert!(store.document(Lang::UND, DocumentNumber(missing)).unwrap().is_some());

@@ -30,21 +30,21 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 use super::format::key;
 use super::format::key::Family;
 use super::format::value;
-use super::read::rows::{Order, Pages, Rows, Span, Visit};
+use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
 use super::record::Document;
-use super::scheme::Postings;
+use super::scheme::IndexSchemes;
 use super::write_set::change::Change;
-use super::write_set::overlay::{Laid, Overlay};
+use super::write_set::overlay::{Overlay, WriteSet};
 use super::write_set::pending::Pending;
 use super::{Committed, Store, StoreError};
 
 pub use cache::blocks::Blocks;
-use cache::hot_buckets::Crowded;
+use cache::hot_buckets::HotBucketCache;
 pub use cache::hot_buckets::HotBuckets;
 pub use maintenance::reband::{Rebanded, Watch};
 pub use maintenance::upkeep::{Inspection, LanguageInspection};
 pub use open::{Budget, RocksOptions, destroy};
-pub use registry::{Loan, Shelf, Shown};
+pub use registry::{ReadLease, Registration, StoreRegistry};
 pub use snapshot::Snapshot;
 
 /// State in a directory.
@@ -65,12 +65,12 @@ pub struct RocksReader(Arc<Opened>);
 struct Opened {
     db: bounded::Database,
     place: String,
-    postings: Postings,
-    sieve: cache::membership::Sieve,
-    recent: cache::documents::Recent<Arc<Document>>,
+    postings: IndexSchemes,
+    sieve: cache::membership::MembershipFilter,
+    recent: cache::documents::DocumentCache<Arc<Document>>,
     /// Who stands for clusters; nothing where a cluster has no row.
-    standing: cache::documents::Recent<Option<DocumentNumber>>,
-    crowded: cache::hot_buckets::Crowded,
+    standing: cache::documents::DocumentCache<Option<DocumentNumber>>,
+    crowded: cache::hot_buckets::HotBucketCache,
     version: AtomicU64,
     blocks: cache::blocks::Counted,
 }
@@ -106,11 +106,11 @@ impl Rocks {
         &self.reader.0
     }
 
-    fn write_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+    fn write_laid(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
         let next = proof.covers(self.options.ahead, self.place())?;
         #[cfg(feature = "faults")]
         let next = self.written_beside(next)?;
-        let pending = laid.pending(self)?;
+        let pending = write_set.pending(self)?;
         // A restore meets languages in the middle of a log; a turn has seen to it before it committed.
         for &language in pending.bands.keys() {
             self.ensure_language(language)?;
@@ -194,18 +194,19 @@ impl Store for Rocks {
         Ok(())
     }
 
-    fn apply(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+    fn apply_changes(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
         let mut overlay = Overlay::new(&*self);
-        let laid = changes.iter().try_for_each(|change| overlay.lay(change)).map(|()| overlay.into_laid());
-        match laid {
-            Ok(laid) => self.apply_laid(laid, proof),
+        let write_set =
+            changes.iter().try_for_each(|change| overlay.lay(change)).map(|()| overlay.into_write_set());
+        match write_set {
+            Ok(write_set) => self.apply(write_set, proof),
             Err(error) => Err(self.broken.get_or_insert(error).clone()),
         }
     }
 
-    fn apply_laid(&mut self, laid: Laid, proof: &Committed) -> Result<(), StoreError> {
+    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
         match self.broken {
-            None => self.write_laid(laid, proof).map_err(|error| self.broken.insert(error).clone()),
+            None => self.write_laid(write_set, proof).map_err(|error| self.broken.insert(error).clone()),
             Some(ref error) => Err(error.clone()),
         }
     }
@@ -358,7 +359,7 @@ impl Rows for Rocks {
     fn version(&self) -> u64 {
         self.reader.version()
     }
-    fn postings(&self) -> &Postings {
+    fn postings(&self) -> &IndexSchemes {
         self.reader.postings()
     }
     fn languages(&self) -> Vec<Lang> {
@@ -399,7 +400,7 @@ impl Rows for Rocks {
     fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         self.reader.read_ahead(language, numbers)
     }
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
         self.reader.pages(language, keys, cap)
     }
 }

@@ -12,7 +12,7 @@ use rocksdb::{
 use super::{Opened, failure};
 use crate::index::format::key;
 use crate::index::format::key::{BUCKET, Family};
-use crate::index::{Ahead, Format, Postings, StoreError, TopicIdentity};
+use crate::index::{Durability, Format, IndexSchemes, StoreError, TopicIdentity};
 
 /// Memory that all stores of the process share.
 #[derive(Clone)]
@@ -47,9 +47,9 @@ impl Default for Budget {
 #[derive(Clone)]
 pub struct RocksOptions {
     /// How documents are posted; a store made with other ones is refused.
-    pub postings: Postings,
+    pub postings: IndexSchemes,
     /// What makes it whole after a crash; with a changelog it keeps no log of its own.
-    pub ahead: Ahead,
+    pub ahead: Durability,
     /// Which topic the changelog is; a store that was made from another one is refused. Nothing asks for nothing.
     pub changelog: Option<TopicIdentity>,
     /// Memory shared with the other stores.
@@ -68,7 +68,7 @@ pub struct RocksOptions {
 
 impl RocksOptions {
     /// The usual sizes.
-    pub fn new(postings: Postings, ahead: Ahead, budget: Budget) -> RocksOptions {
+    pub fn new(postings: IndexSchemes, ahead: Durability, budget: Budget) -> RocksOptions {
         RocksOptions {
             postings,
             ahead,
@@ -134,14 +134,14 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         db: super::bounded::Database::new(db),
         place,
         postings: options.postings.clone(),
-        sieve: crate::index::rocksdb::cache::membership::Sieve::default(),
-        recent: crate::index::rocksdb::cache::documents::Recent::new(
+        sieve: crate::index::rocksdb::cache::membership::MembershipFilter::default(),
+        recent: crate::index::rocksdb::cache::documents::DocumentCache::new(
             crate::index::rocksdb::cache::documents::DOCUMENTS,
         ),
-        standing: crate::index::rocksdb::cache::documents::Recent::new(
+        standing: crate::index::rocksdb::cache::documents::DocumentCache::new(
             crate::index::rocksdb::cache::documents::CANONICALS,
         ),
-        crowded: super::Crowded::default(),
+        crowded: super::HotBucketCache::default(),
         version: 0.into(),
         blocks,
     })
@@ -230,10 +230,10 @@ impl Opened {
 }
 
 /// Where the changelog is the log, RocksDB keeps none. A write that would stall fails instead; [`Opened::write`] waits.
-pub(super) fn writing(ahead: Ahead) -> WriteOptions {
+pub(super) fn writing(ahead: Durability) -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_no_slowdown(true);
-    options.disable_wal(matches!(ahead, Ahead::Changelog { .. }));
+    options.disable_wal(matches!(ahead, Durability::Changelog { .. }));
     options
 }
 

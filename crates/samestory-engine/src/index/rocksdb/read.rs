@@ -9,13 +9,13 @@ use rocksdb::{BoundColumnFamily, DBRawIterator, ReadOptions};
 
 use super::RocksReader;
 use super::cache::documents as recent;
-use super::cache::hot_buckets::Crowded;
+use super::cache::hot_buckets::HotBucketCache;
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{BUCKET, Family};
-use crate::index::read::rows::{Order, Page, Pages, Rows, Span, Visit, canonical, decode_own};
+use crate::index::read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit, canonical, decode_own};
 use crate::index::record::Document;
-use crate::index::scheme::Postings;
+use crate::index::scheme::IndexSchemes;
 use crate::index::write_set::staged_postings::Spread;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
@@ -44,7 +44,7 @@ impl Rows for RocksReader {
         self.0.version.load(Ordering::Relaxed)
     }
 
-    fn postings(&self) -> &Postings {
+    fn postings(&self) -> &IndexSchemes {
         &self.0.postings
     }
 
@@ -117,8 +117,8 @@ impl Rows for RocksReader {
         canonicals
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
-        let mut pages = Pages::empty(keys.len());
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
+        let mut pages = PostingLists::empty(keys.len());
         if self.0.family(Family::Bands(language)).is_none() {
             return Ok(pages);
         }
@@ -142,7 +142,7 @@ impl Rows for RocksReader {
         for (at, known) in places.into_iter().zip(known) {
             let page = known.unwrap_or_else(|| {
                 let page = read.next().unwrap_or_default();
-                if Crowded::is_crowd(&page) {
+                if HotBucketCache::is_crowd(&page) {
                     crowds.push((keys[at], page.clone()));
                 }
                 page
@@ -200,7 +200,12 @@ fn both_halves<K: Sync, R: Send>(
 
 impl RocksReader {
     /// Reads buckets that are in order.
-    fn read_pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<Page>, StoreError> {
+    fn read_pages(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<Vec<PostingList>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -222,8 +227,8 @@ impl RocksReader {
         keys: &[BandKey],
         unknown: &[Perhaps],
         cap: usize,
-    ) -> Result<Vec<Page>, StoreError> {
-        let mut pages: Vec<Option<Page>> = vec![None; unknown.len()];
+    ) -> Result<Vec<PostingList>, StoreError> {
+        let mut pages: Vec<Option<PostingList>> = vec![None; unknown.len()];
         let mut singles: Vec<usize> =
             (0..unknown.len()).filter(|&at| unknown[at].single && cap > 0).collect();
         // As they were asked for: those of one article lie side by side.
@@ -231,7 +236,7 @@ impl RocksReader {
         let left_out: Vec<usize> =
             singles.iter().copied().enumerate().filter(|(n, _)| n % PROBED != 0).map(|(_, at)| at).collect();
         let mut open: SingleBuckets = left_out.into_iter().map(|at| (keys[unknown[at].at], at)).collect();
-        let read = |pages: &mut Vec<Option<Page>>, places: Vec<usize>| {
+        let read = |pages: &mut Vec<Option<PostingList>>, places: Vec<usize>| {
             let keys: Vec<BandKey> = places.iter().map(|&at| keys[unknown[at].at]).collect();
             let read = both_halves(&keys, READ, |keys| self.read_pages(language, keys, cap))?;
             places.iter().zip(read).for_each(|(&at, page)| pages[at] = Some(page));
@@ -249,7 +254,7 @@ impl RocksReader {
             for document in self.shared_documents(language, &found)?.iter().flatten() {
                 for key in posting.keys(&document.fingerprint) {
                     if let Some(at) = open.remove(&key) {
-                        pages[at] = Some(Page { numbers: vec![document.number], more: false });
+                        pages[at] = Some(PostingList { numbers: vec![document.number], more: false });
                     }
                 }
             }
@@ -347,9 +352,9 @@ impl RocksReader {
         key: BandKey,
         cap: usize,
         rows: &mut DBRawIterator<'_>,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<PostingList, StoreError> {
         let bucket = key::bucket(key);
-        let mut page = Page::default();
+        let mut page = PostingList::default();
         rows.seek(bucket);
         while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
             if page.numbers.len() == cap {

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The stores that can be asked, by partition.
 #[derive(Default)]
-pub struct Shelf(Mutex<Inner>);
+pub struct StoreRegistry(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -34,25 +34,25 @@ struct Entry {
 
 /// A store that is shown. Taken back when it is dropped; drop it before the store.
 #[must_use = "the store is taken back when this is dropped"]
-pub struct Shown {
-    shelf: Arc<Shelf>,
+pub struct Registration {
+    shelf: Arc<StoreRegistry>,
     partition: i32,
     entry: Arc<Entry>,
 }
 
 /// The stores that can be asked now; held for the time of a question.
-pub struct Loan {
+pub struct ReadLease {
     stores: Vec<(i32, Arc<Entry>)>,
     of: Option<i32>,
 }
 
-impl Shelf {
+impl StoreRegistry {
     /// Stores that nobody works on: all there are.
-    pub fn of(stores: Vec<RocksReader>) -> Shelf {
+    pub fn of(stores: Vec<RocksReader>) -> StoreRegistry {
         let entry = |reader| Arc::new(Entry { reader, withdrawn: AtomicBool::new(false) });
         let shown: BTreeMap<i32, Arc<Entry>> = (0..).zip(stores.into_iter().map(entry)).collect();
         let of = i32::try_from(shown.len()).ok();
-        Shelf(Mutex::new(Inner { of, shown, lingering: Vec::new() }))
+        StoreRegistry(Mutex::new(Inner { of, shown, lingering: Vec::new() }))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -65,17 +65,17 @@ impl Shelf {
     }
 
     /// Shows a store, until what is given back is dropped.
-    pub fn show(self: &Arc<Shelf>, partition: i32, store: &Rocks) -> Shown {
+    pub fn show(self: &Arc<StoreRegistry>, partition: i32, store: &Rocks) -> Registration {
         let entry = Arc::new(Entry { reader: store.reader(), withdrawn: AtomicBool::new(false) });
         self.inner().shown.insert(partition, Arc::clone(&entry));
-        Shown { shelf: Arc::clone(self), partition, entry }
+        Registration { shelf: Arc::clone(self), partition, entry }
     }
 
     /// All that can be asked now.
-    pub fn borrow(&self) -> Loan {
+    pub fn borrow(&self) -> ReadLease {
         let inner = self.inner();
         let stores = inner.shown.iter().map(|(&partition, entry)| (partition, Arc::clone(entry)));
-        Loan { stores: stores.collect(), of: inner.of }
+        ReadLease { stores: stores.collect(), of: inner.of }
     }
 
     /// Whether somebody still reads from a store of this partition that was taken back: its files are in use, and must
@@ -87,7 +87,7 @@ impl Shelf {
     }
 }
 
-impl Drop for Shown {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.entry.withdrawn.store(true, Ordering::Relaxed);
         let mut inner = self.shelf.inner();
@@ -108,7 +108,7 @@ impl Drop for Shown {
     }
 }
 
-impl Loan {
+impl ReadLease {
     /// The stores as they are now.
     pub fn snapshots(&self) -> Vec<Snapshot<'_>> {
         self.stores.iter().map(|(_, entry)| entry.reader.snapshot(&entry.withdrawn)).collect()

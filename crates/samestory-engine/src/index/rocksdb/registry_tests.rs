@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::maintenance::upkeep::tests::{document, made};
-use super::{Rocks, Shelf};
+use super::{Rocks, StoreRegistry};
 use crate::index::read::rows::Rows;
 use crate::index::{Change, Committed, Store, View};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
-fn apply(store: &mut Rocks, change: Change) {
-    store.apply(&[change], &Committed::attest_output()).unwrap();
+fn apply_changes(store: &mut Rocks, change: Change) {
+    store.apply_changes(&[change], &Committed::attest_output()).unwrap();
 }
 
 /// A store with one document, and its buckets.
@@ -21,7 +21,7 @@ fn with_one(name: &str) -> (Rocks, PathBuf, Vec<BandKey>) {
     store.wait_for_filter();
     let Change::Document(one) = document(0) else { unreachable!() };
     let keys = store.postings().of(Lang::UND).keys(&one.fingerprint);
-    apply(&mut store, Change::Document(one));
+    apply_changes(&mut store, Change::Document(one));
     (store, directory, keys)
 }
 
@@ -32,12 +32,12 @@ fn id(number: u64) -> ArticleId {
 #[test]
 fn whatever_is_written_meanwhile_a_question_sees_one_moment() {
     let (mut store, directory, keys) = with_one("moment");
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(StoreRegistry::default());
     let shown = shelf.show(0, &store);
     let loan = shelf.borrow();
     let before = loan.snapshots();
-    apply(&mut store, Change::NoDocument(Lang::UND, id(0)));
-    apply(&mut store, document(1));
+    apply_changes(&mut store, Change::NoDocument(Lang::UND, id(0)));
+    apply_changes(&mut store, document(1));
     let after = loan.snapshots();
     let number = |n: u64| DocumentNumber(n);
     let named = |view: &super::Snapshot<'_>| {
@@ -67,7 +67,7 @@ fn whatever_is_written_meanwhile_a_question_sees_one_moment() {
 #[test]
 fn who_still_reads_a_store_that_is_taken_back_fails_soon_and_holds_nobody_up_for_long() {
     let (store, directory, keys) = with_one("taken-back");
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(StoreRegistry::default());
     shelf.holds_some_of(2);
     let options = store.options.clone();
     let shown = shelf.show(1, &store);

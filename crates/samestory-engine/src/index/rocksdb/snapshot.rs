@@ -9,8 +9,8 @@ use rocksdb::{DB, ReadOptions, SnapshotWithThreadMode};
 use super::RocksReader;
 use crate::index::StoreError;
 use crate::index::format::key::Family;
-use crate::index::read::rows::{Order, Pages, Rows, Span, Visit};
-use crate::index::scheme::Postings;
+use crate::index::read::rows::{Order, PostingLists, Rows, Span, Visit};
+use crate::index::scheme::IndexSchemes;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
 
@@ -56,7 +56,7 @@ impl Rows for Snapshot<'_> {
         self.version
     }
 
-    fn postings(&self) -> &Postings {
+    fn postings(&self) -> &IndexSchemes {
         self.reader.postings()
     }
 
@@ -103,9 +103,9 @@ impl Rows for Snapshot<'_> {
         self.reader.may_know(id)
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
         self.readable()?;
-        let mut pages = Pages::empty(keys.len());
+        let mut pages = PostingLists::empty(keys.len());
         let Some(family) = self.reader.0.family(Family::Bands(language)) else { return Ok(pages) };
         let there = self.reader.0.sieve.singles(language, keys);
         let mut order: Vec<usize> = (0..keys.len()).filter(|&at| there[at].is_some()).collect();

@@ -14,7 +14,7 @@ use crate::index::format::key;
 use crate::index::format::key::{ChangeKey, Family};
 use crate::index::format::value;
 use crate::index::record::{Cluster, Document, Progress, Residence};
-use crate::index::scheme::Postings;
+use crate::index::scheme::IndexSchemes;
 
 /// What a decision does to state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Change {
     /// This is the cluster of its founder now.
     Cluster(Box<Cluster>),
     /// There is no such cluster any more.
-    NoCluster(Lang, DocumentNumber),
+    ClusterDeleted(Lang, DocumentNumber),
     /// So far has the partition come.
     Progress(Progress),
     /// This is what is remembered of an id without a document now.
@@ -42,7 +42,7 @@ impl Change {
             Change::Document(document) => ChangeKey::Document(document.language, document.id.clone()),
             Change::NoDocument(language, id) => ChangeKey::Document(*language, id.clone()),
             Change::Cluster(cluster) => ChangeKey::Cluster(cluster.id.language, cluster.id.number),
-            Change::NoCluster(language, founder) => ChangeKey::Cluster(*language, *founder),
+            Change::ClusterDeleted(language, founder) => ChangeKey::Cluster(*language, *founder),
             Change::Progress(_) => ChangeKey::Progress,
             Change::Residence(row) => ChangeKey::Residence(row.id.clone()),
             Change::NoResidence(id) => ChangeKey::Residence(id.clone()),
@@ -64,7 +64,7 @@ impl Change {
             Change::Cluster(cluster) => Some(value::encode_cluster(cluster)),
             Change::Progress(progress) => Some(value::encode_progress(progress)),
             Change::Residence(row) => Some(value::encode_residence(row)),
-            Change::NoDocument(..) | Change::NoCluster(..) | Change::NoResidence(_) => None,
+            Change::NoDocument(..) | Change::ClusterDeleted(..) | Change::NoResidence(_) => None,
         };
         (self.key().encode(), value)
     }
@@ -83,7 +83,7 @@ impl Change {
                 }
                 Ok(Change::Document(Arc::new(document)))
             }
-            (ChangeKey::Cluster(language, founder), None) => Ok(Change::NoCluster(language, founder)),
+            (ChangeKey::Cluster(language, founder), None) => Ok(Change::ClusterDeleted(language, founder)),
             (ChangeKey::Cluster(language, founder), Some(value)) => {
                 value::decode_cluster(language, founder, value)
                     .map(|cluster| Change::Cluster(Box::new(cluster)))
@@ -113,13 +113,13 @@ pub(crate) fn document_rows(document: &Document) -> RowSet {
 }
 
 /// The buckets that a document is in with its number, ascending.
-pub(crate) fn document_keys(document: &Document, postings: &Postings) -> Vec<(BandKey, DocumentNumber)> {
+pub(crate) fn document_keys(document: &Document, postings: &IndexSchemes) -> Vec<(BandKey, DocumentNumber)> {
     let keys = postings.of(document.language).keys(&document.fingerprint);
     keys.into_iter().map(|key| (key, document.number)).collect()
 }
 
 /// The keys of all postings of a document, ascending.
-pub(crate) fn document_postings(document: &Document, postings: &Postings) -> Vec<[u8; key::POSTING]> {
+pub(crate) fn document_postings(document: &Document, postings: &IndexSchemes) -> Vec<[u8; key::POSTING]> {
     let keys = document_keys(document, postings).into_iter();
     keys.map(|(key, number)| key::posting(key, number)).collect()
 }

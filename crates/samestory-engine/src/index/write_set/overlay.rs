@@ -18,19 +18,19 @@ use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, POSTING};
 use crate::index::format::value;
-use crate::index::read::rows::{Order, Page, Pages, Rows, Span, Visit, scan_bucket};
+use crate::index::read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit, scan_bucket};
 use crate::index::read::view::View;
 use crate::index::record::{Document, Progress, Residence};
-use crate::index::scheme::Postings;
+use crate::index::scheme::IndexSchemes;
 
 /// Changes that were laid over a store, worked out: applying them is writing them down.
 #[derive(Debug)]
-pub struct Laid {
+pub struct WriteSet {
     version: u64,
     pending: Pending,
 }
 
-impl Laid {
+impl WriteSet {
     /// Puts another progress in the place of the one that was laid.
     pub fn set_progress(&mut self, progress: &Progress) {
         let value = value::encode_progress(progress);
@@ -77,7 +77,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
             Change::Cluster(cluster) => {
                 self.pending.cluster(cluster.id.language, cluster.id.number, Some(cluster));
             }
-            Change::NoCluster(language, founder) => self.pending.cluster(*language, *founder, None),
+            Change::ClusterDeleted(language, founder) => self.pending.cluster(*language, *founder, None),
             Change::Progress(progress) => {
                 let value = value::encode_progress(progress);
                 self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
@@ -99,8 +99,8 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
     }
 
     /// What was laid over, to be applied as it is.
-    pub fn into_laid(self) -> Laid {
-        Laid { version: self.base.version(), pending: self.pending }
+    pub fn into_write_set(self) -> WriteSet {
+        WriteSet { version: self.base.version(), pending: self.pending }
     }
 
     fn lay_document(
@@ -165,7 +165,7 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         self.base.version()
     }
 
-    fn postings(&self) -> &Postings {
+    fn postings(&self) -> &IndexSchemes {
         self.base.postings()
     }
 
@@ -254,7 +254,7 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         Ok(canonicals)
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Pages, StoreError> {
+    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
         let mut pages = self.base.pages(language, keys, cap)?;
         for (at, &key) in keys.iter().enumerate() {
             if let Cow::Owned(page) = self.page_over(language, key, pages.of(at), cap)? {
@@ -275,15 +275,15 @@ impl<B: Rows + ?Sized> Overlay<'_, B> {
         &self,
         language: Lang,
         key: BandKey,
-        base: Option<&'p Page>,
+        base: Option<&'p PostingList>,
         cap: usize,
-    ) -> Result<Cow<'p, Page>, StoreError> {
-        const EMPTY: &Page = &Page { numbers: Vec::new(), more: false };
+    ) -> Result<Cow<'p, PostingList>, StoreError> {
+        const EMPTY: &PostingList = &PostingList { numbers: Vec::new(), more: false };
         let base = base.unwrap_or(EMPTY);
         let over = self.pending.bands.get(&language).map_or(Over::Base, |bands| bands.over(key, base, cap));
         Ok(match over {
             Over::Base => Cow::Borrowed(base),
-            Over::Page(page) => Cow::Owned(page),
+            Over::PostingList(page) => Cow::Owned(page),
             Over::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
         })
     }

@@ -8,7 +8,7 @@ use crate::model::DocumentNumber;
 
 use crate::index::format::key;
 use crate::index::format::key::POSTING;
-use crate::index::read::rows::Page;
+use crate::index::read::rows::PostingList;
 
 /// Hashes of bands are spread already, but some bands have small numbers for hashes.
 #[derive(Clone, Copy, Default)]
@@ -68,7 +68,7 @@ impl Bands {
     }
 
     /// A bucket of the base with what is pending laid over it; nothing where only reading on can tell.
-    pub(crate) fn over(&self, key: BandKey, base: &Page, cap: usize) -> Over {
+    pub(crate) fn over(&self, key: BandKey, base: &PostingList, cap: usize) -> Over {
         let mut numbers = Vec::new();
         for entry in self.chain(key) {
             if !entry.there {
@@ -85,7 +85,7 @@ impl Bands {
         numbers.dedup();
         let more = base.more || numbers.len() > cap;
         numbers.truncate(cap);
-        Over::Page(Page { numbers, more })
+        Over::PostingList(PostingList { numbers, more })
     }
 
     /// Whether a posting has come or gone.
@@ -122,7 +122,7 @@ pub(crate) enum Over {
     /// Nothing is pending.
     Base,
     /// This.
-    Page(Page),
+    PostingList(PostingList),
     /// It has to be read row by row.
     Unknown,
 }

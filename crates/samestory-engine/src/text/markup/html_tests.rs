@@ -248,7 +248,7 @@ fn a_republished_page_gives_the_article_and_nothing_else() {
   <main id="main">
     <article>
       <header><h1>Storm over the harbour</h1></header>
-      <div class="share"><a href="x">Share</a> <a href="y">Tweet</a></div>
+      <div class="share"><a href="x">Fraction</a> <a href="y">Tweet</a></div>
       <figure><img src="h.jpg" alt="The harbour"><noscript><img src="h.jpg"></noscript></figure>
 {paragraphs}
       <aside><h3>Read more</h3><ul><li><a href="1">Another storm</a></ul></aside>

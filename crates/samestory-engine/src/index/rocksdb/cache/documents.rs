@@ -20,7 +20,7 @@ pub(crate) const CANONICALS: usize = 1 << 15;
 type Key = (Lang, DocumentNumber);
 type Generation<V> = HashMap<Key, V, BuildHasherDefault<Spread>>;
 
-pub(crate) struct Recent<V>(Mutex<State<V>>);
+pub(crate) struct DocumentCache<V>(Mutex<State<V>>);
 
 struct State<V> {
     /// How many each generation has.
@@ -51,11 +51,11 @@ impl<V: Clone> State<V> {
     }
 }
 
-impl<V: Clone> Recent<V> {
+impl<V: Clone> DocumentCache<V> {
     /// With so many in each generation.
-    pub(crate) fn new(size: usize) -> Recent<V> {
+    pub(crate) fn new(size: usize) -> DocumentCache<V> {
         let (young, old) = Default::default();
-        Recent(Mutex::new(State { size, young, old, version: 0 }))
+        DocumentCache(Mutex::new(State { size, young, old, version: 0 }))
     }
 
     fn state(&self) -> MutexGuard<'_, State<V>> {
@@ -108,28 +108,28 @@ mod tests {
         DocumentNumber(n)
     }
 
-    fn get(recent: &Recent<u32>, n: u64) -> Option<u32> {
+    fn get(recent: &DocumentCache<u32>, n: u64) -> Option<u32> {
         recent.get(Lang::UND, &[number(n)]).0[0]
     }
 
-    fn keep(recent: &Recent<u32>, n: u64, value: u32) {
+    fn keep(recent: &DocumentCache<u32>, n: u64, value: u32) {
         let (_, version) = recent.get(Lang::UND, &[]);
         recent.keep(Lang::UND, [(number(n), value)].into_iter(), version);
     }
 
-    fn write(recent: &Recent<u32>, n: u64, value: Option<u32>) {
+    fn write(recent: &DocumentCache<u32>, n: u64, value: Option<u32>) {
         recent.written([((Lang::UND, number(n)), value)].into_iter());
     }
 
     /// What was asked for before the others lies in the older generation.
-    fn age(recent: &Recent<u32>) {
+    fn age(recent: &DocumentCache<u32>) {
         (100..100 + ROOM as u64).for_each(|n| keep(recent, n, 0));
     }
 
     #[test]
     fn what_is_written_takes_the_place_of_what_was_there() {
         for aged in [false, true] {
-            let recent = Recent::new(ROOM);
+            let recent = DocumentCache::new(ROOM);
             keep(&recent, 1, 10);
             if aged {
                 age(&recent);
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_is_gone_is_not_found_in_either_generation() {
         for aged in [false, true] {
-            let recent = Recent::new(ROOM);
+            let recent = DocumentCache::new(ROOM);
             keep(&recent, 1, 10);
             if aged {
                 age(&recent);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_was_read_before_a_write_is_not_kept_after_it() {
-        let recent = Recent::new(ROOM);
+        let recent = DocumentCache::new(ROOM);
         let (_, read_at) = recent.get(Lang::UND, &[number(1)]);
         let missing_at = recent.missing(Lang::UND, &mut vec![number(1)]);
         write(&recent, 1, None);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn it_holds_two_generations_and_no_more() {
-        let recent = Recent::new(ROOM);
+        let recent = DocumentCache::new(ROOM);
         (0..50).for_each(|n| keep(&recent, n, 0));
         let held = (0..50).filter(|&n| get(&recent, n).is_some()).count();
         assert!((1..2 * ROOM).contains(&held), "{held}");

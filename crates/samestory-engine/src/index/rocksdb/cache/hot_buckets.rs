@@ -12,7 +12,7 @@ use std::hash::BuildHasherDefault;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::index::read::rows::Page;
+use crate::index::read::rows::PostingList;
 use crate::index::write_set::pending::Pending;
 use crate::index::write_set::staged_postings::Spread;
 use crate::lsh::BandKey;
@@ -36,7 +36,7 @@ pub struct HotBuckets {
 
 /// The newest documents of a bucket, at most `cap` of them.
 struct Hot {
-    page: Page,
+    page: PostingList,
     cap: usize,
 }
 
@@ -47,7 +47,7 @@ impl Hot {
 
     /// Adds a document. Returns how many numbers that moved.
     fn add(&mut self, number: DocumentNumber) -> usize {
-        let Page { numbers, more } = &mut self.page;
+        let PostingList { numbers, more } = &mut self.page;
         let known = numbers.len();
         match numbers.binary_search_by(|other| number.cmp(other)) {
             Ok(_) => 0,
@@ -95,7 +95,7 @@ impl Generation {
 }
 
 #[derive(Default)]
-pub(crate) struct Crowded(Mutex<State>);
+pub(crate) struct HotBucketCache(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -126,7 +126,7 @@ impl State {
     }
 
     /// The newest `cap` documents of a bucket, if they are known.
-    fn page(&mut self, key: (Lang, BandKey), cap: usize) -> Option<Page> {
+    fn page(&mut self, key: (Lang, BandKey), cap: usize) -> Option<PostingList> {
         if !self.young.buckets.contains_key(&key) {
             let hot = self.old.remove(key)?;
             self.insert(key, hot);
@@ -137,7 +137,7 @@ impl State {
         if all < cap && more {
             return None;
         }
-        let page = Page { numbers: numbers[..all.min(cap)].to_vec(), more: more || all > cap };
+        let page = PostingList { numbers: numbers[..all.min(cap)].to_vec(), more: more || all > cap };
         self.moved += page.numbers.len() as u64;
         Some(page)
     }
@@ -155,7 +155,7 @@ impl State {
     }
 }
 
-impl Crowded {
+impl HotBucketCache {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,14 +167,14 @@ impl Crowded {
         keys: &[BandKey],
         places: &[usize],
         cap: usize,
-    ) -> (Vec<Option<Page>>, u64) {
+    ) -> (Vec<Option<PostingList>>, u64) {
         let mut state = self.state();
         let version = state.version;
         (places.iter().map(|&at| state.page((language, keys[at]), cap)).collect(), version)
     }
 
     /// Keeps pages of at most `cap` documents that were read from the store, unless it has been written to since.
-    pub(crate) fn keep(&self, language: Lang, pages: Vec<(BandKey, Page)>, cap: usize, version: u64) {
+    pub(crate) fn keep(&self, language: Lang, pages: Vec<(BandKey, PostingList)>, cap: usize, version: u64) {
         let mut state = self.state();
         if state.version == version {
             pages.into_iter().for_each(|(key, page)| state.insert((language, key), Hot { page, cap }));
@@ -182,7 +182,7 @@ impl Crowded {
     }
 
     /// Whether a page is worth keeping.
-    pub(crate) fn is_crowd(page: &Page) -> bool {
+    pub(crate) fn is_crowd(page: &PostingList) -> bool {
         page.numbers.len() >= SEVERAL
     }
 
@@ -223,15 +223,21 @@ mod tests {
     }
 
     /// Looks buckets up as a store does: those that are not known are read, here from a list of all documents.
-    fn look_up(crowded: &Crowded, keys: &[BandKey], documents: u64, cap: usize) -> (Vec<Page>, usize) {
+    fn look_up(
+        crowded: &HotBucketCache,
+        keys: &[BandKey],
+        documents: u64,
+        cap: usize,
+    ) -> (Vec<PostingList>, usize) {
         let places: Vec<usize> = (0..keys.len()).collect();
         let (known, version) = crowded.pages(Lang::UND, keys, &places, cap);
-        let read = Page {
+        let read = PostingList {
             numbers: (0..documents).rev().take(cap).map(DocumentNumber).collect(),
             more: documents > cap as u64,
         };
         let missing: Vec<usize> = places.into_iter().filter(|&at| known[at].is_none()).collect();
-        let kept = missing.iter().filter(|_| Crowded::is_crowd(&read)).map(|&at| (keys[at], read.clone()));
+        let kept =
+            missing.iter().filter(|_| HotBucketCache::is_crowd(&read)).map(|&at| (keys[at], read.clone()));
         crowded.keep(Lang::UND, kept.collect(), cap, version);
         (known.into_iter().map(|page| page.unwrap_or_else(|| read.clone())).collect(), missing.len())
     }
@@ -242,7 +248,7 @@ mod tests {
     fn a_copy_of_a_boilerplate_costs_the_same_however_many_there_are() {
         const BATCH: u64 = 50;
         let per_copy = |copies: u64| {
-            let crowded = Crowded::default();
+            let crowded = HotBucketCache::default();
             let keys = keys(7, 8);
             let mut read = 0;
             for from in (0..copies).step_by(BATCH as usize) {
@@ -269,7 +275,7 @@ mod tests {
     // The cache was bounded in buckets per language; a wide `lsh.max_bucket` or many languages made it any size.
     #[test]
     fn all_hot_buckets_together_keep_the_budget() {
-        let crowded = Crowded::default();
+        let crowded = HotBucketCache::default();
         let mut most = 0;
         for article in 0..400 {
             let keys = keys(article, 40);
@@ -286,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_wider_page_than_is_known_is_read() {
-        let crowded = Crowded::default();
+        let crowded = HotBucketCache::default();
         let keys = keys(1, 1);
         look_up(&crowded, &keys, 10, 5);
         let (pages, missing) = look_up(&crowded, &keys, 10, 8);

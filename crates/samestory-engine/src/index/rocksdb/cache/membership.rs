@@ -32,7 +32,7 @@ const FIRST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 const LONGEST: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
-pub(crate) struct Sieve(RwLock<State>);
+pub(crate) struct MembershipFilter(RwLock<State>);
 
 #[derive(Default)]
 struct State {
@@ -81,7 +81,7 @@ impl Filters {
     }
 }
 
-impl Sieve {
+impl MembershipFilter {
     /// Of each bucket, whether at most one document is in it; nothing where there is none. Any may hold several while
     /// that is not known.
     pub(crate) fn singles(&self, language: Lang, keys: &[BandKey]) -> Vec<Option<bool>> {
@@ -314,13 +314,13 @@ mod tests {
         pending
     }
 
-    fn is_single(sieve: &Sieve) -> Option<bool> {
+    fn is_single(sieve: &MembershipFilter) -> Option<bool> {
         sieve.singles(Lang::UND, &[KEY])[0]
     }
 
     #[test]
     fn a_bucket_is_single_until_a_second_document_comes() {
-        let sieve = Sieve::default();
+        let sieve = MembershipFilter::default();
         assert_eq!(is_single(&sieve), Some(false), "nothing is known yet");
         sieve.begin();
         sieve.finish(Some(Filters::new(0)));
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_comes_during_a_scan_is_not_taken_for_all_there_is() {
-        let sieve = Sieve::default();
+        let sieve = MembershipFilter::default();
         sieve.begin();
         sieve.insert(&posted(2));
         let mut scanned = Filters::new(0);
@@ -350,7 +350,7 @@ mod tests {
         use crate::index::{Committed, Store};
 
         let (mut store, directory) = made("failed-scan");
-        store.apply(&[document(0)], &Committed::attest_output()).unwrap();
+        store.apply_changes(&[document(0)], &Committed::attest_output()).unwrap();
         store.wait_for_filter();
         let damaged = b"no id".as_slice();
         let ids = Family::Ids;
@@ -359,10 +359,10 @@ mod tests {
         store.wait_for_filter();
         assert!(store.opened().sieve.is_due());
         // This batch starts another scan, which may fail too; the one after it does not.
-        store.apply(&[document(1)], &Committed::attest_output()).unwrap();
+        store.apply_changes(&[document(1)], &Committed::attest_output()).unwrap();
         store.opened().db.delete_cf(&store.opened().existing(ids).unwrap(), damaged).unwrap();
         store.wait_for_filter();
-        store.apply(&[document(2)], &Committed::attest_output()).unwrap();
+        store.apply_changes(&[document(2)], &Committed::attest_output()).unwrap();
         store.wait_for_filter();
         assert!(!store.opened().sieve.is_due(), "the third scan has built the filter");
         drop(store);

@@ -7,13 +7,13 @@ use crate::index::{Change, Committed, Store};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
 
-fn apply(store: &mut Rocks, change: Change) {
-    store.apply(&[change], &Committed::attest_output()).unwrap();
+fn apply_changes(store: &mut Rocks, change: Change) {
+    store.apply_changes(&[change], &Committed::attest_output()).unwrap();
 }
 
 fn remove(store: &mut Rocks, number: u64) {
     let id = ArticleId::new(&format!("a{number}")).unwrap();
-    apply(store, Change::NoDocument(Lang::UND, id));
+    apply_changes(store, Change::NoDocument(Lang::UND, id));
 }
 
 fn buckets(store: &Rocks, number: u64) -> Vec<BandKey> {
@@ -40,10 +40,10 @@ fn assert_denied(store: &Rocks, number: u64, live: u64) {
 fn a_filter_of_what_has_gone_is_made_anew() {
     let (mut store, directory) = made("stale");
     store.wait_for_filter();
-    apply(&mut store, document(0));
+    apply_changes(&mut store, document(0));
     let mut most = 0;
     for number in 1..200 {
-        apply(&mut store, document(number));
+        apply_changes(&mut store, document(number));
         remove(&mut store, number);
         store.wait_for_filter();
         assert_found(&store, 0);
@@ -58,7 +58,7 @@ fn a_filter_of_what_has_gone_is_made_anew() {
 #[test]
 fn a_store_that_is_opened_filters_by_what_is_there() {
     let (mut store, directory) = made("reopened");
-    (0..20).for_each(|number| apply(&mut store, document(number)));
+    (0..20).for_each(|number| apply_changes(&mut store, document(number)));
     (1..20).for_each(|number| remove(&mut store, number));
     let options = store.options.clone();
     drop(store);
@@ -68,7 +68,7 @@ fn a_store_that_is_opened_filters_by_what_is_there() {
     store.wait_for_filter();
     assert_found(&store, 0);
     assert_denied(&store, 7, 0);
-    apply(&mut store, document(20));
+    apply_changes(&mut store, document(20));
     assert_found(&store, 20);
     drop(store);
     drop(std::fs::remove_dir_all(&directory));

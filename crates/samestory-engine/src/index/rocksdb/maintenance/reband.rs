@@ -19,7 +19,7 @@ use crate::index::rocksdb::cache::membership as sieve;
 use crate::index::rocksdb::open::{RocksOptions, family_options, open_unchecked};
 use crate::index::rocksdb::{Opened, Rocks, RocksReader};
 use crate::index::write_set::change::document_postings;
-use crate::index::{Format, Posting, Postings, SimHashBands, StoreError};
+use crate::index::{Format, IndexScheme, IndexSchemes, SimHashBands, StoreError};
 use crate::model::Lang;
 
 /// Postings that are sorted together: 64 MB of them.
@@ -66,8 +66,9 @@ impl Rocks {
     /// As [`Rocks::open`]; and if it holds something.
     pub fn refill(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
         // One bucket for each, of the content, which is removed with the others.
-        let unposted = Posting { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: u32::MAX };
-        let filling = RocksOptions { postings: Postings::new(unposted), ..options.clone() };
+        let unposted =
+            IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: u32::MAX };
+        let filling = RocksOptions { postings: IndexSchemes::new(unposted), ..options.clone() };
         let opened = open_unchecked(directory, &filling)?;
         let wanted =
             Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
@@ -199,7 +200,7 @@ impl RocksReader {
     fn post(
         &self,
         language: Lang,
-        postings: &Postings,
+        postings: &IndexSchemes,
         runs: &SyncSender<Vec<Sortable>>,
         watch: &mut Watch<'_>,
     ) -> Result<(), StoreError> {
@@ -246,13 +247,13 @@ mod tests {
     fn what_was_filled_without_postings_is_what_was_filled_with_them() {
         let changes: Vec<_> = (0..40).map(document).collect();
         let (mut wanted, beside) = made("refill-wanted");
-        wanted.apply(&changes, &Committed::attest_output()).unwrap();
+        wanted.apply_changes(&changes, &Committed::attest_output()).unwrap();
         let (store, directory) = made("refill");
         let options = store.options.clone();
         drop(store);
         let mut store = Rocks::refill(&directory, &options).unwrap();
         for some in changes.chunks(7) {
-            store.apply(some, &Committed::attest_output()).unwrap();
+            store.apply_changes(some, &Committed::attest_output()).unwrap();
         }
         drop(store);
         let refusal = Rocks::open(&directory, &options).err().unwrap();
@@ -272,7 +273,7 @@ mod tests {
     fn whoever_is_told_to_stop_leaves_a_store_that_says_so() {
         let (mut store, directory) = made("reband-stopped");
         let options = store.options.clone();
-        store.apply(&(0..3).map(document).collect::<Vec<_>>(), &Committed::attest_output()).unwrap();
+        store.apply_changes(&(0..3).map(document).collect::<Vec<_>>(), &Committed::attest_output()).unwrap();
         store.reader().distrust_postings().unwrap();
         drop(store);
         let stopped = Rocks::reband(&directory, &options, &mut |_| ControlFlow::Break(())).err().unwrap();

@@ -129,11 +129,11 @@ pub(crate) mod tests {
     use super::*;
     use crate::fingerprint::{LANES, fingerprint};
     use crate::index::{
-        Ahead, Budget, Change, Committed, Document, Judgement, Outlet, Posting, Postings, RocksOptions,
-        SimHashBands, Store, verify,
+        Budget, Change, Committed, Document, Durability, IndexScheme, IndexSchemes, Judgement, OutputTopic,
+        RocksOptions, SimHashBands, Store, verify,
     };
     use crate::lsh::Banding;
-    use crate::model::{ArticleId, Cut, DocumentNumber, EventTime, Position, Share, Verdict};
+    use crate::model::{ArticleId, BoundedStr, DocumentNumber, EventTime, Fraction, Position, Verdict};
     use crate::text::language::LANGUAGES;
 
     pub(in crate::index::rocksdb) fn document(number: u64) -> Change {
@@ -149,17 +149,17 @@ pub(crate) mod tests {
             published_at: None,
             event_time: EventTime::from_millis(0),
             last_seen: EventTime::from_millis(0),
-            position: Position::File { file: Cut::new("a"), line: number },
+            position: Position::File { file: BoundedStr::new("a"), line: number },
             cluster: DocumentNumber(0),
             revision: 0,
-            outlet: Outlet::None,
+            outlet: OutputTopic::None,
             judgement: Judgement {
                 verdict: Verdict::Unique,
                 match_type: None,
                 is_part: false,
                 duplicate_of: None,
-                similarity: Share::new(0.0),
-                confidence: Share::new(1.0),
+                similarity: Fraction::new(0.0),
+                confidence: Fraction::new(1.0),
             },
             flags: 0,
         }))
@@ -173,25 +173,26 @@ pub(crate) mod tests {
     pub(in crate::index::rocksdb) fn made(name: &str) -> (Rocks, std::path::PathBuf) {
         let directory = temporary(name);
         drop(std::fs::remove_dir_all(&directory));
-        let posting = Posting {
+        let posting = IndexScheme {
             minhash: Banding::new(32, 4, LANES).ok(),
             simhash: SimHashBands::None,
             samples: 2,
             shortest: 1,
         };
-        let options = RocksOptions::new(Postings::new(posting), Ahead::Itself, Budget::new(1 << 20, 1 << 20));
+        let options =
+            RocksOptions::new(IndexSchemes::new(posting), Durability::OwnWal, Budget::new(1 << 20, 1 << 20));
         (Rocks::open(&directory, &options).unwrap(), directory)
     }
 
     #[test]
     fn nothing_is_applied_on_top_of_a_batch_that_failed() {
         let (mut store, directory) = made("broken");
-        store.apply(&[document(0)], &Committed::attest_output()).unwrap();
+        store.apply_changes(&[document(0)], &Committed::attest_output()).unwrap();
         store.opened().db.drop_cf("expiry").unwrap();
-        let failure = store.apply(&[document(1)], &Committed::attest_output()).unwrap_err();
+        let failure = store.apply_changes(&[document(1)], &Committed::attest_output()).unwrap_err();
         // Whatever was wrong goes away, as a full disk does.
         store.opened().create(Family::Expiry, &store.options).unwrap();
-        assert_eq!(store.apply(&[document(2)], &Committed::attest_output()), Err(failure));
+        assert_eq!(store.apply_changes(&[document(2)], &Committed::attest_output()), Err(failure));
         assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
         drop(store);
         drop(std::fs::remove_dir_all(&directory));
@@ -200,7 +201,7 @@ pub(crate) mod tests {
     #[test]
     fn a_row_too_many_or_too_few_is_found_in_every_family() {
         let (mut store, directory) = made("verify");
-        store.apply(&[document(0), document(1)], &Committed::attest_output()).unwrap();
+        store.apply_changes(&[document(0), document(1)], &Committed::attest_output()).unwrap();
         let sound = verify(&store).unwrap();
         assert_eq!((sound.documents, sound.findings.len()), (2, 0));
         let families =

@@ -39,20 +39,20 @@ impl Reply {
 type Manner = Box<dyn Fn(&str) -> Reply + Send>;
 
 /// A registry that answers as it is told.
-pub(crate) struct Pretender {
+pub(crate) struct FakeRegistry {
     pub(crate) url: String,
     manner: Arc<Mutex<Manner>>,
     asked: Arc<Mutex<Vec<String>>>,
     ended: Arc<AtomicBool>,
 }
 
-impl Pretender {
-    pub(crate) fn new(manner: impl Fn(&str) -> Reply + Send + 'static) -> Pretender {
+impl FakeRegistry {
+    pub(crate) fn new(manner: impl Fn(&str) -> Reply + Send + 'static) -> FakeRegistry {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let manner: Arc<Mutex<Manner>> = Arc::new(Mutex::new(Box::new(manner)));
         let (asked, ended) = (Arc::default(), Arc::new(AtomicBool::new(false)));
-        let pretender = Pretender {
+        let fake_registry = FakeRegistry {
             url,
             manner: Arc::clone(&manner),
             asked: Arc::clone(&asked),
@@ -67,7 +67,7 @@ impl Pretender {
                 thread::spawn(move || stream.map(|stream| serve(stream, &manner, &asked)));
             }
         });
-        pretender
+        fake_registry
     }
 
     /// Behaves otherwise from now on.
@@ -81,7 +81,7 @@ impl Pretender {
     }
 }
 
-impl Drop for Pretender {
+impl Drop for FakeRegistry {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         drop(TcpStream::connect(self.url.trim_start_matches("http://")));

@@ -15,7 +15,7 @@ use samestory_engine::model::{ArticleId, Lang};
 use samestory_engine::text::language::find;
 use serde_json::{Value, json};
 
-use super::desk::{Dice, window};
+use super::engine_fixture::{Dice, window};
 
 const RETENTION: i64 = 60_000;
 const STEPS: u64 = 1_500;

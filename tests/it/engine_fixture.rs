@@ -3,17 +3,19 @@
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{Ahead, Committed, Memory, Posting, Postings, SimHashBands, Store};
+use samestory_engine::index::{
+    Committed, Durability, IndexScheme, IndexSchemes, Memory, SimHashBands, Store,
+};
 use samestory_engine::lsh::Banding;
 use samestory_engine::model::{Article, ClusterRecord, Tagged};
-use samestory_engine::model::{ArticleId, Cut, EventTime, Position};
+use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
 use samestory_engine::text::Options;
 use samestory_engine::text::language::{Trust, find};
 
 /// Postings as they are by default.
-pub(crate) fn postings(threshold: f64, shortest: u32) -> Postings {
+pub(crate) fn postings(threshold: f64, shortest: u32) -> IndexSchemes {
     let banding = Banding::for_recall(threshold, 0.99, LANES).unwrap();
-    Postings::new(Posting {
+    IndexSchemes::new(IndexScheme {
         minhash: Some(banding),
         simhash: SimHashBands::None,
         samples: Engine::SAMPLES,
@@ -35,7 +37,7 @@ pub(crate) fn at(millis: i64) -> Option<EventTime> {
 }
 
 pub(crate) fn line(line: u64) -> Position {
-    Position::File { file: Cut::new("test.ndjson"), line }
+    Position::File { file: BoundedStr::new("test.ndjson"), line }
 }
 
 pub(crate) fn article(name: &str, body: &str) -> Article {
@@ -53,20 +55,24 @@ pub(crate) fn article(name: &str, body: &str) -> Article {
 }
 
 /// An engine at work: every batch is planned and applied.
-pub(crate) struct Desk {
+pub(crate) struct EngineFixture {
     pub(crate) engine: Engine,
     pub(crate) store: Memory,
     next: u64,
 }
 
-impl Desk {
-    pub(crate) fn new(settings: Settings) -> Desk {
+impl EngineFixture {
+    pub(crate) fn new(settings: Settings) -> EngineFixture {
         let rules = settings.default.rules;
-        Desk::with(settings, postings(rules.threshold, Rules::SHORTEST))
+        EngineFixture::with(settings, postings(rules.threshold, Rules::SHORTEST))
     }
 
-    pub(crate) fn with(settings: Settings, postings: Postings) -> Desk {
-        Desk { engine: Engine::new(settings), store: Memory::new(postings, Ahead::Itself), next: 1 }
+    pub(crate) fn with(settings: Settings, postings: IndexSchemes) -> EngineFixture {
+        EngineFixture {
+            engine: Engine::new(settings),
+            store: Memory::new(postings, Durability::OwnWal),
+            next: 1,
+        }
     }
 
     pub(crate) fn item(&mut self, time: Option<EventTime>, incoming: Incoming) -> Item {
@@ -76,8 +82,8 @@ impl Desk {
     }
 
     pub(crate) fn run(&mut self, items: Vec<Item>) -> Plan {
-        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() }).unwrap();
-        self.store.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() }).unwrap().0;
+        self.store.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
         plan
     }
 

@@ -2,7 +2,7 @@
 //! memory to be quick never shows.
 
 use samestory_engine::engine::{Batch, Engine, Item, Plan};
-use samestory_engine::index::{Committed, Laid, Memory, Store, View};
+use samestory_engine::index::{Committed, Memory, Store, View, WriteSet};
 
 use super::histories::History;
 use super::{outputs, seeds, store};
@@ -12,7 +12,7 @@ fn sizes(seed: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Plans a history in batches, and applies what was laid; beside it a store in memory that applies the changes.
-fn apply_laid(store: &mut impl Store, seed: u64, history: History) {
+fn apply(store: &mut impl Store, seed: u64, history: History) {
     let History { settings, postings, items, relocates } = history;
     let engine = Engine::new(settings);
     let mut plain: Memory = super::store(&postings);
@@ -20,12 +20,12 @@ fn apply_laid(store: &mut impl Store, seed: u64, history: History) {
     while !rest.is_empty() {
         let (items, others) = rest.split_at(sizes.next().unwrap_or(1).min(rest.len()));
         let batch = || Batch { items: items.to_vec(), relocates, ..Batch::default() };
-        let expected = engine.plan(&plain, batch()).unwrap();
-        let (plan, laid): (Plan, Laid) = engine.plan_laid(store, batch()).unwrap();
+        let expected = engine.plan(&plain, batch()).unwrap().0;
+        let (plan, write_set): (Plan, WriteSet) = engine.plan(store, batch()).unwrap();
         assert_eq!(outputs(&plan), outputs(&expected), "history {seed}");
         assert_eq!(plan.changes, expected.changes, "history {seed}");
-        plain.apply(&expected.changes, &Committed::rehearsal()).unwrap();
-        store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+        plain.apply_changes(&expected.changes, &Committed::rehearsal()).unwrap();
+        store.apply(write_set, &Committed::rehearsal()).unwrap();
         rest = others;
     }
     assert_eq!(store.dump().unwrap(), plain.dump().unwrap(), "history {seed}");
@@ -40,13 +40,13 @@ fn decide_in_pieces(store: &mut impl Store, seed: u64) {
         let batch = |items: &[Item]| Batch { items: items.to_vec(), relocates, ..Batch::default() };
         let mut expected = Vec::new();
         for few in half.chunks(40) {
-            let plan = engine.plan(&plain, batch(few)).unwrap();
+            let plan = engine.plan(&plain, batch(few)).unwrap().0;
             expected.extend(outputs(&plan));
-            plain.apply(&plan.changes, &Committed::rehearsal()).unwrap();
+            plain.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
         }
-        let (plan, laid) = engine.plan_laid(store, batch(half)).unwrap();
+        let (plan, write_set) = engine.plan(store, batch(half)).unwrap();
         assert!(outputs(&plan) == expected, "long history {seed}");
-        store.apply_laid(laid, &Committed::rehearsal()).unwrap();
+        store.apply(write_set, &Committed::rehearsal()).unwrap();
     }
     assert!(store.dump().unwrap() == plain.dump().unwrap(), "long history {seed}");
 }
@@ -62,7 +62,7 @@ fn pieces_that_are_read_beside_each_other_are_decided_in_order() {
 fn applying_what_was_laid_is_applying_the_changes() {
     for seed in seeds() {
         for history in [History::new(seed), History::crowded(seed)] {
-            apply_laid(&mut store(&history.postings), seed, history);
+            apply(&mut store(&history.postings), seed, history);
         }
     }
 }
@@ -70,17 +70,17 @@ fn applying_what_was_laid_is_applying_the_changes() {
 #[cfg(feature = "rocksdb")]
 #[test]
 fn what_rocksdb_keeps_in_memory_never_shows() {
-    use samestory_engine::index::{Ahead, Budget, Rocks, RocksOptions};
+    use samestory_engine::index::{Budget, Durability, Rocks, RocksOptions};
     let directory = std::env::temp_dir().join(format!("samestory-{}-laid", std::process::id()));
     for seed in seeds().take(20) {
         drop(std::fs::remove_dir_all(&directory));
         let history = if seed % 2 == 0 { History::new(seed) } else { History::crowded(seed) };
         let options =
-            RocksOptions::new(history.postings.clone(), Ahead::Itself, Budget::new(8 << 20, 4 << 20));
+            RocksOptions::new(history.postings.clone(), Durability::OwnWal, Budget::new(8 << 20, 4 << 20));
         let mut store = Rocks::open(&directory, &options).unwrap();
         // The filter is complete: from now on what it does not know is not looked for.
         store.wait_for_filter();
-        apply_laid(&mut store, seed, history);
+        apply(&mut store, seed, history);
         if seed < 2 {
             let long = directory.with_extension("long");
             drop(std::fs::remove_dir_all(&long));
