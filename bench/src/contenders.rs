@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
 use samestory::config::{Config, Settings};
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Prepared, Preparer};
-use samestory_engine::index::{Committed, Durability, Memory, Store};
+use samestory_engine::index::{Attestor, Durability, Memory, Store};
 use samestory_engine::model::Article;
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
 use txtfp::{
@@ -60,6 +60,8 @@ pub struct Ours<S> {
     engine: Engine,
     preparer: Preparer,
     store: S,
+    /// Where the store follows a changelog.
+    attestor: Option<Attestor>,
     directory: Option<PathBuf>,
 }
 
@@ -67,9 +69,11 @@ fn config() -> Outcome<Config> {
     Ok(Config::try_from(Settings::default())?)
 }
 
-impl<S> Ours<S> {
-    fn new(config: Config, store: S, directory: Option<PathBuf>) -> Ours<S> {
-        Ours { engine: Engine::new(config.engine), preparer: Preparer::new(config.text), store, directory }
+impl<S: Store> Ours<S> {
+    fn new(config: Config, mut store: S, directory: Option<PathBuf>) -> Ours<S> {
+        let attestor = store.attestor();
+        let (engine, preparer) = (Engine::new(config.engine), Preparer::new(config.text));
+        Ours { engine, preparer, store, attestor, directory }
     }
 
     /// Its store.
@@ -129,7 +133,10 @@ impl<S: Store> Contender for Ours<S> {
         let batch = Batch { items: batch, ..Batch::default() };
         let (plan, write_set) = self.engine.plan(&self.store, batch)?;
         let copies = plan.outputs().filter(|output| is_copy(output)).count() as u64;
-        self.store.apply(write_set, &Committed::rehearsal())?;
+        match &self.attestor {
+            Some(attestor) => self.store.apply(write_set, &attestor.attest(0))?,
+            None => self.store.apply_own(write_set)?,
+        }
         Ok(Taken { candidates: plan.stats.candidates, copies })
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use samestory::config::{Config, Settings};
 use samestory_engine::engine::{Batch, Engine};
-use samestory_engine::index::{Budget, Change, Committed, Durability, Memory, Rocks, RocksOptions, Store};
+use samestory_engine::index::{Budget, Change, Durability, Memory, Rocks, RocksOptions, Store};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -81,7 +81,7 @@ fn log(articles: u64) -> Outcome<Vec<Record>> {
             at += 1;
             newest.insert(key, (at, value));
         }
-        store.apply(write_set, &Committed::rehearsal())?;
+        store.apply_own(write_set)?;
     }
     let mut log: Vec<(usize, Record)> =
         newest.into_iter().map(|(key, (at, value))| (at, (key, value))).collect();
@@ -94,10 +94,11 @@ fn restore(directory: &Path, options: &RocksOptions, log: &[Record], from_nothin
         true => Rocks::refill(directory, options)?,
         false => Rocks::open(directory, options)?,
     };
+    let attestor = store.attestor().ok_or("the store follows a changelog")?;
     for records in log.chunks(CHUNK) {
         let changes: Result<Vec<Change>, _> =
             records.iter().map(|(key, value)| Change::decode(key, value.as_deref())).collect();
-        store.apply_changes(&changes?, &Committed::rehearsal())?;
+        store.apply_changes(&changes?, &attestor.attest(0))?;
     }
     if from_nothing {
         drop(store);

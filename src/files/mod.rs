@@ -32,7 +32,7 @@ use std::thread;
 
 use crate::formats::json;
 use samestory_engine::engine::{Batch, Engine, Incoming, Output, Plan, Preparer};
-use samestory_engine::index::{Change, Committed, Input, InputName, Progress, Store, StoreError, WriteSet};
+use samestory_engine::index::{Change, Input, InputName, Progress, Store, StoreError, WriteSet};
 use samestory_engine::model::{DeadLetter, Flag, Tagged};
 use samestory_engine::model::{Position, Verdict};
 
@@ -262,7 +262,7 @@ fn register(
         return Ok(());
     }
     before.inputs.extend(new);
-    state.apply_changes(&[Change::Progress(before.clone())], &Committed::attest_output())?;
+    state.apply_own_changes(&[Change::Progress(before.clone())])?;
     Ok(state.flush()?)
 }
 
@@ -406,7 +406,7 @@ impl<S: Store> Run<'_, S> {
         {
             remember(&mut plan, &mut write_set, name, input);
         }
-        self.state.apply(write_set, &Committed::attest_output())?;
+        self.state.apply_own(write_set)?;
         if let Some(report) = &mut self.report {
             report.add(&plan, &articles, &*self.state)?;
         }

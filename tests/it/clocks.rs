@@ -1,7 +1,7 @@
 //! Wrong clocks, sparse archives, dates of every notation: deduplication goes on.
 
 use samestory_engine::engine::{Batch, Incoming, Item, Preparer, Settings};
-use samestory_engine::index::{Change, Committed, Durability, Memory, Rows, Store, View};
+use samestory_engine::index::{Change, Durability, Memory, Rows, Store, View};
 use samestory_engine::model::{Article, Flag, Tagged};
 use samestory_engine::model::{EventTime, Lang, Verdict};
 use samestory_engine::text::language::find;
@@ -172,7 +172,7 @@ fn any_cut_and_a_restore_from_the_compacted_log_give_the_same_state() {
         for piece in items.chunks(size) {
             let batch = Batch { items: piece.to_vec(), ..Batch::default() };
             let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
-            fixture.store.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+            fixture.store.apply_own_changes(&plan.changes).unwrap();
             decided.extend(plan.decided);
             log.extend(plan.changes);
         }
@@ -182,7 +182,7 @@ fn any_cut_and_a_restore_from_the_compacted_log_give_the_same_state() {
         for change in compacted(&log) {
             let (key, value) = change.encode();
             let read = Change::decode(&key, value.as_deref()).unwrap();
-            restored.apply_changes(&[read], &Committed::rehearsal()).unwrap();
+            restored.apply_own_changes(&[read]).unwrap();
         }
         assert_eq!(
             restored.dump().unwrap(),

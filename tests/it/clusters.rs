@@ -1,7 +1,7 @@
 //! The names of clusters, and which member is their canonical.
 
 use samestory_engine::engine::{Batch, CanonicalPolicy, Incoming, Preparer, Settings};
-use samestory_engine::index::{BusPosition, Committed, Store, TopicName};
+use samestory_engine::index::{BusPosition, Store, TopicName};
 use samestory_engine::model::Article;
 use samestory_engine::model::{MatchType, Verdict};
 
@@ -61,7 +61,7 @@ fn clusters_of_two_partitions_have_different_names() {
         };
         let batch = Batch { items: vec![first], bus: Some(bus), ..Batch::default() };
         let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
-        fixture.store.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+        fixture.store.apply_own_changes(&plan.changes).unwrap();
         // What follows knows the partition from the state.
         let joins = fixture.tag(&whole("b")).cluster;
         let founds = &plan.decided[0].outputs;

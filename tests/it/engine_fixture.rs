@@ -3,9 +3,7 @@
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{
-    Committed, Durability, IndexScheme, IndexSchemes, Memory, SimHashBands, Store,
-};
+use samestory_engine::index::{Durability, IndexScheme, IndexSchemes, Memory, SimHashBands, Store};
 use samestory_engine::lsh::Banding;
 use samestory_engine::model::{Article, ClusterRecord, Tagged};
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
@@ -83,7 +81,7 @@ impl EngineFixture {
 
     pub(crate) fn run(&mut self, items: Vec<Item>) -> Plan {
         let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() }).unwrap().0;
-        self.store.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+        self.store.apply_own_changes(&plan.changes).unwrap();
         plan
     }
 

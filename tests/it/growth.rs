@@ -5,9 +5,7 @@ use std::time::Instant;
 
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Preparer, Settings};
-use samestory_engine::index::{
-    Budget, Committed, Durability, HotBuckets, Memory, Rocks, RocksOptions, Store,
-};
+use samestory_engine::index::{Budget, Durability, HotBuckets, Memory, Rocks, RocksOptions, Store};
 
 use crate::engine_fixture::{article, at, line, postings, trusting, window};
 
@@ -85,8 +83,8 @@ fn a_copy_of_a_boilerplate_takes_no_more_work_when_there_are_many() {
                 plan.outputs().eq(expected.outputs()),
                 "other verdicts than in memory, from copy {from} on"
             );
-            rocks.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
-            memory.apply_changes(&expected.changes, &Committed::rehearsal()).unwrap();
+            rocks.apply_own_changes(&plan.changes).unwrap();
+            memory.apply_own_changes(&expected.changes).unwrap();
         }
         let now = rocks.reader().hot_buckets();
         moved.push((now.moved - before.moved) / (size - held));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use samestory_engine::fingerprint::{Fingerprint, LANES, fingerprint};
 use samestory_engine::index::{
-    Change, ChangeKey, Cluster, Committed, Counters, Document, Durability, IndexScheme, IndexSchemes, Input,
-    Judgement, Memory, Order, OutputTopic, Overdue, PostingList, Progress, Residence, SimHashBands, Store,
-    View, Whereabouts,
+    Change, ChangeKey, Cluster, Counters, Document, Durability, IndexScheme, IndexSchemes, Input, Judgement,
+    Memory, Order, OutputTopic, Overdue, PostingList, Progress, Residence, SimHashBands, Store, View,
+    Whereabouts,
 };
 use samestory_engine::lsh::{BandKey, Banding};
 use samestory_engine::model::{
@@ -190,7 +190,7 @@ pub(crate) fn memory() -> Memory {
 
 pub(crate) fn applied(changes: &[Change]) -> Memory {
     let mut store = memory();
-    store.apply_changes(changes, &Committed::rehearsal()).unwrap();
+    store.apply_own_changes(changes).unwrap();
     store
 }
 

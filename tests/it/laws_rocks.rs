@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::ops::ControlFlow;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use samestory_engine::index::{
-    Budget, Change, Committed, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Rows,
-    Store, StoreError, View, verify,
+    Attestor, Budget, Change, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Rows, Store,
+    StoreError, View, verify,
 };
 use samestory_engine::model::DocumentNumber;
 
@@ -44,8 +45,39 @@ fn options(ahead: Durability) -> RocksOptions {
 
 const LOGGED: Durability = Durability::Changelog { partition: 3 };
 
-fn apply_changes(store: &mut Rocks, changes: &[Change]) {
-    store.apply_changes(changes, &Committed::rehearsal()).unwrap();
+/// A store and, where it follows a changelog, its attestor.
+struct Logged {
+    store: Rocks,
+    attestor: Option<Attestor>,
+}
+
+impl Logged {
+    fn open(directory: &Path, options: &RocksOptions) -> Result<Logged, StoreError> {
+        let mut store = Rocks::open(directory, options)?;
+        let attestor = store.attestor();
+        Ok(Logged { store, attestor })
+    }
+}
+
+impl Deref for Logged {
+    type Target = Rocks;
+
+    fn deref(&self) -> &Rocks {
+        &self.store
+    }
+}
+
+impl DerefMut for Logged {
+    fn deref_mut(&mut self) -> &mut Rocks {
+        &mut self.store
+    }
+}
+
+fn apply_changes(Logged { store, attestor }: &mut Logged, changes: &[Change]) {
+    match attestor {
+        Some(attestor) => store.apply_changes(changes, &attestor.attest(0)).unwrap(),
+        None => store.apply_own_changes(changes).unwrap(),
+    }
 }
 
 /// A history in which every document gets a number of its own.
@@ -70,7 +102,7 @@ proptest! {
         let dir = Dir::new("equal");
         let changes = history(&steps);
         let options = options(if logged { LOGGED } else { Durability::OwnWal });
-        let mut store = Rocks::open(&dir.0, &options).unwrap();
+        let mut store = Logged::open(&dir.0, &options).unwrap();
         for (n, batch) in changes.chunks(size).enumerate() {
             apply_changes(&mut store, batch);
             if n == 1 {
@@ -81,7 +113,7 @@ proptest! {
         prop_assert_eq!(&store.dump().unwrap(), &expected);
         reads_like_the_model(&store, &changes, cap, edge);
         drop(store);
-        let mut store = Rocks::open(&dir.0, &options).unwrap();
+        let mut store = Logged::open(&dir.0, &options).unwrap();
         prop_assert_eq!(&store.dump().unwrap(), &expected);
         reads_like_the_model(&store.reader(), &changes, cap, edge);
         prop_assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
@@ -94,8 +126,8 @@ proptest! {
 #[test]
 fn a_store_in_use_is_refused_at_once() {
     let dir = Dir::new("in-use");
-    let _first = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
-    let refusal = Rocks::open(&dir.0, &options(LOGGED)).err().unwrap();
+    let _first = Logged::open(&dir.0, &options(LOGGED)).unwrap();
+    let refusal = Logged::open(&dir.0, &options(LOGGED)).err().unwrap();
     assert!(matches!(refusal, StoreError::InUse { .. }), "{refusal}");
     assert!(refusal.to_string().contains(&dir.0.display().to_string()), "{refusal}");
 }
@@ -107,7 +139,7 @@ fn what_is_not_a_state_directory_is_refused_and_left_alone() {
     let file = dir.0.join("articles.ndjson");
     fs::write(&file, "{}").unwrap();
     for path in [dir.0.clone(), file.clone(), file.join("state")] {
-        let refusal = Rocks::open(&path, &options(LOGGED)).err().unwrap();
+        let refusal = Logged::open(&path, &options(LOGGED)).err().unwrap();
         assert!(matches!(refusal, StoreError::Unusable { .. }), "{refusal}");
         assert!(refusal.to_string().contains(&path.display().to_string()), "{refusal}");
     }
@@ -121,12 +153,12 @@ fn a_start_that_was_cut_off_before_anything_was_written_is_made_good() {
     for file in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
         fs::write(dir.0.join(file), "").unwrap();
     }
-    Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+    Logged::open(&dir.0, &options(LOGGED)).unwrap();
 }
 
 fn filled(dir: &Dir) -> Vec<Change> {
     let changes = long_history(60);
-    let mut store = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+    let mut store = Logged::open(&dir.0, &options(LOGGED)).unwrap();
     apply_changes(&mut store, &changes);
     changes
 }
@@ -142,13 +174,13 @@ fn copy(from: &Path, to: &Path) {
 
 /// Everything that can be read, or why not.
 fn everything(dir: &Path) -> Result<usize, StoreError> {
-    let store = Rocks::open(dir, &options(LOGGED))?;
+    let store = Logged::open(dir, &options(LOGGED))?;
     Ok(store.dump()?.len())
 }
 
 /// What the engine asks for every document of a history: its number, the document, and who shares its buckets.
 fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
-    let mut store = match Rocks::open(dir, &options(LOGGED)) {
+    let mut store = match Logged::open(dir, &options(LOGGED)) {
         Ok(store) => store,
         Err(refusal) => return vec![Err(refusal)],
     };
@@ -232,7 +264,7 @@ fn a_store_of_another_log_or_scheme_is_refused_by_name() {
     let dir = Dir::new("foreign");
     filled(&dir);
     for other in [Durability::Changelog { partition: 4 }, Durability::OwnWal] {
-        let refusal = Rocks::open(&dir.0, &options(other)).err().unwrap();
+        let refusal = Logged::open(&dir.0, &options(other)).err().unwrap();
         assert!(matches!(refusal, StoreError::Foreign { what: "log", .. }), "{refusal}");
     }
     everything(&dir.0).unwrap();
@@ -244,7 +276,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     let changes = filled(&dir);
     let mut options = options(LOGGED);
     options.postings = IndexSchemes::new(IndexScheme { samples: 9, ..*postings().of(lang(0)) });
-    let refusal = Rocks::open(&dir.0, &options).err().unwrap();
+    let refusal = Logged::open(&dir.0, &options).err().unwrap();
     assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
     assert!(refusal.to_string().contains("`samestory state rebuild`"), "{refusal}");
     everything(&dir.0).expect("a refusal changes nothing");
@@ -254,7 +286,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     });
     assert!(cut_off.is_err());
     for asked in [&options, &self::options(LOGGED)] {
-        let refusal = Rocks::open(&dir.0, asked).err().unwrap();
+        let refusal = Logged::open(&dir.0, asked).err().unwrap();
         assert!(refusal.to_string().contains("unfinished"), "{refusal}");
     }
 
@@ -266,8 +298,8 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     let store = Rocks::reband(&dir.0, &options, &mut watch).unwrap();
     assert!(reports.iter().all(|done| done.documents == done.of && done.of > 0), "{reports:?}");
     assert_eq!(reports.len(), 2);
-    let mut always = samestory_engine::index::Memory::new(options.postings.clone(), LOGGED);
-    always.apply_changes(&changes, &Committed::rehearsal()).unwrap();
+    let mut always = samestory_engine::index::Memory::new(options.postings.clone(), Durability::OwnWal);
+    always.apply_own_changes(&changes).unwrap();
     assert_eq!(store.dump().unwrap(), always.dump().unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
 }
@@ -295,8 +327,8 @@ fn a_kept_state_goes_on_as_one_of_this_version() {
     let kept = kept_state();
     let (old, new) = (Dir::new("kept-old"), Dir::new("kept-new"));
     copy(&kept, &old.0);
-    let mut upgraded = Rocks::open(&old.0, &kept_options()).unwrap();
-    let mut made = Rocks::open(&new.0, &kept_options()).unwrap();
+    let mut upgraded = Logged::open(&old.0, &kept_options()).unwrap();
+    let mut made = Logged::open(&new.0, &kept_options()).unwrap();
     apply_changes(&mut made, &contents(&upgraded));
     assert_eq!(printed(&upgraded), printed(&made));
     for batch in long_history(180).chunks(7) {
@@ -306,7 +338,7 @@ fn a_kept_state_goes_on_as_one_of_this_version() {
     }
     upgraded.flush().unwrap();
     drop(upgraded);
-    let again = Rocks::open(&old.0, &kept_options()).unwrap();
+    let again = Logged::open(&old.0, &kept_options()).unwrap();
     assert_eq!(printed(&again), printed(&made));
     assert_eq!(verify(&again).unwrap().findings, Vec::<String>::new());
 }
@@ -315,7 +347,7 @@ fn a_kept_state_goes_on_as_one_of_this_version() {
 fn inspecting_counts_what_is_there() {
     let dir = Dir::new("inspect");
     let changes = filled(&dir);
-    let mut store = Rocks::open(&dir.0, &options(LOGGED)).unwrap();
+    let mut store = Logged::open(&dir.0, &options(LOGGED)).unwrap();
     // What was removed spoils the estimate of postings until it is compacted away.
     store.compact().unwrap();
     let seen = store.reader().inspect().unwrap();
@@ -335,7 +367,7 @@ fn a_process_that_is_killed() {
     let mut options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
     // So small that families fill up, each at its own time, all the while.
     options.write_buffer = 64 << 10;
-    let mut store = Rocks::open(Path::new(dir), &options).unwrap();
+    let mut store = Logged::open(Path::new(dir), &options).unwrap();
     for (n, change) in endless().enumerate() {
         apply_changes(&mut store, &change);
         println!("\napplied {}", n + 1);
@@ -381,7 +413,7 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
             let options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
             let logs: Vec<u64> =
                 dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
-            let store = Rocks::open(&dir.0, &options).unwrap();
+            let store = Logged::open(&dir.0, &options).unwrap();
             let batches = batches(&store.progress().unwrap());
             let expected: Vec<Change> = endless().take(batches as usize).flatten().collect();
             assert_eq!(
@@ -419,8 +451,8 @@ fn printed(store: &Rocks) -> String {
 #[test]
 fn a_kept_state_still_opens_and_reads_the_same() {
     if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
-        let mut store = Rocks::open(Path::new(&new), &kept_options()).unwrap();
-        store.apply_changes(&long_history(60), &Committed::rehearsal()).unwrap();
+        let mut store = Logged::open(Path::new(&new), &kept_options()).unwrap();
+        apply_changes(&mut store, &long_history(60));
         store.flush().unwrap();
         fs::write(format!("{new}.dump"), printed(&store)).unwrap();
         return;
@@ -428,7 +460,7 @@ fn a_kept_state_still_opens_and_reads_the_same() {
     let kept = kept_state();
     let dir = Dir::new("kept");
     copy(&kept, &dir.0);
-    let store = Rocks::open(&dir.0, &kept_options()).unwrap();
+    let store = Logged::open(&dir.0, &kept_options()).unwrap();
     assert_eq!(printed(&store), fs::read_to_string(kept.with_extension("dump")).unwrap());
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
 }
@@ -445,7 +477,7 @@ fn a_state_of_format_one_is_refused_by_name_and_left_as_it_is() {
     let dir = Dir::new("format-one");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1");
     copy(&kept, &dir.0);
-    let refused = Rocks::open(&dir.0, &kept_options()).map(|_| ()).unwrap_err().to_string();
+    let refused = Logged::open(&dir.0, &kept_options()).map(|_| ()).unwrap_err().to_string();
     assert!(
         refused.contains("format version 1, but 2") && refused.contains("`samestory state rebuild`"),
         "{refused}"

@@ -1,7 +1,7 @@
 //! Laws of the state over random histories.
 
 use proptest::prelude::*;
-use samestory_engine::index::{Change, ChangeKey, Committed, IndexScheme, Overlay, Store, StoreError, View};
+use samestory_engine::index::{Change, ChangeKey, IndexScheme, Overlay, Store, StoreError, View};
 
 use crate::history::{
     Step, applied, compacted, history, lang, memory, postings, reads_like_the_model, sketch, step, steps,
@@ -30,7 +30,7 @@ proptest! {
         let mut overlay = Overlay::new(&base);
         after.iter().for_each(|change| overlay.lay(change).unwrap());
         let foreseen = overlay.dump().unwrap();
-        base.apply_changes(after, &Committed::rehearsal()).unwrap();
+        base.apply_own_changes(after).unwrap();
         prop_assert_eq!(foreseen, base.dump().unwrap());
     }
 
@@ -39,9 +39,9 @@ proptest! {
         let changes = history(&steps);
         let mut store = applied(&changes);
         let once = store.dump().unwrap();
-        store.apply_changes(&compacted(&changes), &Committed::rehearsal()).unwrap();
+        store.apply_own_changes(&compacted(&changes)).unwrap();
         prop_assert_eq!(&once, &store.dump().unwrap());
-        store.apply_changes(&changes, &Committed::rehearsal()).unwrap();
+        store.apply_own_changes(&changes).unwrap();
         prop_assert_eq!(once, store.dump().unwrap());
     }
 
@@ -56,7 +56,7 @@ proptest! {
         let changes = history(&steps);
         let mut in_batches = memory();
         for batch in changes.chunks(size) {
-            in_batches.apply_changes(batch, &Committed::rehearsal()).unwrap();
+            in_batches.apply_own_changes(batch).unwrap();
         }
         prop_assert_eq!(in_batches.dump().unwrap(), applied(&changes).dump().unwrap());
         let mut by_key = compacted(&changes);
@@ -74,7 +74,7 @@ proptest! {
             ChangeKey::Residence(id) => Some(Change::NoResidence(id)),
             ChangeKey::Progress => None,
         }).collect();
-        store.apply_changes(&removals, &Committed::rehearsal()).unwrap();
+        store.apply_own_changes(&removals).unwrap();
         prop_assert!(store.dump().unwrap().iter().all(|row| row.family == "meta"));
     }
 
@@ -144,9 +144,9 @@ fn what_was_laid_over_an_earlier_state_is_refused() {
     changes.iter().for_each(|change| overlay.lay(change).unwrap());
     let write_set = overlay.into_write_set();
     let outdated = Overlay::new(&store).into_write_set();
-    store.apply(write_set, &Committed::rehearsal()).unwrap();
+    store.apply_own(write_set).unwrap();
     assert_eq!(store.dump().unwrap(), applied(&changes).dump().unwrap());
-    let refusal = store.apply(outdated, &Committed::rehearsal()).unwrap_err();
+    let refusal = store.apply_own(outdated).unwrap_err();
     assert!(matches!(refusal, StoreError::Outdated { .. }), "{refusal}");
 }
 
@@ -156,21 +156,4 @@ fn an_empty_text_is_posted_nowhere_and_a_short_one_by_its_content() {
     assert_eq!(posting.keys(&sketch(0, &[])), []);
     assert_eq!(posting.keys(&sketch(0, &[0, 1])), [IndexScheme::content(&sketch(0, &[0, 1]))]);
     assert!(posting.keys(&sketch(0, &[0, 1, 2, 1])).len() > 32);
-}
-
-#[test]
-fn nothing_in_the_program_rehearses() {
-    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut folders = vec![source];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if !path.ends_with("store/mod.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                assert!(!text.contains("rehearsal()"), "{} applies changes without proof", path.display());
-            }
-        }
-    }
 }

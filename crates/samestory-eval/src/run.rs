@@ -5,7 +5,7 @@ use std::thread;
 
 use samestory_engine::Options as EngineOptions;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
-use samestory_engine::index::{Committed, Durability, Memory, Store, StoreError};
+use samestory_engine::index::{Durability, Memory, Store, StoreError};
 use samestory_engine::model::{Article, RelationKind};
 use samestory_engine::model::{BoundedStr, Fraction, Lang, MatchType, Position, Verdict};
 
@@ -154,7 +154,7 @@ pub(crate) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -
         incoming: Incoming::Article(Box::new(article)),
     };
     let (plan, write_set) = engine.plan(store, Batch { items: vec![item], ..Batch::default() })?;
-    store.apply(write_set, &Committed::attest_output())?;
+    store.apply_own(write_set)?;
     Ok(plan)
 }
 

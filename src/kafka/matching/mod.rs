@@ -16,7 +16,7 @@ use crate::metrics;
 use crate::status::{PartitionState, StatusBoard};
 use samestory_engine::engine::{Decided, Engine, Plan};
 use samestory_engine::index::{
-    BusPosition, Change, Committed, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
+    BusPosition, Change, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
 };
 use samestory_engine::model::Lang;
 
@@ -28,6 +28,7 @@ use super::route::payload::ArticleSlice;
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
+use super::turn::txn::CommittedTxn;
 use super::turn::{faults, measure};
 use intake::{BatchReader, Places, Taken, Unreadable};
 use outgoing::{Original, Writer};
@@ -316,7 +317,7 @@ impl Stage for Matcher {
             for part in &planning.planned.partitions {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
                     let end = running.store.changelog_next().ok().flatten().unwrap_or(0);
-                    let proof = Committed::attest(BTreeMap::from([(part.partition, end)]));
+                    let proof = running.attestor.attest(end);
                     let _applied = running.store.apply_changes(&part.plan.changes, &proof);
                 }
             }
@@ -337,7 +338,7 @@ impl Stage for Matcher {
         out
     }
 
-    fn apply(&mut self, judged: Judged, proof: &Committed) -> Vec<i32> {
+    fn apply(&mut self, judged: Judged, committed: &CommittedTxn) -> Vec<i32> {
         let mut halted = Vec::new();
         for part in judged.partitions {
             let partition = part.partition;
@@ -355,7 +356,12 @@ impl Stage for Matcher {
             if faults::mutant("state-before-commit") {
                 continue;
             }
-            match running.store.apply(part.write_set, proof) {
+            let unproven = || StoreError::Unproven {
+                place: running.store.place().to_owned(),
+                log: format!("changelog partition {partition}"),
+            };
+            let proof = committed.proof(partition, &running.attestor).ok_or_else(unproven);
+            match proof.and_then(|proof| running.store.apply(part.write_set, &proof)) {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
                     if let (Some(purge), Some(next)) = (&self.purge, next) {

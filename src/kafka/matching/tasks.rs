@@ -9,13 +9,13 @@ use rdkafka::error::KafkaError;
 use crate::config::StartAt;
 use crate::kafka::admin::ids::Here;
 use crate::kafka::client::PATIENCE;
-use crate::kafka::recovery::restore::{Cause, RestoreError, Restoring, Slot, Step};
+use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, Restoring, Slot, Step};
 use crate::kafka::recovery::takeover::{CLAIM_AGAIN_AFTER, Disagreement, Known, Takeover, decide, moved};
 use crate::kafka::turn::source::Source;
 use crate::kafka::turn::{faults, measure};
 use crate::metrics;
 use crate::status::Sizes;
-use samestory_engine::index::{Registration, Rocks, StoreError, View, check_room};
+use samestory_engine::index::{Attestor, Registration, Rocks, StoreError, View, check_room};
 
 use super::Matcher;
 
@@ -47,6 +47,8 @@ pub(crate) struct Running {
     // Dropped first: nobody reads a store that is closed.
     pub(crate) _shown: Registration,
     pub(crate) store: Rocks,
+    /// The only one of the store: what is applied to it was committed by a transaction.
+    pub(crate) attestor: Attestor,
     /// The topics that its positions belong to.
     pub(crate) here: Here,
     /// A position that the log does not know yet.
@@ -125,14 +127,14 @@ impl Matcher {
         (restoring, slot): (Restoring, Option<Slot>),
         source: &Source,
     ) -> Result<(Task, Option<i64>), RestoreError> {
-        let store = match restoring.step()? {
+        let Followed { store, attestor } = match restoring.step()? {
             Step::More(restoring) => {
                 // One that waits for an open transaction does not keep the others waiting.
                 let slot = slot.filter(|_| !restoring.is_stalled());
                 return Ok((Task::Restoring { committed, here, restoring, slot }, None));
             }
             Step::Rebanded => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
-            Step::Restored(store) => *store,
+            Step::Restored(followed) => *followed,
         };
         if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
             // It is at the end of its log. If it is too old again in a month, that is another matter; a disk that
@@ -163,6 +165,7 @@ impl Matcher {
             Task::Running(Box::new(Running {
                 _shown,
                 store,
+                attestor,
                 here,
                 unpublished_position,
                 flushed,

@@ -1,6 +1,5 @@
 //! Changelog → store. Opening never wipes; a partition is rebuilt from zero for four causes only, each said aloud.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +12,9 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::metrics;
 use crate::status::Restore;
-use samestory_engine::index::{Change, Committed, Durability, Rocks, RocksOptions, Store, StoreError, View};
+use samestory_engine::index::{
+    Attestor, Change, Durability, Rocks, RocksOptions, Rows, Store, StoreError, View,
+};
 use samestory_engine::model::EventTime;
 
 use super::finish::Finishing;
@@ -156,7 +157,7 @@ enum Opening {
 pub(crate) struct Reading {
     changelog: String,
     partition: i32,
-    store: Rocks,
+    followed: Followed,
     /// Where its postings are still to be made, and how; nothing where it has them.
     unposted: Option<(PathBuf, RocksOptions)>,
     log: BaseConsumer<Quiet>,
@@ -176,6 +177,26 @@ pub(crate) struct Reading {
     bytes: u64,
 }
 
+/// A store that follows the changelog, with the only attestor of its commits.
+pub(crate) struct Followed {
+    pub(crate) store: Rocks,
+    pub(crate) attestor: Attestor,
+}
+
+impl Followed {
+    /// Takes the attestor of a store that was just opened.
+    ///
+    /// # Errors
+    /// The store does not follow a changelog, or somebody else holds its attestor.
+    fn new(mut store: Rocks) -> Result<Followed, StoreError> {
+        let place = store.place().to_owned();
+        let attestor = store
+            .attestor()
+            .ok_or_else(|| StoreError::Unproven { place, log: "the changelog".to_owned() })?;
+        Ok(Followed { store, attestor })
+    }
+}
+
 /// Where a step led to.
 pub(crate) enum Step {
     /// There is more to read.
@@ -183,7 +204,7 @@ pub(crate) enum Step {
     /// The store has the postings that the settings ask for, and is closed: claim it again.
     Rebanded,
     /// The store is what the log says.
-    Restored(Box<Rocks>),
+    Restored(Box<Followed>),
 }
 
 impl Restorer {
@@ -251,7 +272,7 @@ impl Restorer {
         Ok(Restoring::Reading(Box::new(Reading {
             changelog: self.changelog.clone(),
             partition,
-            store,
+            followed: Followed::new(store)?,
             unposted,
             log,
             stale,
@@ -418,7 +439,7 @@ impl Restoring {
                 None => Step::More(Restoring::Finishing(finishing)),
                 Some(store) => {
                     restored(finishing.partition(), finishing.so_far());
-                    Step::Restored(Box::new(store))
+                    Step::Restored(Box::new(Followed::new(store)?))
                 }
             }),
         }
@@ -491,8 +512,8 @@ impl Reading {
         metrics::restored(changes.len() as u64);
         if !changes.is_empty() || self.next > self.first {
             let end = u64::try_from(self.next).unwrap_or(0);
-            self.store
-                .apply_changes(&changes, &Committed::attest(BTreeMap::from([(self.partition, end)])))?;
+            let Followed { store, attestor } = &mut self.followed;
+            store.apply_changes(&changes, &attestor.attest(end))?;
             faults::point("restore");
         }
         let pause = faults::number("SAMESTORY_RESTORE_PAUSE_MS", 0);
@@ -510,14 +531,14 @@ impl Reading {
         }
         let so_far = self.so_far();
         if let Some((directory, options)) = self.unposted {
-            drop(self.store);
+            drop(self.followed);
             let finishing = Finishing::start(self.partition, directory, options, so_far)?;
             return Ok(Step::More(Restoring::Finishing(Box::new(finishing))));
         }
         if self.records > 0 {
             restored(self.partition, so_far);
         }
-        Ok(Step::Restored(Box::new(self.store)))
+        Ok(Step::Restored(Box::new(self.followed)))
     }
 
     fn so_far(&self) -> Restore {

@@ -15,7 +15,6 @@ use rdkafka::error::KafkaError;
 use crate::config::Bus;
 use crate::metrics;
 use crate::status::PartitionState;
-use samestory_engine::index::Committed;
 use samestory_engine::model::{Position, TopicId};
 
 use super::admin::ids;
@@ -31,6 +30,7 @@ use super::turn::faults;
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
+use super::turn::txn::CommittedTxn;
 use payload::ArticleSlice;
 use routing::{RouteOutput, Routing};
 
@@ -384,7 +384,7 @@ impl Stage for Route {
         routed.records.iter().map(outgoing).collect()
     }
 
-    fn apply(&mut self, routed: Routed, _: &Committed) -> Vec<i32> {
+    fn apply(&mut self, routed: Routed, _: &CommittedTxn) -> Vec<i32> {
         for send in &routed.records {
             if let RouteOutput::Dead { letter, .. } = send {
                 metrics::dead_letters(letter.reason.as_str(), 1);

@@ -12,7 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::config::Config;
 use crate::formats::fields::Field;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output};
-use samestory_engine::index::{Committed, Durability, Memory, Store, StoreError};
+use samestory_engine::index::{Durability, Memory, Store, StoreError};
 use samestory_engine::model::Reason;
 use samestory_engine::model::{Lang, LanguageSource, Verdict};
 
@@ -198,6 +198,6 @@ impl Desk {
             }
         }
         // Nothing outside depends on this state.
-        Ok(self.store.apply_changes(&plan.changes, &Committed::attest_output())?)
+        Ok(self.store.apply_own_changes(&plan.changes)?)
     }
 }

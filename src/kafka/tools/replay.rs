@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::config::{Config, Mode, home};
 use crate::formats::registry::Registry;
 use samestory_engine::engine::{Engine, Incoming};
-use samestory_engine::index::{BusPosition, Committed, Durability, Memory, Row, Store, TopicName, View};
+use samestory_engine::index::{BusPosition, Durability, Memory, Row, Store, TopicName, View};
 use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
 
 use crate::kafka::admin::limits::Limits;
@@ -112,13 +112,14 @@ impl Replay {
             wire: OutputEncoding::Json,
             limits: Arc::new(Limits::of_settings(&config.bus.topics)),
         };
+        let store = Memory::new(config.postings.clone(), Durability::OwnWal);
         Replay {
             application: config.bus.app.clone(),
             partition,
             intake,
             engine: Engine::new(config.engine.clone()),
             writer,
-            store: Memory::new(config.postings.clone(), Durability::Changelog { partition }),
+            store,
         }
     }
 
@@ -165,8 +166,7 @@ impl Replay {
             time: out.time.map(EventTime::millis),
         });
         let sent = sent.collect();
-        let proof = Committed::attest(BTreeMap::from([(partition, 0)]));
-        self.store.apply_changes(&plan.changes, &proof).map_err(|error| error.to_string())?;
+        self.store.apply_own_changes(&plan.changes).map_err(|error| error.to_string())?;
         Ok(sent)
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::status::PartitionState;
-use samestory_engine::index::Committed;
 
 use super::record::{Outgoing, Record};
 use super::source::Source;
+use super::txn::CommittedTxn;
 
 /// What a role does with its partitions.
 pub(crate) trait Stage {
@@ -48,7 +48,7 @@ pub(crate) trait Stage {
     fn outgoing<'a>(&'a self, planned: &'a Self::Planned) -> Vec<Outgoing<'a>>;
 
     /// It is committed: let state follow. Returns the partitions whose state could not; the worker halts them.
-    fn apply(&mut self, planned: Self::Planned, proof: &Committed) -> Vec<i32>;
+    fn apply(&mut self, planned: Self::Planned, committed: &CommittedTxn) -> Vec<i32>;
 
     /// The topic's log does not hold what a partition wants to read. Returns the partitions that are to be halted.
     fn out_of_range(&mut self) -> Vec<i32>;

@@ -16,7 +16,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext, Pur
 use rdkafka::util::Timeout;
 use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
-use samestory_engine::index::Committed;
+use samestory_engine::index::{Attestor, Committed};
 
 use super::faults;
 use super::record::{Epochs, Outgoing};
@@ -331,7 +331,7 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// See [`TxnError`]. Whatever can be aborted has been when this returns.
-    pub(crate) fn commit(self, offsets: &Offsets<'_>) -> Result<Committed, TxnError> {
+    pub(crate) fn commit(self, offsets: &Offsets<'_>) -> Result<CommittedTxn, TxnError> {
         self.commit_all(std::slice::from_ref(offsets))
     }
 
@@ -339,7 +339,7 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// As [`Txn::commit`].
-    pub(crate) fn commit_all(mut self, offsets: &[Offsets<'_>]) -> Result<Committed, TxnError> {
+    pub(crate) fn commit_all(mut self, offsets: &[Offsets<'_>]) -> Result<CommittedTxn, TxnError> {
         let deadline = self.began + self.producer.timeout;
         self.producer.drain(deadline).map_err(|error| self.sorted(error, Step::Within))?;
         // Not inside the condition: the lock would be held while the error is sorted, which takes it again.
@@ -375,7 +375,7 @@ impl Txn<'_> {
         self.settled = true;
         faults::point("commit");
         let changelog = std::mem::take(&mut self.producer.producer.context().heard().changelog);
-        Ok(Committed::attest(changelog))
+        Ok(CommittedTxn { changelog })
     }
 
     fn sorted(&self, error: KafkaError, step: Step) -> TxnError {
@@ -388,6 +388,20 @@ impl Txn<'_> {
             Some((code, _)) if is_fence(code) => fenced(error, step, age, self.producer.timeout),
             _ => sort(error, step, age, self.producer.timeout),
         }
+    }
+}
+
+/// A committed transaction. Only [`Txn::commit`] makes one, and only it turns a store's [`Attestor`] into proof.
+#[derive(Debug)]
+pub(crate) struct CommittedTxn {
+    /// By changelog partition, the offset after the last record.
+    changelog: BTreeMap<i32, u64>,
+}
+
+impl CommittedTxn {
+    /// Proof that the changelog of a partition holds what this transaction wrote; none if it wrote nothing there.
+    pub(crate) fn proof(&self, partition: i32, attestor: &Attestor) -> Option<Committed> {
+        self.changelog.get(&partition).map(|&next| attestor.attest(next))
     }
 }
 

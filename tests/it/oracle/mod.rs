@@ -12,7 +12,7 @@ use std::env;
 
 use samestory_engine::engine::{Batch, Engine, Item, Output, Plan};
 use samestory_engine::index::{
-    Change, Committed, Document, Durability, IndexSchemes, Input, InputName, Memory, Store, View,
+    Change, Document, Durability, IndexSchemes, Input, InputName, Memory, Store, View,
 };
 use samestory_engine::model::{DocumentNumber, EventTime, Lang};
 
@@ -99,7 +99,7 @@ fn the_engine_decides_as_the_oracle_does() {
             let mut decided = outputs(&plan).remove(0);
             model::forgive_confidence(&mut decided, &engine.settings().review);
             assert_eq!(decided, expected, "history {seed}, item {at}: {item:?}");
-            memory.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+            memory.apply_own_changes(&plan.changes).unwrap();
         }
         same_state(&memory, &model, seed);
         for (what, count) in model.seen {
@@ -172,7 +172,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
         let engine = Engine::new(settings);
         let mut whole = store(&postings);
         let at_once = plan(&engine, &whole, &items, relocates);
-        whole.apply_changes(&at_once.changes, &Committed::rehearsal()).unwrap();
+        whole.apply_own_changes(&at_once.changes).unwrap();
         assert!(matches!(at_once.changes.last(), Some(Change::Progress(_))));
         let mut pieces = store(&postings);
         let (mut in_pieces, mut log) = (Vec::new(), Vec::new());
@@ -182,7 +182,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
             let (batch, others) = rest.split_at(size.min(rest.len()));
             let plan = plan(&engine, &pieces, batch, relocates);
             in_pieces.extend(outputs(&plan));
-            pieces.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+            pieces.apply_own_changes(&plan.changes).unwrap();
             log.extend(plan.changes);
             rest = others;
             size = size * 5 % 11 + 1;
@@ -201,7 +201,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
         };
         let mut restored = store(&postings);
         let log: Vec<Change> = log.iter().map(read_back).collect();
-        restored.apply_changes(&log, &Committed::rehearsal()).unwrap();
+        restored.apply_own_changes(&log).unwrap();
         assert_eq!(restored.dump().unwrap(), pieces.dump().unwrap(), "history {seed}");
     }
 }

@@ -2,7 +2,7 @@
 //! memory to be quick never shows.
 
 use samestory_engine::engine::{Batch, Engine, Item, Plan};
-use samestory_engine::index::{Committed, Memory, Store, View, WriteSet};
+use samestory_engine::index::{Memory, Store, View, WriteSet};
 
 use super::histories::History;
 use super::{outputs, seeds, store};
@@ -24,8 +24,8 @@ fn apply(store: &mut impl Store, seed: u64, history: History) {
         let (plan, write_set): (Plan, WriteSet) = engine.plan(store, batch()).unwrap();
         assert_eq!(outputs(&plan), outputs(&expected), "history {seed}");
         assert_eq!(plan.changes, expected.changes, "history {seed}");
-        plain.apply_changes(&expected.changes, &Committed::rehearsal()).unwrap();
-        store.apply(write_set, &Committed::rehearsal()).unwrap();
+        plain.apply_own_changes(&expected.changes).unwrap();
+        store.apply_own(write_set).unwrap();
         rest = others;
     }
     assert_eq!(store.dump().unwrap(), plain.dump().unwrap(), "history {seed}");
@@ -42,11 +42,11 @@ fn decide_in_pieces(store: &mut impl Store, seed: u64) {
         for few in half.chunks(40) {
             let plan = engine.plan(&plain, batch(few)).unwrap().0;
             expected.extend(outputs(&plan));
-            plain.apply_changes(&plan.changes, &Committed::rehearsal()).unwrap();
+            plain.apply_own_changes(&plan.changes).unwrap();
         }
         let (plan, write_set) = engine.plan(store, batch(half)).unwrap();
         assert!(outputs(&plan) == expected, "long history {seed}");
-        store.apply(write_set, &Committed::rehearsal()).unwrap();
+        store.apply_own(write_set).unwrap();
     }
     assert!(store.dump().unwrap() == plain.dump().unwrap(), "long history {seed}");
 }

@@ -15,8 +15,8 @@ mod rocksdb;
 mod scheme;
 pub mod write_set;
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::Lang;
 
@@ -53,23 +53,71 @@ pub trait Store: View + Sized + Sync {
     /// There is no room; nothing has changed.
     fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError>;
 
-    /// Applies changes in order, all or none, together with the place in the changelog that the proof names.
+    /// The only attestor of a store with [`Durability::Changelog`]: the first call gets it, every later one nothing.
+    fn attestor(&mut self) -> Option<Attestor>;
+
+    /// What restores the store after a crash, and the number that tells this opened store from every other.
+    #[doc(hidden)]
+    fn opened_with(&self) -> (Durability, u64);
+
+    /// Writes a write set. Only this crate can make a [`Proven`].
+    #[doc(hidden)]
+    fn write(&mut self, write_set: WriteSet, proven: Proven) -> Result<(), StoreError>;
+
+    /// Stages changes over the store, in order.
     ///
     /// # Errors
-    /// The store may be behind its log now. Close it, open it again and replay; do not read from it.
-    fn apply_changes(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+    /// The state could not be read. Close the store, open it again and replay.
+    fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
         let mut overlay = Overlay::new(&*self);
         changes.iter().try_for_each(|change| overlay.lay(change))?;
-        let write_set = overlay.into_write_set();
+        Ok(overlay.into_write_set())
+    }
+
+    /// Applies a write set that was staged over this store, all or nothing, and advances the store's changelog position to
+    /// the one that the proof names.
+    ///
+    /// # Errors
+    /// The proof is not for this store, or another write set was applied since this one was staged. After any other
+    /// failure the store may be behind its changelog: close it, open it again and replay; do not read from it.
+    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
+        let (durability, opened) = self.opened_with();
+        if proof.opened != opened {
+            return Err(StoreError::Unproven { place: self.place().into(), log: durability.to_string() });
+        }
+        self.write(write_set, Proven { changelog_next: Some(proof.changelog_next) })
+    }
+
+    /// Stages and applies changes.
+    ///
+    /// # Errors
+    /// As [`Store::stage`] and [`Store::apply`].
+    fn apply_changes(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
+        let write_set = self.stage(changes)?;
         self.apply(write_set, proof)
     }
 
-    /// Applies what was laid over this store and not applied yet: the same as [`Store::apply_changes`] with the changes
-    /// that were laid, without working them out again.
+    /// Applies a write set to a store with [`Durability::OwnWal`], which needs no proof.
     ///
     /// # Errors
-    /// As [`Store::apply_changes`]; and if anything else was applied in between.
-    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError>;
+    /// The store follows a changelog. Otherwise as [`Store::apply`].
+    fn apply_own(&mut self, write_set: WriteSet) -> Result<(), StoreError> {
+        match self.opened_with().0 {
+            Durability::OwnWal => self.write(write_set, Proven { changelog_next: None }),
+            durability @ Durability::Changelog { .. } => {
+                Err(StoreError::Unproven { place: self.place().into(), log: durability.to_string() })
+            }
+        }
+    }
+
+    /// Stages and applies changes to a store with [`Durability::OwnWal`].
+    ///
+    /// # Errors
+    /// As [`Store::stage`] and [`Store::apply_own`].
+    fn apply_own_changes(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        let write_set = self.stage(changes)?;
+        self.apply_own(write_set)
+    }
 
     /// Makes all that was applied survive a loss of power.
     ///
@@ -99,67 +147,80 @@ impl fmt::Display for Durability {
     }
 }
 
-/// Proof that changes are safe elsewhere, so that they may be applied here.
+/// Attests that the changelog holds a write set, so that the store may follow.
 ///
-/// Only who has committed can make one: the transaction, the restore from the log, and the file run once its output
-/// is safe. Applying without does not compile:
+/// A store that opens with [`Durability::Changelog`] hands out one ([`Store::attestor`]), and there is no other way to get
+/// one. The code that commits transactions keeps it.
 ///
 /// ```compile_fail
-/// use samestory::store::{Committed, Memory, Store};
-/// fn careless(store: &mut Memory) {
-///     store.apply_changes(&[], &Committed::attest(Default::default())).unwrap();
-/// }
+/// let forged = samestory_engine::index::Attestor { opened: 1 };
 /// ```
 ///
-/// while this does:
-///
-/// ```
-/// use samestory::store::{Committed, Memory, Store};
-/// fn careful(store: &mut Memory, proof: &Committed) {
-///     store.apply_changes(&[], proof).unwrap();
+/// ```compile_fail
+/// fn copy(attestor: &samestory_engine::index::Attestor) -> samestory_engine::index::Attestor {
+///     attestor.clone()
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Committed(Proof);
-
-#[derive(Debug)]
-enum Proof {
-    /// By partition, where its changelog goes on.
-    Changelog(BTreeMap<i32, u64>),
-    Output,
-    Rehearsal,
+pub struct Attestor {
+    opened: u64,
 }
 
-impl Committed {
-    /// Says that a transaction is committed, or that records were read with `read_committed`; with the offset at
-    /// which each partition's changelog goes on.
-    #[allow(dead_code, reason = "its callers live behind a feature")]
-    pub fn attest(changelog_ends: BTreeMap<i32, u64>) -> Committed {
-        Committed(Proof::Changelog(changelog_ends))
+impl Attestor {
+    /// The transaction is committed, or the records were read at `read_committed`. `changelog_next` is the offset after
+    /// the last of them.
+    pub fn attest(&self, changelog_next: u64) -> Committed {
+        Committed { opened: self.opened, changelog_next }
+    }
+}
+
+/// Proof that the changelog holds a write set. Only the [`Attestor`] of the store makes one:
+///
+/// ```compile_fail
+/// let forged = samestory_engine::index::Committed { opened: 1, changelog_next: 0 };
+/// ```
+///
+/// so applying without a commit does not compile, while this does:
+///
+/// ```
+/// use samestory_engine::index::{Committed, Memory, Store, WriteSet};
+/// fn follow(store: &mut Memory, write_set: WriteSet, proof: &Committed) {
+///     store.apply(write_set, proof).unwrap();
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Committed {
+    opened: u64,
+    changelog_next: u64,
+}
+
+/// A write that is allowed: its proof was checked.
+///
+/// ```compile_fail
+/// let forged = samestory_engine::index::Proven { changelog_next: None };
+/// ```
+#[derive(Debug)]
+pub struct Proven {
+    changelog_next: Option<u64>,
+}
+
+/// What an opened store is told apart by, and whether its attestor has been handed out.
+#[derive(Debug, Clone)]
+struct Opening {
+    number: u64,
+    attestor_taken: bool,
+}
+
+impl Opening {
+    fn new() -> Opening {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Opening { number: NEXT.fetch_add(1, Ordering::Relaxed), attestor_taken: false }
     }
 
-    /// Says that the output of a file run is as safe as it will be.
-    #[allow(dead_code, reason = "called by the file run")]
-    pub fn attest_output() -> Committed {
-        Committed(Proof::Output)
-    }
-
-    /// For tests and benchmarks, which have nothing to lose. The program itself never calls it.
-    #[doc(hidden)]
-    pub fn rehearsal() -> Committed {
-        Committed(Proof::Rehearsal)
-    }
-
-    /// Where the changelog goes on, if there is one.
-    fn covers(&self, ahead: Durability, place: &str) -> Result<Option<u64>, StoreError> {
-        let unproven = || StoreError::Unproven { place: place.into(), log: ahead.to_string() };
-        match (&self.0, ahead) {
-            (Proof::Changelog(ends), Durability::Changelog { partition }) => {
-                ends.get(&partition).copied().map(Some).ok_or_else(unproven)
-            }
-            (Proof::Output, Durability::OwnWal) | (Proof::Rehearsal, _) => Ok(None),
-            _ => Err(unproven()),
-        }
+    fn attestor(&mut self, durability: Durability) -> Option<Attestor> {
+        let first = !std::mem::replace(&mut self.attestor_taken, true);
+        let logged = matches!(durability, Durability::Changelog { .. });
+        (first && logged).then_some(Attestor { opened: self.number })
     }
 }
 
@@ -173,15 +234,25 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_elsewhere_proves_nothing_here() {
-        let mut third = memory(Durability::Changelog { partition: 3 });
-        let elsewhere = Committed::attest(BTreeMap::from([(5, 17)]));
+    fn only_its_own_attestor_proves_a_commit_to_a_store() {
+        let (mut third, mut fifth) =
+            (memory(Durability::Changelog { partition: 3 }), memory(Durability::Changelog { partition: 5 }));
+        let elsewhere = fifth.attestor().unwrap().attest(17);
         let refusal = third.apply_changes(&[], &elsewhere).unwrap_err().to_string();
         assert!(refusal.contains("changelog partition 3"), "{refusal}");
-        assert!(third.apply_changes(&[], &Committed::attest_output()).is_err());
+        assert!(third.apply_own_changes(&[]).is_err());
         assert!(memory(Durability::OwnWal).apply_changes(&[], &elsewhere).is_err());
-        assert!(memory(Durability::OwnWal).apply_changes(&[], &Committed::attest_output()).is_ok());
-        third.apply_changes(&[], &Committed::attest(BTreeMap::from([(3, 91)]))).unwrap();
+        assert!(memory(Durability::OwnWal).apply_own_changes(&[]).is_ok());
+        let attestor = third.attestor().unwrap();
+        third.apply_changes(&[], &attestor.attest(91)).unwrap();
         assert_eq!(third.changelog_next(), Ok(Some(91)));
+    }
+
+    #[test]
+    fn a_store_hands_out_one_attestor_and_only_where_it_follows_a_changelog() {
+        let mut logged = memory(Durability::Changelog { partition: 0 });
+        assert!(logged.attestor().is_some());
+        assert!(logged.attestor().is_none());
+        assert!(memory(Durability::OwnWal).attestor().is_none());
     }
 }

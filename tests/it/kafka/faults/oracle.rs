@@ -11,7 +11,7 @@ use samestory::config::Config;
 use samestory::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, replay};
 use samestory_engine::index::Row as StateRow;
 use samestory_engine::index::{
-    Budget, Change, Committed, Durability, Memory, Rocks, RocksOptions, Store, StoreError, View,
+    Budget, Change, Durability, Memory, Rocks, RocksOptions, Store, StoreError, View,
 };
 use samestory_engine::model::ArticleId;
 
@@ -499,10 +499,10 @@ fn shown(sent: &Sent) -> String {
 
 /// I3: what a store restored from the changelog alone holds.
 fn restored(scene: &Scene, partition: i32, changelog: &[Row]) -> Memory {
-    let mut store = Memory::new(scene.config.postings.clone(), Durability::Changelog { partition });
+    let mut store = Memory::new(scene.config.postings.clone(), Durability::OwnWal);
     for row in changelog.iter().filter(|row| row.partition == partition) {
         let change = Change::decode(row.key.as_deref().unwrap_or_default(), row.value.as_deref()).unwrap();
-        store.apply_changes(&[change], &Committed::rehearsal()).unwrap();
+        store.apply_own_changes(&[change]).unwrap();
     }
     store
 }
@@ -523,8 +523,10 @@ fn caught_up(
         .filter(|row| row.partition == partition && row.offset >= next)
         .map(|row| Change::decode(row.key.as_deref().unwrap_or_default(), row.value.as_deref()).unwrap())
         .collect();
+    let attestor = store.attestor().unwrap();
+    let end = u64::try_from(changelog.iter().map(|row| row.offset + 1).max().unwrap_or(0)).unwrap();
     for some in rest.chunks(500) {
-        store.apply_changes(some, &Committed::rehearsal())?;
+        store.apply_changes(some, &attestor.attest(end))?;
     }
     store.dump()
 }

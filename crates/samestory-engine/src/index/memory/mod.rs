@@ -19,7 +19,7 @@ use super::scheme::IndexSchemes;
 use super::write_set::overlay::WriteSet;
 use super::write_set::pending::{Canonicals, Pending, bounds};
 use super::write_set::staged_postings::Spread;
-use super::{Committed, Durability, Store, StoreError};
+use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 use buckets::Buckets;
 
 /// Only ever asked for one, or sorted first: their order never shows.
@@ -29,7 +29,8 @@ type Documents = HashMap<DocumentNumber, Arc<Document>, BuildHasherDefault<Sprea
 #[derive(Debug, Clone)]
 pub struct Memory {
     postings: IndexSchemes,
-    ahead: Durability,
+    durability: Durability,
+    opening: Opening,
     version: u64,
     bands: BTreeMap<Lang, Buckets>,
     /// As they are read, not as bytes: they are read far more often than they are written.
@@ -41,12 +42,21 @@ pub struct Memory {
 
 impl Memory {
     /// Empty.
-    pub fn new(postings: IndexSchemes, ahead: Durability) -> Memory {
+    pub fn new(postings: IndexSchemes, durability: Durability) -> Memory {
         let (bands, documents, canonicals, rows) = Default::default();
-        Memory { postings, ahead, version: 0, bands, documents, canonicals, rows }
+        Memory {
+            postings,
+            durability,
+            opening: Opening::new(),
+            version: 0,
+            bands,
+            documents,
+            canonicals,
+            rows,
+        }
     }
 
-    fn write(&mut self, pending: Pending) {
+    fn write_pending(&mut self, pending: Pending) {
         for (language, bands) in pending.bands {
             let ours = self.bands.entry(language).or_default();
             bands.noted().for_each(|(key, number, there)| ours.set(key, number, there));
@@ -87,12 +97,19 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
-        let next = proof.covers(self.ahead, self.place())?;
+    fn attestor(&mut self) -> Option<Attestor> {
+        self.opening.attestor(self.durability)
+    }
+
+    fn opened_with(&self) -> (Durability, u64) {
+        (self.durability, self.opening.number)
+    }
+
+    fn write(&mut self, write_set: WriteSet, proven: Proven) -> Result<(), StoreError> {
         let pending = write_set.pending(self)?;
-        self.write(pending);
+        self.write_pending(pending);
         self.version += 1;
-        if let Some(next) = next {
+        if let Some(next) = proven.changelog_next {
             let meta = self.rows.entry(Family::Meta).or_default();
             meta.insert(key::CHANGELOG.to_vec(), next.to_be_bytes().to_vec());
         }

@@ -10,7 +10,7 @@ use super::maintenance::upkeep::tests::{document, temporary};
 use super::{Rocks, RocksOptions, check_room};
 use crate::fingerprint::LANES;
 use crate::index::{
-    Budget, Change, Committed, Durability, IndexScheme, IndexSchemes, SimHashBands, Store, StoreError, View,
+    Budget, Change, Durability, IndexScheme, IndexSchemes, SimHashBands, Store, StoreError, View,
 };
 use crate::lsh::Banding;
 use crate::model::{DocumentNumber, Lang};
@@ -66,10 +66,10 @@ fn options() -> RocksOptions {
 /// Applies documents from a number on until the store refuses one: its error, and the first number it does not hold.
 fn apply_until_full(directory: &Path, from: u64) -> (StoreError, u64) {
     let mut store = Rocks::open(directory, &options()).unwrap();
+    let attestor = store.attestor().unwrap();
     for first in (from..).step_by(40) {
         let documents: Vec<Change> = (first..first + 40).map(document).collect();
-        let end = [(0, first + 40)].into();
-        if let Err(error) = store.apply_changes(&documents, &Committed::attest(end)) {
+        if let Err(error) = store.apply_changes(&documents, &attestor.attest(first + 40)) {
             return (error, first);
         }
     }
@@ -94,11 +94,12 @@ fn a_write_on_a_full_disk_fails_and_never_waits_for_space() {
         assert_eq!(check_room(&directory), Ok(()));
         // Nothing is wiped: some whole number of batches is there, and the log has the rest.
         let mut store = Rocks::open(&directory, &options()).unwrap();
+        let attestor = store.attestor().unwrap();
         let next = store.changelog_next().unwrap().unwrap_or(0);
         assert!(next <= missing && next.is_multiple_of(40), "{next} of {missing}");
         for first in (next..missing + 40).step_by(40) {
             let documents: Vec<Change> = (first..first + 40).map(document).collect();
-            store.apply_changes(&documents, &Committed::attest([(0, first + 40)].into())).unwrap();
+            store.apply_changes(&documents, &attestor.attest(first + 40)).unwrap();
         }
         store.flush().unwrap();
         assert!(store.document(Lang::UND, DocumentNumber(missing)).unwrap().is_some());

@@ -36,7 +36,7 @@ use super::scheme::IndexSchemes;
 use super::write_set::change::Change;
 use super::write_set::overlay::{Overlay, WriteSet};
 use super::write_set::pending::Pending;
-use super::{Committed, Store, StoreError};
+use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 
 pub use cache::blocks::Blocks;
 use cache::hot_buckets::HotBucketCache;
@@ -53,6 +53,7 @@ pub struct Rocks {
     scan: cache::membership::Scan,
     reader: RocksReader,
     options: RocksOptions,
+    opening: Opening,
     /// Why a batch is missing. A later one on top of that would be a state that no log ever had.
     broken: Option<StoreError>,
 }
@@ -87,6 +88,7 @@ impl Rocks {
             scan: cache::membership::Scan::start(reader.clone()),
             reader,
             options: options.clone(),
+            opening: Opening::new(),
             broken: None,
         })
     }
@@ -106,8 +108,7 @@ impl Rocks {
         &self.reader.0
     }
 
-    fn write_laid(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
-        let next = proof.covers(self.options.ahead, self.place())?;
+    fn write_unbroken(&mut self, write_set: WriteSet, next: Option<u64>) -> Result<(), StoreError> {
         #[cfg(feature = "faults")]
         let next = self.written_beside(next)?;
         let pending = write_set.pending(self)?;
@@ -194,19 +195,25 @@ impl Store for Rocks {
         Ok(())
     }
 
-    fn apply_changes(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
-        let mut overlay = Overlay::new(&*self);
-        let write_set =
-            changes.iter().try_for_each(|change| overlay.lay(change)).map(|()| overlay.into_write_set());
-        match write_set {
-            Ok(write_set) => self.apply(write_set, proof),
-            Err(error) => Err(self.broken.get_or_insert(error).clone()),
-        }
+    fn attestor(&mut self) -> Option<Attestor> {
+        self.opening.attestor(self.options.ahead)
     }
 
-    fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
+    fn opened_with(&self) -> (Durability, u64) {
+        (self.options.ahead, self.opening.number)
+    }
+
+    fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
+        let mut overlay = Overlay::new(&*self);
+        let staged = changes.iter().try_for_each(|change| overlay.lay(change));
+        staged.map(|()| overlay.into_write_set()).map_err(|error| self.broken.get_or_insert(error).clone())
+    }
+
+    fn write(&mut self, write_set: WriteSet, proven: Proven) -> Result<(), StoreError> {
         match self.broken {
-            None => self.write_laid(write_set, proof).map_err(|error| self.broken.insert(error).clone()),
+            None => self
+                .write_unbroken(write_set, proven.changelog_next)
+                .map_err(|error| self.broken.insert(error).clone()),
             Some(ref error) => Err(error.clone()),
         }
     }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::maintenance::upkeep::tests::{document, made};
 use super::{Rocks, StoreRegistry};
 use crate::index::read::rows::Rows;
-use crate::index::{Change, Committed, Store, View};
+use crate::index::{Change, Store, View};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
 fn apply_changes(store: &mut Rocks, change: Change) {
-    store.apply_changes(&[change], &Committed::attest_output()).unwrap();
+    store.apply_own_changes(&[change]).unwrap();
 }
 
 /// A store with one document, and its buckets.

@@ -346,11 +346,11 @@ mod tests {
     // It is named in the log, and a later batch starts it again.
     #[test]
     fn a_scan_that_failed_is_started_again() {
+        use crate::index::Store;
         use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
-        use crate::index::{Committed, Store};
 
         let (mut store, directory) = made("failed-scan");
-        store.apply_changes(&[document(0)], &Committed::attest_output()).unwrap();
+        store.apply_own_changes(&[document(0)]).unwrap();
         store.wait_for_filter();
         let damaged = b"no id".as_slice();
         let ids = Family::Ids;
@@ -359,10 +359,10 @@ mod tests {
         store.wait_for_filter();
         assert!(store.opened().sieve.is_due());
         // This batch starts another scan, which may fail too; the one after it does not.
-        store.apply_changes(&[document(1)], &Committed::attest_output()).unwrap();
+        store.apply_own_changes(&[document(1)]).unwrap();
         store.opened().db.delete_cf(&store.opened().existing(ids).unwrap(), damaged).unwrap();
         store.wait_for_filter();
-        store.apply_changes(&[document(2)], &Committed::attest_output()).unwrap();
+        store.apply_own_changes(&[document(2)]).unwrap();
         store.wait_for_filter();
         assert!(!store.opened().sieve.is_due(), "the third scan has built the filter");
         drop(store);

@@ -3,12 +3,12 @@
 use crate::index::read::rows::Rows;
 use crate::index::rocksdb::Rocks;
 use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
-use crate::index::{Change, Committed, Store};
+use crate::index::{Change, Store};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
 
 fn apply_changes(store: &mut Rocks, change: Change) {
-    store.apply_changes(&[change], &Committed::attest_output()).unwrap();
+    store.apply_own_changes(&[change]).unwrap();
 }
 
 fn remove(store: &mut Rocks, number: u64) {

@@ -19,7 +19,7 @@ use crate::index::rocksdb::cache::membership as sieve;
 use crate::index::rocksdb::open::{RocksOptions, family_options, open_unchecked};
 use crate::index::rocksdb::{Opened, Rocks, RocksReader};
 use crate::index::write_set::change::document_postings;
-use crate::index::{Format, IndexScheme, IndexSchemes, SimHashBands, StoreError};
+use crate::index::{Format, IndexScheme, IndexSchemes, Opening, SimHashBands, StoreError};
 use crate::model::Lang;
 
 /// Postings that are sorted together: 64 MB of them.
@@ -78,7 +78,13 @@ impl Rocks {
             let detail = "it holds articles, but not how far it has come".into();
             return Err(StoreError::Corrupt { place: reader.place().into(), detail });
         }
-        Ok(Rocks { scan: sieve::Scan::start(reader.clone()), reader, options: filling, broken: None })
+        Ok(Rocks {
+            scan: sieve::Scan::start(reader.clone()),
+            reader,
+            options: filling,
+            opening: Opening::new(),
+            broken: None,
+        })
     }
 
     /// Makes all postings anew from the stored fingerprints, as the options say, and opens the store.
@@ -241,19 +247,19 @@ impl RocksReader {
 mod tests {
     use super::*;
     use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
-    use crate::index::{Committed, Store, verify};
+    use crate::index::{Store, verify};
 
     #[test]
     fn what_was_filled_without_postings_is_what_was_filled_with_them() {
         let changes: Vec<_> = (0..40).map(document).collect();
         let (mut wanted, beside) = made("refill-wanted");
-        wanted.apply_changes(&changes, &Committed::attest_output()).unwrap();
+        wanted.apply_own_changes(&changes).unwrap();
         let (store, directory) = made("refill");
         let options = store.options.clone();
         drop(store);
         let mut store = Rocks::refill(&directory, &options).unwrap();
         for some in changes.chunks(7) {
-            store.apply_changes(some, &Committed::attest_output()).unwrap();
+            store.apply_own_changes(some).unwrap();
         }
         drop(store);
         let refusal = Rocks::open(&directory, &options).err().unwrap();
@@ -273,7 +279,7 @@ mod tests {
     fn whoever_is_told_to_stop_leaves_a_store_that_says_so() {
         let (mut store, directory) = made("reband-stopped");
         let options = store.options.clone();
-        store.apply_changes(&(0..3).map(document).collect::<Vec<_>>(), &Committed::attest_output()).unwrap();
+        store.apply_own_changes(&(0..3).map(document).collect::<Vec<_>>()).unwrap();
         store.reader().distrust_postings().unwrap();
         drop(store);
         let stopped = Rocks::reband(&directory, &options, &mut |_| ControlFlow::Break(())).err().unwrap();

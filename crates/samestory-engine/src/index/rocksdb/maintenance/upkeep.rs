@@ -129,7 +129,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::fingerprint::{LANES, fingerprint};
     use crate::index::{
-        Budget, Change, Committed, Document, Durability, IndexScheme, IndexSchemes, Judgement, OutputTopic,
+        Budget, Change, Document, Durability, IndexScheme, IndexSchemes, Judgement, OutputTopic,
         RocksOptions, SimHashBands, Store, verify,
     };
     use crate::lsh::Banding;
@@ -187,12 +187,12 @@ pub(crate) mod tests {
     #[test]
     fn nothing_is_applied_on_top_of_a_batch_that_failed() {
         let (mut store, directory) = made("broken");
-        store.apply_changes(&[document(0)], &Committed::attest_output()).unwrap();
+        store.apply_own_changes(&[document(0)]).unwrap();
         store.opened().db.drop_cf("expiry").unwrap();
-        let failure = store.apply_changes(&[document(1)], &Committed::attest_output()).unwrap_err();
+        let failure = store.apply_own_changes(&[document(1)]).unwrap_err();
         // Whatever was wrong goes away, as a full disk does.
         store.opened().create(Family::Expiry, &store.options).unwrap();
-        assert_eq!(store.apply_changes(&[document(2)], &Committed::attest_output()), Err(failure));
+        assert_eq!(store.apply_own_changes(&[document(2)]), Err(failure));
         assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
         drop(store);
         drop(std::fs::remove_dir_all(&directory));
@@ -201,7 +201,7 @@ pub(crate) mod tests {
     #[test]
     fn a_row_too_many_or_too_few_is_found_in_every_family() {
         let (mut store, directory) = made("verify");
-        store.apply_changes(&[document(0), document(1)], &Committed::attest_output()).unwrap();
+        store.apply_own_changes(&[document(0), document(1)]).unwrap();
         let sound = verify(&store).unwrap();
         assert_eq!((sound.documents, sound.findings.len()), (2, 0));
         let families =
