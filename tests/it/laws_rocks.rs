@@ -111,15 +111,15 @@ proptest! {
         }
         let expected = applied(&changes).dump().unwrap();
         prop_assert_eq!(&store.dump().unwrap(), &expected);
-        reads_like_the_model(&store, &changes, cap, edge);
+        reads_like_the_model(&*store, &changes, cap, edge);
         drop(store);
         let mut store = Logged::open(&dir.0, &options).unwrap();
-        prop_assert_eq!(&store.dump().unwrap(), &expected);
+        prop_assert_eq!(&*store.dump().unwrap(), &expected);
         reads_like_the_model(&store.reader(), &changes, cap, edge);
-        prop_assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+        prop_assert_eq!(verify(&*store).unwrap().findings, Vec::<String>::new());
         store.compact().unwrap();
-        prop_assert_eq!(&store.dump().unwrap(), &expected);
-        reads_like_the_model(&store, &changes, cap, edge);
+        prop_assert_eq!(&*store.dump().unwrap(), &expected);
+        reads_like_the_model(&*store, &changes, cap, edge);
     }
 }
 
@@ -340,7 +340,7 @@ fn a_kept_state_goes_on_as_one_of_this_version() {
     drop(upgraded);
     let again = Logged::open(&old.0, &kept_options()).unwrap();
     assert_eq!(printed(&again), printed(&made));
-    assert_eq!(verify(&again).unwrap().findings, Vec::<String>::new());
+    assert_eq!(verify(&*again).unwrap().findings, Vec::<String>::new());
 }
 
 #[test]
@@ -462,7 +462,7 @@ fn a_kept_state_still_opens_and_reads_the_same() {
     copy(&kept, &dir.0);
     let store = Logged::open(&dir.0, &kept_options()).unwrap();
     assert_eq!(printed(&store), fs::read_to_string(kept.with_extension("dump")).unwrap());
-    assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
+    assert_eq!(verify(&*store).unwrap().findings, Vec::<String>::new());
 }
 
 /// The kept state of the present format. While nothing is released it may be kept again under the same number.
