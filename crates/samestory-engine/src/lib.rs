@@ -1,11 +1,34 @@
-//! Recognises articles whose *text* has been seen before: word for word, lightly edited, re-headlined, truncated, or
-//! wrapped in another site's boilerplate.
+//! Near-duplicate detection for news: recognises articles whose *text* has been seen before, word for word, lightly edited,
+//! re-headlined, truncated, or wrapped in another site's boilerplate.
+//!
+//! ```
+//! use samestory_engine::{Article, Deduplicator, Options};
+//!
+//! # fn main() -> Result<(), samestory_engine::Error> {
+//! let mut dedup = Deduplicator::in_memory(Options::default());
+//! let verdict = dedup.insert(Article::new("a1", "The ferry runs again from Monday, the operator said on Thursday."))?;
+//! println!("{} {:?} {}", verdict.verdict.as_str(), verdict.duplicate_of, verdict.confidence.get());
+//! let answer = dedup.check("The ferry runs again from Monday, the operator said on Friday.")?;
+//! println!("{}", answer.kind.as_str());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Deduplicator`] keeps its index in memory, or in a directory with the feature `rocksdb`. A verdict is a function of the
+//! articles inserted before it: the same articles in the same order give the same verdicts, byte for byte, on every
+//! machine. It knows the same text, not the same event. Confidence is a calibrated probability that an editor would agree;
+//! [`Options::min_confidence`] moves the line.
+//!
+//! The modules behind this page are public for the `samestory` stage, hidden from these pages, and change without notice.
 
 #[macro_use]
 mod listed;
 
+mod article;
+mod deduplicator;
 #[doc(hidden)]
 pub mod engine;
+mod error;
 #[doc(hidden)]
 pub mod fingerprint;
 #[doc(hidden)]
@@ -18,4 +41,16 @@ mod options;
 #[doc(hidden)]
 pub mod text;
 
+pub use article::Article;
+pub use deduplicator::{Answer, Deduplicator, Similar, compare};
+pub use engine::compare::evidence::{Evidence, Measure, Weights};
+pub use engine::compare::{Comparison, Relation, Rules};
+pub use engine::{Algorithm, CanonicalPolicy, LanguageSettings, Settings};
+pub use error::Error;
+pub use fingerprint::Fingerprint;
+pub use index::{Retention, StoreError};
+pub use model::{
+    ArticleId, ClusterId, Contribution, EventTime, Flag, Fraction, Lang, LanguageSource, MatchType, Position,
+    Reason, Related, RelationKind, Tagged as Verdict, Verdict as VerdictKind,
+};
 pub use options::Options;

@@ -1,0 +1,413 @@
+//! The front door: an engine and its index behind one type.
+//!
+//! [`Deduplicator`] judges articles in the order in which they are inserted, exactly as the `samestory` program does. A
+//! verdict is a function of the articles inserted before, of nothing else.
+
+#[cfg(feature = "rocksdb")]
+use std::path::Path;
+use std::thread;
+
+use crate::article::Article;
+use crate::engine::compare::{Comparison, Relation};
+use crate::engine::{Batch, Engine, Incoming, Item, Judged, Output, Prepared, Preparer};
+use crate::error::Error;
+use crate::fingerprint::{self, config_hash, of_text};
+#[cfg(feature = "rocksdb")]
+use crate::index::{Budget, Rocks, RocksOptions};
+use crate::index::{Document, Durability, Memory, Store, StoreError, View};
+use crate::model::Lang;
+use crate::model::{
+    Article as RawArticle, ArticleId, BoundedStr, DeadLetter, Fraction, MatchType, Position,
+    Tagged as Verdict, Verdict as VerdictKind,
+};
+use crate::options::Options;
+use crate::text::{self, language};
+
+/// Finds articles whose text has been seen before.
+///
+/// ```
+/// use samestory_engine::{Article, Deduplicator, Options, VerdictKind};
+/// # fn main() -> Result<(), samestory_engine::Error> {
+/// let body = "The ferry between Saltmere and Gull Island will run again from Monday after six weeks of repairs, the \
+///             operator said on Thursday. Engineers replaced both engines and a cracked propeller shaft at the yard.";
+/// let mut dedup = Deduplicator::in_memory(Options::default());
+/// let first = dedup.insert(Article::new("a1", body))?;
+/// let second = dedup.insert(Article::new("a2", body))?;
+/// assert_eq!(first.verdict, VerdictKind::Unique);
+/// assert_eq!(second.verdict, VerdictKind::ExactDuplicate);
+/// assert_eq!(second.duplicate_of.unwrap().as_str(), "a1");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Deduplicator {
+    engine: Engine,
+    preparer: Preparer,
+    index: Index,
+    /// Inserts so far: the position of the next article.
+    inserted: u64,
+}
+
+enum Index {
+    Memory(Box<Memory>),
+    #[cfg(feature = "rocksdb")]
+    Disk(Box<Rocks>),
+}
+
+/// Runs an expression on whichever index there is.
+macro_rules! on_index {
+    ($index:expr, $store:ident => $body:expr) => {
+        match $index {
+            Index::Memory($store) => $body,
+            #[cfg(feature = "rocksdb")]
+            Index::Disk($store) => $body,
+        }
+    };
+}
+
+/// What a text would be if it were inserted now.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Unique or a duplicate.
+    pub kind: VerdictKind,
+    /// How the duplicate was found; none if it is unique.
+    pub match_type: Option<MatchType>,
+    /// The best match; none if it is unique.
+    pub duplicate_of: Option<ArticleId>,
+    /// Similarity to the best match, or to the closest article that does not match.
+    pub similarity: Fraction,
+    /// Share of the text that lies in that article.
+    pub containment: Fraction,
+    /// Probability that a person would agree.
+    pub confidence: Fraction,
+}
+
+/// An indexed article that resembles another.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Similar {
+    /// The indexed article.
+    pub id: ArticleId,
+    /// Its headline.
+    pub title: Option<String>,
+    /// Its site.
+    pub host: Option<String>,
+    /// How similar it is.
+    pub similarity: Fraction,
+    /// What the text asked about is to it.
+    pub relation: Relation,
+}
+
+impl Deduplicator {
+    /// An empty index in memory. It is gone when the value is dropped.
+    pub fn in_memory(options: Options) -> Deduplicator {
+        let Options { text, settings, schemes } = options;
+        let index = Index::Memory(Box::new(Memory::new(schemes, Durability::OwnWal)));
+        Deduplicator { engine: Engine::new(settings), preparer: Preparer::new(text), index, inserted: 0 }
+    }
+
+    /// Opens the index in a directory, or creates it. What is inserted is written to its write-ahead log before the call
+    /// returns.
+    ///
+    /// # Errors
+    /// The directory is in use, was written with other settings, or cannot be read. It is never overwritten.
+    #[cfg(feature = "rocksdb")]
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Deduplicator, Error> {
+        let Options { text, settings, schemes } = options;
+        let store = RocksOptions::new(schemes, Durability::OwnWal, Budget::default());
+        let index = Index::Disk(Box::new(Rocks::open(directory.as_ref(), &store)?));
+        Ok(Deduplicator { engine: Engine::new(settings), preparer: Preparer::new(text), index, inserted: 0 })
+    }
+
+    /// Judges an article and stores it. An id that is known already is an update: its old text leaves the index first.
+    ///
+    /// # Errors
+    /// [`Error::Id`] and [`Error::Rejected`] concern this article alone. After [`Error::Index`] open the index again.
+    pub fn insert(&mut self, article: Article) -> Result<Verdict, Error> {
+        let raw = article.into_raw()?;
+        let prepared = self.preparer.prepare(&raw, &self.position());
+        self.plan(prepared)
+    }
+
+    /// Judges and stores articles in their order. Fingerprints are made on all cores.
+    ///
+    /// # Errors
+    /// One result for each article, as [`Deduplicator::insert`] gives it. After an [`Error::Index`] the rest is not
+    /// attempted.
+    pub fn insert_batch(
+        &mut self,
+        articles: impl IntoIterator<Item = Article>,
+    ) -> Vec<Result<Verdict, Error>> {
+        let raw: Vec<Result<RawArticle, Error>> = articles.into_iter().map(Article::into_raw).collect();
+        let position = self.position();
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let share = raw.len().div_ceil(threads).max(1);
+        let preparer = self.preparer;
+        let prepare = |one: &Result<RawArticle, Error>| match one {
+            Ok(raw) => Ok(preparer.prepare(raw, &position)),
+            Err(error) => Err(error.clone()),
+        };
+        let prepared: Vec<_> = thread::scope(|scope| {
+            let parts: Vec<_> = raw
+                .chunks(share)
+                .map(|part| (part, scope.spawn(move || part.iter().map(prepare).collect::<Vec<_>>())))
+                .collect();
+            // A thread that panicked has no results: its part is prepared here, where the panic reaches the caller.
+            let join = |(part, thread): (&[_], thread::ScopedJoinHandle<'_, Vec<_>>)| {
+                thread.join().unwrap_or_else(|_| part.iter().map(prepare).collect())
+            };
+            parts.into_iter().flat_map(join).collect()
+        });
+        let mut results = Vec::with_capacity(prepared.len());
+        for one in prepared {
+            let result = one.and_then(|prepared| self.plan(prepared));
+            let broken = matches!(result, Err(Error::Index(_)));
+            results.push(result);
+            if broken {
+                break;
+            }
+        }
+        results
+    }
+
+    /// Replaces the text of a known article and judges it afresh. None if the id is not known: then nothing is stored.
+    ///
+    /// # Errors
+    /// As [`Deduplicator::insert`].
+    pub fn update(&mut self, article: Article) -> Result<Option<Verdict>, Error> {
+        let raw = article.into_raw()?;
+        if self.find(&raw.id)?.is_none() {
+            return Ok(None);
+        }
+        let prepared = self.preparer.prepare(&raw, &self.position());
+        self.plan(prepared).map(Some)
+    }
+
+    /// Removes an article. False if the id is not known.
+    ///
+    /// # Errors
+    /// [`Error::Index`]: open the index again.
+    pub fn remove(&mut self, id: &str) -> Result<bool, Error> {
+        let id = ArticleId::new(id).map_err(Error::Id)?;
+        if self.find(&id)?.is_none() {
+            return Ok(false);
+        }
+        self.apply(Incoming::Delete(id))?;
+        Ok(true)
+    }
+
+    /// What a text would be if it were inserted now. Stores nothing.
+    ///
+    /// # Errors
+    /// As [`Deduplicator::insert`].
+    pub fn check(&self, text: impl Into<String>) -> Result<Answer, Error> {
+        let prepared = self.prepare(text.into())?;
+        let judged: Judged = on_index!(&self.index, store => self.engine.judge(&**store, &prepared, None))?;
+        Ok(Answer {
+            kind: judged.verdict,
+            match_type: judged.match_type,
+            duplicate_of: judged.best.map(|best| best.document.id.clone()),
+            similarity: judged.similarity,
+            containment: judged.containment,
+            confidence: judged.confidence,
+        })
+    }
+
+    /// The indexed articles that resemble a text most, the most similar first, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Deduplicator::check`].
+    pub fn similar(&self, text: impl Into<String>, limit: usize) -> Result<Vec<Similar>, Error> {
+        let prepared = self.prepare(text.into())?;
+        let settings = self.engine.of(prepared.language);
+        let candidates =
+            on_index!(&self.index, store => self.engine.candidates(&**store, &prepared, None))?.all;
+        let mut similar: Vec<Similar> = candidates
+            .into_iter()
+            .map(|candidate| Similar {
+                id: candidate.document.id.clone(),
+                title: candidate.document.title.as_ref().map(|title| title.as_str().to_owned()),
+                host: candidate.document.host.as_ref().map(|host| host.as_str().to_owned()),
+                similarity: Fraction::new(settings.similarity(&candidate.comparison)),
+                relation: candidate.comparison.relation,
+            })
+            .filter(|one| one.similarity.steps() > 0)
+            .collect();
+        similar.sort_by(|a, b| b.similarity.cmp(&a.similarity).then_with(|| a.id.cmp(&b.id)));
+        similar.truncate(limit);
+        Ok(similar)
+    }
+
+    /// Compares two texts under this index's settings, as if the older one were all that was seen before.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`]: a text is over the limit.
+    pub fn compare(&self, older: &str, newer: &str) -> Result<Comparison, Error> {
+        let (older, newer) = (self.prepare(older.to_owned())?, self.prepare(newer.to_owned())?);
+        Ok(self.engine.of(newer.language).compare(&older.fingerprint, &newer.fingerprint))
+    }
+
+    fn position(&self) -> Position {
+        Position::File { file: BoundedStr::new("library"), line: self.inserted + 1 }
+    }
+
+    fn prepare(&self, text: String) -> Result<Prepared, Error> {
+        let raw = Article::new("-", text).into_raw()?;
+        self.preparer.prepare(&raw, &self.position()).map_err(rejected)
+    }
+
+    fn find(&self, id: &ArticleId) -> Result<Option<Document>, StoreError> {
+        on_index!(&self.index, store => {
+            for language in store.languages_of(id)? {
+                if let Some(number) = store.number_of(language, id)?
+                    && let Some(document) = store.document(language, number)?
+                {
+                    return Ok(Some(document));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn plan(&mut self, prepared: Result<Prepared, DeadLetter>) -> Result<Verdict, Error> {
+        let prepared = prepared.map_err(rejected)?;
+        on_index!(&mut self.index, store => store.ensure_language(prepared.language))?;
+        let outputs = self.apply(Incoming::Article(Box::new(prepared)))?;
+        let verdict = outputs.into_iter().find_map(|output| match output {
+            Output::Tagged(verdict) => Some(Ok(*verdict)),
+            Output::DeadLetter(letter) => Some(Err(rejected(letter))),
+            _ => None,
+        });
+        verdict.unwrap_or_else(|| {
+            Err(Error::Rejected {
+                reason: crate::model::Reason::Undeliverable,
+                message: "the settings publish nothing for it".to_owned(),
+            })
+        })
+    }
+
+    fn apply(&mut self, incoming: Incoming) -> Result<Vec<Output>, Error> {
+        let item = Item { position: self.position(), time: None, log_time: None, incoming };
+        let batch = Batch { items: vec![item], ..Batch::default() };
+        let plan = on_index!(&mut self.index, store => {
+            let (plan, write_set) = self.engine.plan(&**store, batch)?;
+            store.apply_own(write_set)?;
+            plan
+        });
+        self.inserted += 1;
+        Ok(plan.decided.into_iter().flat_map(|decided| decided.outputs).collect())
+    }
+}
+
+fn rejected(letter: DeadLetter) -> Error {
+    Error::Rejected { reason: letter.reason, message: letter.message }
+}
+
+/// Compares two texts with default settings: similarity, containment, the evidence and what it comes to. The second text
+/// counts as the newer one.
+///
+/// ```
+/// let comparison = samestory_engine::compare("one text about a ferry", "another text about a bridge");
+/// assert!(!comparison.relation.is_duplicate());
+/// ```
+pub fn compare(older: &str, newer: &str) -> Comparison {
+    let options =
+        text::Options { max_raw_bytes: usize::MAX, max_bytes: usize::MAX, ..text::Options::DEFAULT };
+    let config = config_hash(&options);
+    let fingerprint = |body: &str| match text::prepare(body, None, None, &options) {
+        Ok(text) => (of_text(&text, config), text.language.home),
+        // There is no limit that a text could exceed.
+        Err(_) => (fingerprint::fingerprint("", language::row(Lang::UND), config), Lang::UND),
+    };
+    let ((older, _), (newer, language)) = (fingerprint(older), fingerprint(newer));
+    Options::default().language(language).compare(&older, &newer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FERRY: &str = "The ferry between Saltmere and Gull Island will run again from Monday after six weeks of repairs, \
+        the operator Northline said on Thursday. Engineers replaced both of the engines and a cracked propeller shaft at \
+        the yard in Brackwater, at a cost of 2.4 million. About 900 islanders depend on the crossing, and many have paid \
+        for small boats since the breakdown in September. Season tickets will be extended by 45 days.";
+    const HARVEST: &str = "Growers in the eastern valleys expect the smallest apple harvest in nine years after frost in \
+        April killed a third of the blossoms. The cooperative in Pellworth will pay its 140 members an advance, and the \
+        ministry has promised loans. Cider makers say that prices will rise before winter.";
+
+    fn edited() -> String {
+        FERRY.replace("Thursday", "Friday evening").replace("many", "some")
+    }
+
+    #[test]
+    fn an_edited_copy_is_a_near_duplicate_and_another_text_is_not() {
+        let mut dedup = Deduplicator::in_memory(Options::default());
+        assert_eq!(dedup.insert(Article::new("a1", FERRY)).unwrap().verdict, VerdictKind::Unique);
+        assert_eq!(dedup.insert(Article::new("b1", HARVEST)).unwrap().verdict, VerdictKind::Unique);
+        let copy = dedup.insert(Article::new("a2", edited())).unwrap();
+        assert_eq!(copy.verdict, VerdictKind::NearDuplicate);
+        assert_eq!(copy.duplicate_of.unwrap().as_str(), "a1");
+    }
+
+    #[test]
+    fn a_check_stores_nothing() {
+        let mut dedup = Deduplicator::in_memory(Options::default());
+        assert_eq!(dedup.check(FERRY).unwrap().kind, VerdictKind::Unique);
+        assert_eq!(dedup.insert(Article::new("a1", FERRY)).unwrap().verdict, VerdictKind::Unique);
+        let answer = dedup.check(edited()).unwrap();
+        assert_eq!((answer.kind, answer.duplicate_of.unwrap().as_str()), (VerdictKind::NearDuplicate, "a1"));
+        assert_eq!(dedup.similar(edited(), 10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_batch_gives_what_one_insert_after_the_other_gives() {
+        let articles: Vec<Article> = (0..20)
+            .map(|n| {
+                Article::new(format!("a{n}"), if n % 3 == 0 { edited() } else { format!("{HARVEST} {n}") })
+            })
+            .chain([Article::new("", FERRY)])
+            .collect();
+        let mut one_by_one = Deduplicator::in_memory(Options::default());
+        let expected: Vec<_> = articles.iter().cloned().map(|one| one_by_one.insert(one)).collect();
+        assert_eq!(Deduplicator::in_memory(Options::default()).insert_batch(articles), expected);
+        assert!(matches!(expected.last(), Some(Err(Error::Id(_)))));
+    }
+
+    #[test]
+    fn a_removed_article_is_no_longer_a_match_and_an_update_needs_a_known_id() {
+        let mut dedup = Deduplicator::in_memory(Options::default());
+        assert_eq!(dedup.update(Article::new("a1", FERRY)).unwrap(), None);
+        dedup.insert(Article::new("a1", FERRY)).unwrap();
+        assert_eq!(dedup.update(Article::new("a1", HARVEST)).unwrap().unwrap().revision, 1);
+        assert_eq!(dedup.check(FERRY).unwrap().kind, VerdictKind::Unique);
+        assert!(dedup.remove("a1").unwrap());
+        assert!(!dedup.remove("a1").unwrap());
+        assert_eq!(dedup.check(HARVEST).unwrap().kind, VerdictKind::Unique);
+    }
+
+    #[test]
+    fn a_text_over_the_limit_is_rejected_and_a_comparison_has_no_limit() {
+        let mut options = Options::default();
+        options.text.max_bytes = 100;
+        let mut dedup = Deduplicator::in_memory(options);
+        let rejected = dedup.insert(Article::new("a1", FERRY)).unwrap_err();
+        assert!(matches!(rejected, Error::Rejected { .. }), "{rejected}");
+        assert!(compare(FERRY, &edited()).relation.is_duplicate());
+        assert!(!compare(FERRY, HARVEST).relation.is_duplicate());
+        assert!(!compare("", "").relation.is_duplicate());
+    }
+
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn an_index_on_disk_remembers_between_runs() {
+        let directory = std::env::temp_dir().join(format!("samestory-engine-{}", std::process::id()));
+        let mut dedup = Deduplicator::open(&directory, Options::default()).unwrap();
+        dedup.insert(Article::new("a1", FERRY)).unwrap();
+        drop(dedup);
+        let mut again = Deduplicator::open(&directory, Options::default()).unwrap();
+        let copy = again.insert(Article::new("a2", edited())).unwrap();
+        assert_eq!(copy.duplicate_of.unwrap().as_str(), "a1");
+        drop(again);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
