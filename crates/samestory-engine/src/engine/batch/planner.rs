@@ -66,13 +66,13 @@ impl<'a, V: View> Planner<'a, V> {
         position: &Position,
         times: RecordTimes,
         incoming: Incoming,
-        found: ArticleBuckets<'_>,
+        buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         self.item_time = None;
         let mut outputs = match incoming {
-            Incoming::Article(article) => self.article(position, times, *article, None, found)?,
+            Incoming::Article(article) => self.article(position, times, *article, None, buckets)?,
             Incoming::Bodiless { article, refusal } => {
-                self.article(position, times, *article, Some(refusal), found)?
+                self.article(position, times, *article, Some(refusal), buckets)?
             }
             Incoming::Delete(id) => self.delete(&id, position, times)?,
             Incoming::Forget { ids, to, raw } => self.forget(&ids, (to, raw), position)?,

@@ -35,7 +35,7 @@ impl<V: View> Planner<'_, V> {
         times: RecordTimes,
         mut article: Prepared,
         refusal: Option<DeadLetter>,
-        found: ArticleBuckets<'_>,
+        buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let keeps_text = match self.text_source(position, &article, refusal.as_ref())? {
             TextSource::Own => false,
@@ -69,7 +69,7 @@ impl<V: View> Planner<'_, V> {
         match refusal {
             // The known text expired at this very moment.
             Some(refusal) => Ok(vec![Output::DeadLetter(refusal)]),
-            None => self.judge_and_store(position, article, timed, previous, found),
+            None => self.judge_and_store(position, article, timed, previous, buckets),
         }
     }
 
@@ -150,7 +150,7 @@ impl<V: View> Planner<'_, V> {
         article: Prepared,
         timed: Timed,
         mut previous: Vec<(OutputTopic, u32)>,
-        found: ArticleBuckets<'_>,
+        buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let residence = self.state.residence(&article.id)?;
         if let Some(Residence { stay: Whereabouts::Published(outlet), language, since, .. }) = &residence
@@ -160,8 +160,8 @@ impl<V: View> Planner<'_, V> {
         }
         let (language, horizon) = (article.language, self.horizon(article.language));
         let settings = self.engine.of(language);
-        let (keys, pages) = found.pages(&self.state, language)?;
-        let mut candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, pages)?;
+        let (keys, lists) = buckets.posting_lists(&self.state, language)?;
+        let mut candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, lists)?;
         let same = self.constrain(&article, &mut candidates)?;
         let judged = self.engine.judge_among(&article, candidates);
         let judged = match same {

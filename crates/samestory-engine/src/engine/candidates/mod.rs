@@ -89,9 +89,9 @@ impl Engine {
         horizon: Option<EventTime>,
     ) -> Result<Candidates, StoreError> {
         let keys = self.looked_up(state.postings(), article);
-        let pages = state.pages(article.language, &keys, self.page_size())?;
-        let pages = (0..keys.len()).map(|at| pages.of(at).map(Cow::Borrowed).unwrap_or_default());
-        self.candidates_in(state, article, horizon, &keys, pages.collect())
+        let lists = state.posting_lists(article.language, &keys, self.page_size())?;
+        let lists = (0..keys.len()).map(|at| lists.of(at).map(Cow::Borrowed).unwrap_or_default());
+        self.candidates_in(state, article, horizon, &keys, lists.collect())
     }
 
     /// The same, from posting lists that have already been read.

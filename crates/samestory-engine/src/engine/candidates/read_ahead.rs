@@ -103,7 +103,7 @@ fn pieces(mut items: Vec<Item>) -> Vec<Vec<Item>> {
 #[derive(Default)]
 struct LanguageBuckets {
     keys: Vec<BandKey>,
-    pages: PostingLists,
+    lists: PostingLists,
 }
 
 /// The buckets that one article looks up.
@@ -129,11 +129,11 @@ impl ReadAhead {
         }
         let page_size = engine.page_size();
         for (&language, read) in &mut languages {
-            read.pages = state.pages(language, &read.keys, page_size)?;
+            read.lists = state.posting_lists(language, &read.keys, page_size)?;
             let ranges = items.iter().flatten().filter(|(other, _)| *other == language);
             let numbers = ranges.flat_map(|(_, range)| {
-                let pages = range.clone().map(|at| read.pages.of(at));
-                probable(&read.keys[range.clone()], pages, page_size - 1)
+                let lists = range.clone().map(|at| read.lists.of(at));
+                probable(&read.keys[range.clone()], lists, page_size - 1)
             });
             state.read_ahead(language, numbers.collect())?;
         }
@@ -142,8 +142,8 @@ impl ReadAhead {
 
     /// The buckets of the n-th item of the piece.
     pub(crate) fn of(&self, item: usize) -> ArticleBuckets<'_> {
-        let found = self.items.get(item).and_then(Option::as_ref);
-        let read = found.and_then(|(language, keys)| Some((self.languages.get(language)?, keys)));
+        let entry = self.items.get(item).and_then(Option::as_ref);
+        let read = entry.and_then(|(language, keys)| Some((self.languages.get(language)?, keys)));
         ArticleBuckets { read, page_size: self.page_size }
     }
 }
@@ -151,16 +151,17 @@ impl ReadAhead {
 impl<'a> ArticleBuckets<'a> {
     /// The article's bucket keys with their current posting lists: the stored ones plus the changes of the
     /// batch so far.
-    pub(crate) fn pages<V: View>(
+    pub(crate) fn posting_lists<V: View>(
         self,
         state: &Overlay<'_, V>,
         language: Lang,
     ) -> Result<(&'a [BandKey], Vec<Cow<'a, PostingList>>), StoreError> {
         let Some((read, range)) = self.read else { return Ok((&[], Vec::new())) };
         let keys = &read.keys[range.clone()];
-        let page =
-            |(at, &key)| state.page_over(language, key, read.pages.of(range.start + at), self.page_size);
-        let pages: Result<_, _> = keys.iter().enumerate().map(page).collect();
-        Ok((keys, pages?))
+        let list = |(at, &key)| {
+            state.staged_posting_list(language, key, read.lists.of(range.start + at), self.page_size)
+        };
+        let lists: Result<_, _> = keys.iter().enumerate().map(list).collect();
+        Ok((keys, lists?))
     }
 }

@@ -1,7 +1,7 @@
-//! Bytes of every value. The same bytes stand in the store and in the changelog.
+//! The bytes of every value, the same in the store and in the changelog.
 //!
-//! Numbers are little-endian. `text` is u16 length · UTF-8; `optional x` is 0, or 1 · x; `language` is u8 length ·
-//! code. Another layout gets another version in the first byte.
+//! Numbers are little-endian. `text` is u16 length · UTF-8; `optional x` is 0, or 1 · x; `language` is u8
+//! length · code. Another layout gets another version in the first byte.
 //!
 //! **Document**, layout 1
 //!
@@ -308,13 +308,13 @@ pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
         bytes.extend(input.next.to_le_bytes());
         bytes.optional(input.note.as_ref(), |bytes, note| bytes.text(note.as_str()));
     }
-    // The closed table has a few dozen rows.
+    // The language table has a few dozen rows.
     bytes.extend((progress.languages.len() as u16).to_le_bytes());
     for (&language, counters) in &progress.languages {
         bytes.language(language);
         bytes.extend(counters.next_number.to_le_bytes());
         bytes.optional(counters.stream_time, Write::time);
-        // A handful: the engine lets stream time follow before there are more.
+        // A handful: the engine advances stream time before there are more.
         bytes.push(counters.votes.len() as u8);
         for vote in &counters.votes {
             bytes.extend(vote.article.to_le_bytes());
@@ -354,12 +354,12 @@ pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
         progress.languages.insert(language, Counters { next_number, stream_time, votes });
     }
     for _ in 0..read.u32()? {
-        let place = (read.topic_id()?, read.array().map(i32::from_le_bytes)?);
+        let partition = (read.topic_id()?, read.array().map(i32::from_le_bytes)?);
         let offset = read.array().map(i64::from_le_bytes)?;
-        if progress.raw.last_key_value().is_some_and(|(last, _)| *last >= place) {
+        if progress.raw.last_key_value().is_some_and(|(last, _)| *last >= partition) {
             return Err(DecodeError::Value("a list of raw partitions in this order"));
         }
-        progress.raw.insert(place, offset);
+        progress.raw.insert(partition, offset);
     }
     read.end()?;
     Ok(progress)
@@ -396,7 +396,7 @@ mod tests {
     use crate::model::TopicId;
 
     #[test]
-    fn a_position_on_the_bus_survives_its_bytes_with_and_without_ids() {
+    fn a_bus_position_survives_encoding_with_and_without_ids() {
         let known = BusPosition {
             application: TopicName::new("samestory"),
             cluster: Some(TopicName::new("MkU3OEVBNTcwNTJENDM2Qk")),

@@ -1,4 +1,5 @@
-//! The filter of buckets is made anew: when the store is opened, and when most of what it knows has gone.
+//! Tests that the membership filter is rebuilt: when the store is opened, and when most of what it knows has
+//! been removed.
 
 use crate::index::read::rows::Rows;
 use crate::index::rocksdb::Rocks;
