@@ -52,6 +52,7 @@ pub struct Constraints {
 impl Constraints {
     /// Adds a pair. Adding the same ruling again has no effect.
     ///
+    /// # Errors
     /// The pair names one article twice, or contradicts an earlier ruling.
     pub fn insert(&mut self, a: &ArticleId, b: &ArticleId, bond: Bond) -> Result<(), BondError> {
         if a == b {

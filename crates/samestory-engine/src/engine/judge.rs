@@ -74,6 +74,7 @@ impl Judged {
 impl Engine {
     /// Judges an article against the index as if its id were new. Stores nothing.
     ///
+    /// # Errors
     /// The index could not be read.
     pub fn judge(
         &self,

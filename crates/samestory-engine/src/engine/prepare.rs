@@ -13,6 +13,7 @@ use crate::text::{self, Options};
 /// Everything that a verdict needs to know about an article; the body itself is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
+    /// The article's id.
     pub id: ArticleId,
     /// Home language: the language, or group of closely related languages, whose store the article is
     /// compared in.
@@ -66,6 +67,7 @@ impl Preparer {
 
     /// Strips the markup, chooses a language and computes the fingerprint.
     ///
+    /// # Errors
     /// The text exceeds `max_bytes`; the error is the dead letter to publish instead.
     pub fn prepare(&self, article: &Article, position: &Position) -> Result<Prepared, DeadLetter> {
         let content_type = article.content_type.as_deref().and_then(ContentType::parse);

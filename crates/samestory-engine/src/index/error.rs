@@ -16,7 +16,7 @@ pub enum StoreError {
     Corrupt {
         /// Which store.
         place: String,
-        /// What was found.
+        /// What is damaged.
         detail: String,
     },
     /// Created with other settings or by another version: refuse to start. Nothing was modified.
@@ -28,7 +28,7 @@ pub enum StoreError {
         what: &'static str,
         /// As stored.
         found: String,
-        /// As asked for.
+        /// As configured.
         expected: String,
         /// How to resolve the mismatch.
         remedy: &'static str,
@@ -42,7 +42,7 @@ pub enum StoreError {
         place: String,
         /// As stored.
         found: String,
-        /// As asked for.
+        /// As configured.
         expected: String,
     },
     /// Built from another topic of the same name, or in another cluster: quarantine it and rebuild from the
@@ -71,7 +71,7 @@ pub enum StoreError {
     Full {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
     /// Background work of the store is late or was interrupted: close the store, reopen it and replay.
@@ -80,7 +80,7 @@ pub enum StoreError {
     Stalled {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
     /// The disk or the operating system fails in a way that may be temporary (EIO, too many open files, no
@@ -90,7 +90,7 @@ pub enum StoreError {
     Failing {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
     /// The directory cannot be used: report it to the operator. Its contents are unchanged.
@@ -98,7 +98,7 @@ pub enum StoreError {
     Unusable {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
     /// A change was about to be applied that the log does not hold yet: a bug in the program. Stop.

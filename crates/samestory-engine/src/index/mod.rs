@@ -50,6 +50,7 @@ pub trait Store: View + Sized + Sync {
     /// Creates the column families of a language. Takes tens of milliseconds, once per language: call it
     /// between turns, so that a failure is found before anything is committed.
     ///
+    /// # Errors
     /// The column families could not be created; nothing has changed.
     fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError>;
 
@@ -73,6 +74,7 @@ pub trait Store: View + Sized + Sync {
 
     /// Makes everything applied so far survive a loss of power.
     ///
+    /// # Errors
     /// The changes are not durable yet; react as for [`Store::apply_changes`].
     fn flush(&mut self) -> Result<(), StoreError>;
 }

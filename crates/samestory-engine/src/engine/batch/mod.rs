@@ -238,6 +238,7 @@ impl Engine {
     ///
     /// Each item sees the changes of those before it, so splitting a batch anywhere gives the same verdicts.
     ///
+    /// # Errors
     /// The index could not be read, and nothing was decided. Stop the partition without committing anything.
     pub fn plan(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, WriteSet), StoreError> {
         let mut planner = Planner::new(self, state, batch.bus.as_ref(), batch.relocates)?;

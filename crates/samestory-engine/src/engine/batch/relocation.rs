@@ -181,7 +181,7 @@ impl<V: View> Planner<'_, V> {
     }
 
     /// Handles a version of an article that became a dead letter. Its former home forgets the article all the
-    /// same, so nothing may be previous of it; if this partition holds an earlier version, that one came_back.
+    /// same, so nothing may be left of it; if this partition holds an earlier version, that one stays.
     pub(crate) fn undelivered(
         &mut self,
         id: ArticleId,

@@ -20,8 +20,8 @@ const QUORUM: usize = 5;
 
 /// A vote expires after this many more articles of its language.
 ///
-/// Otherwise wrong clocks would accumulate over years: five in a billion articles would be enough. With it, 2
-/// % of the articles have to be wrong. It counts articles rather than time, because time is what is in
+/// Otherwise wrong clocks would accumulate over years: five in a billion articles would be enough. With it,
+/// 2% of the articles have to be wrong. It counts articles rather than time, because time is what is in
 /// question.
 const WINDOW: u16 = 256;
 

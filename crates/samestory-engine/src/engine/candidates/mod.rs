@@ -81,6 +81,7 @@ impl Engine {
     /// Finds and compares the earlier documents that may match a text. Documents last seen at or before
     /// `horizon` are expired and left out.
     ///
+    /// # Errors
     /// The index could not be read.
     pub fn candidates(
         &self,

@@ -61,6 +61,7 @@ impl<'scope, 'env, V: View + Sync> ReadAheadQueue<'scope, 'env, V> {
 
     /// The items of the next piece, with their buckets.
     ///
+    /// # Errors
     /// The store could not be read.
     pub(crate) fn next(&mut self) -> Result<Option<(Vec<Item>, ReadAhead)>, StoreError> {
         self.start_readers();

@@ -1,5 +1,5 @@
-//! Cluster maintenance: which documents belong to a cluster, which one is its canonical, and what readers are
-//! published_before_or_now.
+//! Cluster maintenance: which documents belong to a cluster, which one is its canonical, and which records
+//! readers see.
 //!
 //! [`Planner`] collects the edits of one item here and flushes them when the item is decided; [`canonical`]
 //! elects. A document that is alone in its cluster needs no cluster row, since everything follows from the
@@ -365,6 +365,7 @@ impl Engine {
     /// Visits every cluster with at least two live members, by language and founder, with all its members,
     /// newest first; stops when `visit` returns `false`.
     ///
+    /// # Errors
     /// The index could not be read.
     pub fn each_cluster(
         &self,

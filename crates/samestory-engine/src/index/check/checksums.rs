@@ -13,7 +13,7 @@ use crate::index::format::key::Family;
 /// Parts per column family.
 const PARTS: usize = 4096;
 /// How many differing parts are examined; in a large store each holds thousands of rows.
-const LOOKED_INTO: usize = 16;
+const EXAMINED_PARTS: usize = 16;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Sum {
@@ -55,7 +55,7 @@ impl Checksums {
         let differences = families.into_iter().map(|family| {
             let [should, is] = [self, is].map(|checksums| checksums.0.get(family).unwrap_or(&empty));
             let rows = |sums: &[Sum]| sums.iter().map(|sum| sum.rows).sum();
-            let parts = (0..PARTS).filter(|&at| should[at] != is[at]).take(LOOKED_INTO).collect();
+            let parts = (0..PARTS).filter(|&at| should[at] != is[at]).take(EXAMINED_PARTS).collect();
             Difference { family: *family, should: rows(should), is: rows(is), parts }
         });
         differences.filter(|difference| !difference.parts.is_empty()).collect()

@@ -27,6 +27,7 @@ struct Group {
 
 /// Checks clusters, residences and counters, and describes every violation.
 ///
+/// # Errors
 /// A row could not be read; [`super::verify`] names it.
 pub fn cross_check<V: View + ?Sized>(
     store: &V,

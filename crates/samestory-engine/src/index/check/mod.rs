@@ -66,6 +66,7 @@ const NAMED: usize = 20;
 
 /// Checks the whole store. With RocksDB, reading also verifies the checksum of every block.
 ///
+/// # Errors
 /// The store cannot be read at all. Damage is a finding, not an error.
 pub fn verify<V: View + ?Sized>(store: &V) -> Result<Verification, StoreError> {
     verify_watched(store, &mut |_| {})

@@ -1,7 +1,7 @@
 //! Encoding and decoding of the primitives that keys and values consist of.
 //!
-//! [`super::key`], [`super::value`] and [`super::header`] build on it, and so do routed records. Decoding
-//! never trusts a length: a record from a log is untrusted until it has been read to its end.
+//! `key`, `value` and `header` build on it, and so do routed records. Decoding never trusts a length: a
+//! record from a log is untrusted until it has been read to its end.
 
 use crate::model::{ArticleId, BoundedStr, DocumentNumber, EventTime, Lang, TopicId};
 use crate::text::language::LANGUAGES;

@@ -68,6 +68,7 @@ impl Format {
 
     /// Decodes a format.
     ///
+    /// # Errors
     /// The bytes are from another version, or damaged.
     pub fn decode(bytes: &[u8]) -> Result<Format, DecodeError> {
         let mut read = Read(bytes);
@@ -90,6 +91,7 @@ impl Format {
 
     /// Checks that a store created with `found` can be used with this format.
     ///
+    /// # Errors
     /// The difference, with the command that resolves it.
     pub fn accepts(&self, found: &[u8], place: &str) -> Result<(), StoreError> {
         let foreign = |what, found: String, expected: String, remedy| StoreError::Foreign {

@@ -74,6 +74,7 @@ impl Family {
 
     /// The family with this name.
     ///
+    /// # Errors
     /// The family belongs to another program, or to a language that this version does not know.
     pub fn from_name(name: &str) -> Result<Family, DecodeError> {
         let common = Family::COMMON.into_iter().find(|family| family.name() == name);
@@ -355,6 +356,7 @@ impl ChangeKey {
 
     /// Decodes a key.
     ///
+    /// # Errors
     /// The key was not written by this version of the program: another log, or a newer version. Stop.
     pub fn decode(bytes: &[u8]) -> Result<ChangeKey, DecodeError> {
         let mut read = Read(bytes);

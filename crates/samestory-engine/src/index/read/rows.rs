@@ -116,11 +116,13 @@ pub trait Rows {
 
     /// The value of a key.
     ///
+    /// # Errors
     /// The store could not be read. That never means that the row is absent.
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Visits the rows of a range until the visitor stops.
     ///
+    /// # Errors
     /// The store could not be read; the rows visited so far may be incomplete.
     fn scan(
         &self,
@@ -145,6 +147,7 @@ pub trait Rows {
 
     /// Documents by number, in the given order.
     ///
+    /// # Errors
     /// As [`Rows::get`]; also if a document cannot be decoded or has another number than its key.
     fn shared_documents(
         &self,

@@ -31,6 +31,7 @@ pub struct Row {
 
 /// The contents of an index as a reader sees them: a store, a snapshot, or an overlay.
 ///
+/// # Errors
 /// Every method fails if the store cannot be read or holds invalid data. An error never means that something
 /// is absent.
 #[expect(clippy::missing_errors_doc, reason = "documented once for all methods, above")]
@@ -148,8 +149,8 @@ pub trait View: Rows {
         Ok(scan_numbers(self, Family::Clusters, &span, Order::Ascending, usize::MAX, founder)?.numbers)
     }
 
-    /// The id of a document's cluster. A document that is alone founds a cluster without a row; `None` if it
-    /// does not even do that.
+    /// The id of a document's cluster. A cluster of one has no row, so its id follows from the document;
+    /// `None` if a row is missing.
     fn cluster_of(&self, document: &Document) -> Result<Option<ClusterId>, StoreError> {
         match self.cluster(document.language, document.cluster)? {
             Some(cluster) => Ok(Some(cluster.id)),

@@ -21,6 +21,7 @@ impl RocksReader {
     /// Opens the store in a directory, whatever bands and log it was created with and whether or not its
     /// bands are complete. The directory stays in use until the last handle is dropped.
     ///
+    /// # Errors
     /// There is no store, or it is damaged, in use, or another program's.
     pub fn existing(directory: &Path, budget: &Budget) -> Result<RocksReader, StoreError> {
         let place = directory.display().to_string();
@@ -54,6 +55,7 @@ impl RocksReader {
 
     /// Marks the postings as unusable until [`super::Rocks::reband`] has rebuilt them.
     ///
+    /// # Errors
     /// The mark could not be written.
     pub fn distrust_postings(&self) -> Result<(), StoreError> {
         let format = View::format(self)?.map(|bytes| Format::decode(&bytes)).transpose();
@@ -74,6 +76,7 @@ impl RocksReader {
 
     /// Counts the postings of a language: about a second for five million.
     ///
+    /// # Errors
     /// The postings could not be read.
     pub fn count_postings(&self, language: Lang) -> Result<u64, StoreError> {
         let mut count = 0;
@@ -107,6 +110,7 @@ impl RocksReader {
     /// Lists the damage in every SST file: a scan of a family stops at the first damage, and there may be
     /// more.
     ///
+    /// # Errors
     /// The store cannot be read at all.
     pub fn damages(&self) -> Result<Vec<String>, StoreError> {
         let files = self.0.db.live_files().map_err(|error| self.0.failure(&error))?;

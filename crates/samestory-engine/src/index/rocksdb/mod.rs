@@ -80,6 +80,7 @@ struct Opened {
 impl Rocks {
     /// Opens the state in a directory, or creates it if there is none.
     ///
+    /// # Errors
     /// Nothing is ever wiped; see [`StoreError`] for the reaction to each. In particular, [`Rocks::reband`]
     /// resolves [`StoreError::OtherBands`].
     pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
@@ -137,7 +138,8 @@ impl Rocks {
         Ok(())
     }
 
-    /// The mistake of a place that is written down by itself: it is safe before what it speaks of.
+    /// An injected fault: writes the position outside the batch, so that it is durable before the rows that
+    /// it covers.
     #[cfg(feature = "faults")]
     fn written_beside(&self, next: Option<u64>) -> Result<Option<u64>, StoreError> {
         let Some(at) = next.filter(|_| self.options.position_beside_the_batch) else { return Ok(next) };
@@ -187,7 +189,8 @@ impl Rocks {
 
 impl Store for Rocks {
     fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError> {
-        // A flush that has failed since the last turn: the next write would fail too, after its commit.
+        // If a flush has failed since the last turn, the next write would fail too, but only after its
+        // commit.
         self.opened().check_background()?;
         for family in Family::of(language) {
             self.opened().create(family, &self.options)?;
@@ -338,6 +341,7 @@ fn is_no_space(error: &io::Error) -> bool {
 
 /// Checks that there is room beside a store's directory for it to be opened and written, by writing 1 MiB.
 ///
+/// # Errors
 /// There is no room: [`StoreError::Full`].
 pub fn check_room(directory: &Path) -> Result<(), StoreError> {
     let mut name = directory.file_name().unwrap_or_default().to_owned();

@@ -155,6 +155,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
 
 /// Deletes a store and its directory. Refuses if any process has it open.
 ///
+/// # Errors
 /// The store is in use, or the file system refuses.
 pub fn destroy(directory: &Path) -> Result<(), StoreError> {
     let place = directory.display().to_string();

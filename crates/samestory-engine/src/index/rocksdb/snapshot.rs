@@ -101,7 +101,8 @@ impl Rows for Snapshot<'_> {
         self.reader.get_many_by(&options, &handle, keys)
     }
 
-    // The filter describes the store as it is now. After a rebuild it may lack ids that were removed since the snapshot.
+    // The filter describes the store as it is now. After a rebuild it may lack ids that were removed since the
+    // snapshot.
     fn may_know(&self, id: &ArticleId) -> bool {
         self.reader.may_know(id)
     }

@@ -74,6 +74,7 @@ impl Change {
 
     /// Decodes a changelog record.
     ///
+    /// # Errors
     /// The record was not written by this version of the program: another log, a newer version, or damage.
     /// Stop.
     pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Change, DecodeError> {

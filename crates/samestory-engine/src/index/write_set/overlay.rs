@@ -67,6 +67,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
 
     /// Stages a change: removes everything that its key holds, then adds the new value.
     ///
+    /// # Errors
     /// The current value of the key could not be read; the change is not staged.
     pub fn lay(&mut self, change: &Change) -> Result<(), StoreError> {
         match change {

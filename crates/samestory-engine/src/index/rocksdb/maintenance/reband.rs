@@ -64,6 +64,7 @@ impl Rocks {
     /// Opens an empty store to be filled without postings, which [`Rocks::reband`] builds at the end. Until
     /// then the store refuses to be opened normally.
     ///
+    /// # Errors
     /// As [`Rocks::open`]; also if the store is not empty.
     pub fn refill(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
         // Each document is posted by content only; re-banding removes that posting with the others.
@@ -87,6 +88,7 @@ impl Rocks {
     /// If it is interrupted, the store says so when it is opened, and the next attempt starts from the
     /// beginning.
     ///
+    /// # Errors
     /// As [`Rocks::open`]; a store of another format or fingerprint scheme cannot be re-banded.
     pub fn reband(
         directory: &Path,

@@ -50,6 +50,7 @@ pub struct LanguageInspection {
 impl RocksReader {
     /// Counts and sizes of everything in the store.
     ///
+    /// # Errors
     /// The store could not be read.
     pub fn inspect(&self) -> Result<Inspection, StoreError> {
         let format = self.format()?.map(|bytes| Format::decode(&bytes)).transpose();
@@ -111,6 +112,7 @@ impl Opened {
 impl Rocks {
     /// Flushes and compacts everything, so that removed data no longer takes space.
     ///
+    /// # Errors
     /// Compaction failed; the data is unchanged.
     pub fn compact(&mut self) -> Result<(), StoreError> {
         let opened = self.opened();
