@@ -112,7 +112,7 @@ fn residence(step: &Step) -> Residence {
         language: lang(step.lang),
         since: time(step.time),
         position: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 2, offset: step.time },
-        stay: match step.cluster {
+        whereabouts: match step.cluster {
             0 => Whereabouts::Moved { to: 7 },
             1 => Whereabouts::Gone,
             _ => Whereabouts::Published(OutputTopic::NearDuplicate),

@@ -142,7 +142,7 @@ pub struct Residence {
     /// The raw record that the row results from. Only offsets of the same raw partition are compared.
     pub position: Position,
     /// What became of the article.
-    pub stay: Whereabouts,
+    pub whereabouts: Whereabouts,
 }
 
 /// What became of an article that a partition holds no document of.

@@ -35,11 +35,11 @@ impl<V: View> Planner<'_, V> {
         id: &ArticleId,
         (language, otherwise): (Lang, EventTime),
         position: &Position,
-        stay: Whereabouts,
+        whereabouts: Whereabouts,
     ) -> Result<(), StoreError> {
         let since = self.stream_time(language).unwrap_or(otherwise);
         let (id, position) = (id.clone(), position.clone());
-        self.change(Change::Residence(Box::new(Residence { id, language, since, position, stay })))
+        self.change(Change::Residence(Box::new(Residence { id, language, since, position, whereabouts })))
     }
 
     /// Handles a forget: these articles moved to another partition, and retracting their records is now up to
@@ -71,7 +71,7 @@ impl<V: View> Planner<'_, V> {
                     self.stats.stale_forgets += 1;
                     continue;
                 }
-                let outlet = match row.stay {
+                let outlet = match row.whereabouts {
                     // Already recorded. Otherwise every update of an article that once moved away would
                     // rewrite the row.
                     Whereabouts::Moved { to: there } if there == to => continue,
@@ -120,7 +120,7 @@ impl<V: View> Planner<'_, V> {
             return Ok(Vec::new());
         };
         let now = times.record.or(self.stream_time(row.language));
-        match row.stay {
+        match row.whereabouts {
             Whereabouts::Moved { to } => {
                 let detours = match (is_before(position, &row.position), is_before(&row.position, position)) {
                     (true, _) => Some(notice.detours),
@@ -141,9 +141,9 @@ impl<V: View> Planner<'_, V> {
                 Ok(self.retract(id, notice.outlet.without(outlet), now, true))
             }
             Whereabouts::Published(outlet) => {
-                let stay = Whereabouts::Published(outlet.and(notice.outlet));
-                if stay != row.stay {
-                    self.change(Change::Residence(Box::new(Residence { stay, ..row })))?;
+                let whereabouts = Whereabouts::Published(outlet.and(notice.outlet));
+                if whereabouts != row.whereabouts {
+                    self.change(Change::Residence(Box::new(Residence { whereabouts, ..row })))?;
                 }
                 Ok(Vec::new())
             }
@@ -168,7 +168,7 @@ impl<V: View> Planner<'_, V> {
             && let Some(row) = self.residence(id)?
         {
             // If it moved or was deleted before, another partition is responsible for its records.
-            known = matches!(row.stay, Whereabouts::Published(outlet) if outlet != OutputTopic::None);
+            known = matches!(row.whereabouts, Whereabouts::Published(outlet) if outlet != OutputTopic::None);
             now = now.or(self.stream_time(row.language));
             previous = Some((row.language, row.since));
         }
@@ -192,7 +192,7 @@ impl<V: View> Planner<'_, V> {
         if !self.relocates || !self.state.languages_of(&id)?.is_empty() {
             return Ok(());
         }
-        if matches!(self.residence(&id)?, Some(Residence { stay: Whereabouts::Published(_), .. })) {
+        if matches!(self.residence(&id)?, Some(Residence { whereabouts: Whereabouts::Published(_), .. })) {
             return Ok(());
         }
         let clock = times.log.or(times.record).unwrap_or(EventTime::from_millis(0));
@@ -208,8 +208,9 @@ impl<V: View> Planner<'_, V> {
         if !self.relocates || document.outlet == OutputTopic::None && before.is_none() {
             return Ok(());
         }
-        let (seen, stay) = ((document.language, document.last_seen), Whereabouts::Published(document.outlet));
-        self.remember(&document.id, seen, &document.position, stay)
+        let (seen, whereabouts) =
+            ((document.language, document.last_seen), Whereabouts::Published(document.outlet));
+        self.remember(&document.id, seen, &document.position, whereabouts)
     }
 
     /// Removes a document that was deleted or moved away, counts it, and returns whether it was live.

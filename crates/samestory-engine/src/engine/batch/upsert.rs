@@ -153,7 +153,8 @@ impl<V: View> Planner<'_, V> {
         buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let residence = self.state.residence(&article.id)?;
-        if let Some(Residence { stay: Whereabouts::Published(outlet), language, since, .. }) = &residence
+        if let Some(Residence { whereabouts: Whereabouts::Published(outlet), language, since, .. }) =
+            &residence
             && self.is_within(*language, *since)
         {
             previous.push((*outlet, 0));

@@ -165,7 +165,7 @@ pub(crate) fn encode_residence(row: &Residence) -> Vec<u8> {
     let mut bytes = vec![RESIDENCE];
     bytes.language(row.language);
     bytes.time(row.since);
-    match row.stay {
+    match row.whereabouts {
         Whereabouts::Moved { to } => {
             bytes.push(0);
             bytes.extend(to.to_le_bytes());
@@ -184,7 +184,7 @@ pub(crate) fn decode_residence(id: ArticleId, bytes: &[u8]) -> Result<Residence,
         id,
         language: read.language()?,
         since: read.time()?,
-        stay: match read.byte()? {
+        whereabouts: match read.byte()? {
             0 => Whereabouts::Moved { to: read.array().map(i32::from_le_bytes)? },
             1 => Whereabouts::Gone,
             2 => Whereabouts::Published(decode_outlet(&mut read)?),
