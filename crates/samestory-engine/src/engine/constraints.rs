@@ -123,7 +123,7 @@ impl<V: View> Planner<'_, V> {
     /// The verdict on an article that an editor declared the same as an earlier one. Equal texts stay an
     /// exact duplicate: they need no editor.
     pub(super) fn reviewed(&self, article: &Prepared, same: Document, judged: Judged) -> Judged {
-        let settings = self.engine.of(article.language);
+        let settings = self.engine.settings_for(article.language);
         let comparison = settings.compare(&same.fingerprint, &article.fingerprint);
         let (verdict, match_type) = match comparison.relation {
             Relation::Exact => (Verdict::ExactDuplicate, MatchType::Exact),

@@ -87,7 +87,7 @@ impl Engine {
 
     /// Judges an article against candidates that have already been compared.
     pub(super) fn judge_among(&self, article: &Prepared, candidates: Candidates) -> Judged {
-        let settings = self.of(article.language);
+        let settings = self.settings_for(article.language);
         let Candidates { all, digest, capped, capped_buckets } = candidates;
         let candidates = all.len() as u64;
         // Strongest evidence wins; ties go to the lowest document number.

@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// The settings for a language: its own, or the defaults.
-    pub fn of(&self, language: Lang) -> &LanguageSettings {
+    pub fn settings_for(&self, language: Lang) -> &LanguageSettings {
         self.settings.languages.get(&language).unwrap_or(&self.settings.default)
     }
 }

@@ -149,7 +149,7 @@ impl<'a, V: View> Planner<'a, V> {
 
     /// Documents last seen at or before this time are expired.
     pub(crate) fn horizon(&self, language: Lang) -> Option<EventTime> {
-        self.stream_time(language).and_then(|now| self.engine.of(language).retention.horizon(now))
+        self.stream_time(language).and_then(|now| self.engine.settings_for(language).retention.horizon(now))
     }
 
     pub(crate) fn is_live(&self, document: &Document) -> bool {

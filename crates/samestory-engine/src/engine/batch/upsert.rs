@@ -46,7 +46,7 @@ impl<V: View> Planner<'_, V> {
             TextSource::Missing(letter) => return Ok(vec![Output::DeadLetter(letter)]),
         };
         self.stats.articles += 1;
-        let (language, settings) = (article.language, *self.engine.of(article.language));
+        let (language, settings) = (article.language, *self.engine.settings_for(article.language));
         let timed = self.advance_stream_time(&article, times);
         self.remove_overdue(language)?;
         let mut previous = self.leave_other_languages(&article)?;
@@ -160,7 +160,7 @@ impl<V: View> Planner<'_, V> {
             previous.push((*outlet, 0));
         }
         let (language, horizon) = (article.language, self.horizon(article.language));
-        let settings = self.engine.of(language);
+        let settings = self.engine.settings_for(language);
         let (keys, lists) = buckets.posting_lists(&self.state, language)?;
         let mut candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, lists)?;
         let same = self.constrain(&article, &mut candidates)?;
@@ -294,7 +294,7 @@ impl<V: View> Planner<'_, V> {
             declared_language: article.declared_language.clone(),
             related: judged.related.clone(),
             evidence: match self.engine.settings().evidence {
-                true => judged.contributions(self.engine.of(article.language)),
+                true => judged.contributions(self.engine.settings_for(article.language)),
                 false => Vec::new(),
             },
             flags,

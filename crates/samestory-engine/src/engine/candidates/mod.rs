@@ -106,7 +106,7 @@ impl Engine {
     ) -> Result<Candidates, StoreError> {
         let cap = self.settings().max_bucket.max(1);
         let mut search = Search { state, language: article.language, horizon, cap, read: Vec::new() };
-        search.run(keys, pages, &article.fingerprint, self.of(article.language))
+        search.run(keys, pages, &article.fingerprint, self.settings_for(article.language))
     }
 
     /// How many document numbers to read from a bucket: one more than the cap, to distinguish a full bucket
