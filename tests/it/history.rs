@@ -282,7 +282,7 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
             let number = model.documents.get(&(lang, article.clone())).map(|document| document.number);
             assert_eq!(view.number_of(lang, &article).unwrap(), number);
         }
-        let posting = *postings().of(lang);
+        let posting = *postings().for_language(lang);
         let mut keys: Vec<BandKey> = changes
             .iter()
             .filter_map(|change| match change {

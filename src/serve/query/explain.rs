@@ -71,7 +71,7 @@ impl Library {
         if a.language != b.language {
             pair.relation = Relation::Different;
         }
-        let posting = self.config.postings.of(language);
+        let posting = self.config.postings.for_language(language);
         let bands = |fingerprint: &Fingerprint| {
             let keys = posting.keys(fingerprint).into_iter();
             keys.filter(|&key| IndexScheme::kind(key) == PostingKind::MinHash).collect::<Vec<_>>()

@@ -1000,7 +1000,7 @@ impl Model {
     /// And whether the article is a digest of them.
     fn pairs(&self, article: &Prepared) -> (Vec<(Document, Comparison)>, bool) {
         let own = *self.settings.languages.get(&article.language).unwrap_or(&self.settings.default);
-        let posting = self.postings.of(article.language);
+        let posting = self.postings.for_language(article.language);
         let keys: Vec<BandKey> = posting.keys(&article.fingerprint);
         let stored = self.documents(article.language);
         let posted: Vec<Vec<BandKey>> =

@@ -188,7 +188,7 @@ impl IndexSchemes {
     }
 
     /// The scheme of a language.
-    pub fn of(&self, language: Lang) -> &IndexScheme {
+    pub fn for_language(&self, language: Lang) -> &IndexScheme {
         self.languages.get(&language).unwrap_or(&self.default)
     }
 

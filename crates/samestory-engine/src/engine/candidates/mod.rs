@@ -117,7 +117,7 @@ impl Engine {
 
     /// The keys of the buckets to look up for an article.
     pub(super) fn looked_up(&self, postings: &IndexSchemes, article: &Prepared) -> Vec<BandKey> {
-        keys(postings.of(article.language), &article.fingerprint)
+        keys(postings.for_language(article.language), &article.fingerprint)
     }
 }
 

@@ -175,7 +175,8 @@ impl<V: View> Search<'_, V> {
     ) -> Result<Option<f64>, StoreError> {
         let old = &document.fingerprint;
         let sample = old.sample.values();
-        let posted = &sample[..self.state.postings().of(self.language).samples_of(old).min(sample.len())];
+        let posted =
+            &sample[..self.state.postings().for_language(self.language).samples_of(old).min(sample.len())];
         let looked_up = looked_up(new);
         let bound = |values: &[u32], all: u32| match values.last() {
             Some(&last) if values.len() < all as usize => last,

@@ -173,7 +173,8 @@ mod tests {
         assert!(scheme.contains("scheme 9, but 2"), "{scheme}");
         let log = refusal(|format| format.ahead = Durability::OwnWal);
         assert!(log.contains("a log of its own, but changelog partition 3"), "{log}");
-        let bands = refusal(|format| format.postings = IndexSchemes::new(*format.postings.of(Lang::UND)));
+        let bands =
+            refusal(|format| format.postings = IndexSchemes::new(*format.postings.for_language(Lang::UND)));
         assert!(bands.contains("(no minhash") && bands.contains("(minhash 25×5"), "{bands}");
         let unfinished = refusal(|format| format.rebanding = true);
         assert!(unfinished.contains("unfinished"), "{unfinished}");

@@ -260,7 +260,7 @@ impl RocksReader {
             let mut found: Vec<DocumentNumber> = probed.collect();
             found.sort_unstable();
             found.dedup();
-            let posting = self.0.postings.of(language);
+            let posting = self.0.postings.for_language(language);
             for document in self.shared_documents(language, &found)?.iter().flatten() {
                 for key in posting.keys(&document.fingerprint) {
                     if let Some(at) = open.remove(&key) {

@@ -20,7 +20,7 @@ fn with_one(name: &str) -> (Rocks, PathBuf, Vec<BandKey>) {
     let (mut store, directory) = made(name);
     store.wait_for_filter();
     let Change::Document(one) = document(0) else { unreachable!() };
-    let keys = store.postings().of(Lang::UND).keys(&one.fingerprint);
+    let keys = store.postings().for_language(Lang::UND).keys(&one.fingerprint);
     apply_changes(&mut store, Change::Document(one));
     (store, directory, keys)
 }

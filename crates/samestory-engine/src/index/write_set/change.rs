@@ -118,7 +118,7 @@ pub(crate) fn document_rows(document: &Document) -> RowSet {
 
 /// The postings of a document as bucket and number, ascending.
 pub(crate) fn document_keys(document: &Document, postings: &IndexSchemes) -> Vec<(BandKey, DocumentNumber)> {
-    let keys = postings.of(document.language).keys(&document.fingerprint);
+    let keys = postings.for_language(document.language).keys(&document.fingerprint);
     keys.into_iter().map(|key| (key, document.number)).collect()
 }
 

@@ -19,7 +19,7 @@ fn remove(store: &mut Rocks, number: u64) {
 
 fn buckets(store: &Rocks, number: u64) -> Vec<BandKey> {
     let Change::Document(document) = document(number) else { unreachable!() };
-    store.postings().of(Lang::UND).keys(&document.fingerprint)
+    store.postings().for_language(Lang::UND).keys(&document.fingerprint)
 }
 
 /// Every bucket of this document has it.
