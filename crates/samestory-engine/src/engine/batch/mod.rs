@@ -247,7 +247,8 @@ impl Engine {
             let mut ahead = ReadAheadQueue::new(self, state, scope, batch.items);
             while let Some((piece, read)) = ahead.next()? {
                 for (at, item) in piece.into_iter().enumerate() {
-                    let outputs = planner.decide(&item.position, item.times(), item.incoming, read.of(at))?;
+                    let outputs =
+                        planner.decide(&item.position, item.times(), item.incoming, read.for_item(at))?;
                     decided.push(Decided { position: item.position, time: item.time, outputs });
                 }
             }

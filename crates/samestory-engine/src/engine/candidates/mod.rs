@@ -91,7 +91,7 @@ impl Engine {
     ) -> Result<Candidates, StoreError> {
         let keys = self.looked_up(state.postings(), article);
         let lists = state.posting_lists(article.language, &keys, self.page_size())?;
-        let lists = (0..keys.len()).map(|at| lists.of(at).map(Cow::Borrowed).unwrap_or_default());
+        let lists = (0..keys.len()).map(|at| lists.get(at).map(Cow::Borrowed).unwrap_or_default());
         self.candidates_in(state, article, horizon, &keys, lists.collect())
     }
 

@@ -133,7 +133,7 @@ impl ReadAhead {
             read.lists = state.posting_lists(language, &read.keys, page_size)?;
             let ranges = items.iter().flatten().filter(|(other, _)| *other == language);
             let numbers = ranges.flat_map(|(_, range)| {
-                let lists = range.clone().map(|at| read.lists.of(at));
+                let lists = range.clone().map(|at| read.lists.get(at));
                 probable(&read.keys[range.clone()], lists, page_size - 1)
             });
             state.read_ahead(language, numbers.collect())?;
@@ -142,7 +142,7 @@ impl ReadAhead {
     }
 
     /// The buckets of the n-th item of the piece.
-    pub(crate) fn of(&self, item: usize) -> ArticleBuckets<'_> {
+    pub(crate) fn for_item(&self, item: usize) -> ArticleBuckets<'_> {
         let entry = self.items.get(item).and_then(Option::as_ref);
         let read = entry.and_then(|(language, keys)| Some((self.languages.get(language)?, keys)));
         ArticleBuckets { read, page_size: self.page_size }
@@ -160,7 +160,7 @@ impl<'a> ArticleBuckets<'a> {
         let Some((read, range)) = self.read else { return Ok((&[], Vec::new())) };
         let keys = &read.keys[range.clone()];
         let list = |(at, &key)| {
-            state.staged_posting_list(language, key, read.lists.of(range.start + at), self.page_size)
+            state.staged_posting_list(language, key, read.lists.get(range.start + at), self.page_size)
         };
         let lists: Result<_, _> = keys.iter().enumerate().map(list).collect();
         Ok((keys, lists?))

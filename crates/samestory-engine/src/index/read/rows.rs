@@ -91,7 +91,7 @@ impl PostingLists {
     }
 
     /// The posting list of the n-th requested key; `None` for an empty bucket.
-    pub fn of(&self, key: usize) -> Option<&PostingList> {
+    pub fn get(&self, key: usize) -> Option<&PostingList> {
         let slot = *self.slots.get(key)? as usize;
         self.lists.get(slot.checked_sub(1)?)
     }
@@ -207,7 +207,7 @@ pub trait Rows {
     /// As [`Rows::scan`].
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<PostingList>, StoreError> {
         let lists = self.posting_lists(language, keys, cap)?;
-        Ok((0..keys.len()).map(|at| lists.of(at).cloned().unwrap_or_default()).collect())
+        Ok((0..keys.len()).map(|at| lists.get(at).cloned().unwrap_or_default()).collect())
     }
 }
 

@@ -264,7 +264,7 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
     ) -> Result<PostingLists, StoreError> {
         let mut lists = self.base.posting_lists(language, keys, cap)?;
         for (at, &key) in keys.iter().enumerate() {
-            if let Cow::Owned(list) = self.staged_posting_list(language, key, lists.of(at), cap)? {
+            if let Cow::Owned(list) = self.staged_posting_list(language, key, lists.get(at), cap)? {
                 let slot = lists.add(list);
                 lists.set(at, slot);
             }
