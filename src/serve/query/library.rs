@@ -75,7 +75,7 @@ impl Library {
         let mut turn = 0;
         loop {
             turn += 1;
-            let loan = self.shelf.borrow();
+            let loan = self.shelf.lease();
             let stores = loan.snapshots();
             let result = Reading { library: self, stores: &stores }.answer(question);
             drop(stores);
@@ -88,7 +88,8 @@ impl Library {
                 }
                 tracing::error!("a question could not be answered: {hidden}");
             }
-            let held = Held { partitions: loan.partitions().into_iter().collect(), of: loan.of() };
+            let held =
+                Held { partitions: loan.partitions().into_iter().collect(), of: loan.partition_count() };
             return Answer { result, held };
         }
     }

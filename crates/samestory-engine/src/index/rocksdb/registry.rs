@@ -22,7 +22,7 @@ pub struct StoreRegistry(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     /// The total number of partitions of the deployment, once known.
-    of: Option<i32>,
+    partition_count: Option<i32>,
     registered: BTreeMap<i32, Arc<Entry>>,
     /// Withdrawn, but possibly still being read.
     lingering: Vec<(i32, Weak<Entry>)>,
@@ -44,16 +44,16 @@ pub struct Registration {
 /// A lease on the stores that are readable now, held for the duration of a query.
 pub struct ReadLease {
     stores: Vec<(i32, Arc<Entry>)>,
-    of: Option<i32>,
+    partition_count: Option<i32>,
 }
 
 impl StoreRegistry {
     /// A registry of stores that no worker writes, which are all there are.
-    pub fn of(stores: Vec<RocksReader>) -> StoreRegistry {
+    pub fn from_stores(stores: Vec<RocksReader>) -> StoreRegistry {
         let entry = |reader| Arc::new(Entry { reader, withdrawn: AtomicBool::new(false) });
         let registered: BTreeMap<i32, Arc<Entry>> = (0..).zip(stores.into_iter().map(entry)).collect();
-        let of = i32::try_from(registered.len()).ok();
-        StoreRegistry(Mutex::new(Inner { of, registered, lingering: Vec::new() }))
+        let partition_count = i32::try_from(registered.len()).ok();
+        StoreRegistry(Mutex::new(Inner { partition_count, registered, lingering: Vec::new() }))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -61,22 +61,22 @@ impl StoreRegistry {
     }
 
     /// Sets the total number of partitions, here and in other processes.
-    pub fn holds_some_of(&self, partitions: i32) {
-        self.inner().of = Some(partitions);
+    pub fn set_partition_count(&self, partitions: i32) {
+        self.inner().partition_count = Some(partitions);
     }
 
     /// Registers a store until the returned [`Registration`] is dropped.
-    pub fn show(self: &Arc<StoreRegistry>, partition: i32, store: &Rocks) -> Registration {
+    pub fn register(self: &Arc<StoreRegistry>, partition: i32, store: &Rocks) -> Registration {
         let entry = Arc::new(Entry { reader: store.reader(), withdrawn: AtomicBool::new(false) });
         self.inner().registered.insert(partition, Arc::clone(&entry));
         Registration { registry: Arc::clone(self), partition, entry }
     }
 
     /// Leases all stores that are readable now.
-    pub fn borrow(&self) -> ReadLease {
+    pub fn lease(&self) -> ReadLease {
         let inner = self.inner();
         let stores = inner.registered.iter().map(|(&partition, entry)| (partition, Arc::clone(entry)));
-        ReadLease { stores: stores.collect(), of: inner.of }
+        ReadLease { stores: stores.collect(), partition_count: inner.partition_count }
     }
 
     /// Whether a query still reads a withdrawn store of this partition: its files are in use and must stay in
@@ -121,8 +121,8 @@ impl ReadLease {
     }
 
     /// The total number of partitions of the deployment, once known.
-    pub fn of(&self) -> Option<i32> {
-        self.of
+    pub fn partition_count(&self) -> Option<i32> {
+        self.partition_count
     }
 
     /// Whether one of the stores has been withdrawn meanwhile, so that reading it fails.

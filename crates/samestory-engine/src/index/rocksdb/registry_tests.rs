@@ -33,8 +33,8 @@ fn id(number: u64) -> ArticleId {
 fn a_snapshot_sees_one_point_in_time_whatever_is_written_meanwhile() {
     let (mut store, directory, keys) = with_one("moment");
     let registry = Arc::new(StoreRegistry::default());
-    let registration = registry.show(0, &store);
-    let lease = registry.borrow();
+    let registration = registry.register(0, &store);
+    let lease = registry.lease();
     let before = lease.snapshots();
     apply_changes(&mut store, Change::NoDocument(Lang::UND, id(0)));
     apply_changes(&mut store, document(1));
@@ -58,7 +58,7 @@ fn a_snapshot_sees_one_point_in_time_whatever_is_written_meanwhile() {
     assert_eq!(before[0].number_of(Lang::UND, &id(0)), Ok(Some(number(0))));
     assert_eq!(after[0].number_of(Lang::UND, &id(0)), Ok(None));
     assert_eq!(after[0].number_of(Lang::UND, &id(1)), Ok(Some(number(1))));
-    assert_eq!((lease.partitions(), lease.of()), (vec![0], None));
+    assert_eq!((lease.partitions(), lease.partition_count()), (vec![0], None));
     drop((before, after));
     drop((lease, registration, store));
     drop(std::fs::remove_dir_all(&directory));
@@ -68,10 +68,10 @@ fn a_snapshot_sees_one_point_in_time_whatever_is_written_meanwhile() {
 fn a_reader_of_a_withdrawn_store_fails_soon_and_does_not_delay_the_owner() {
     let (store, directory, keys) = with_one("withdrawn");
     let registry = Arc::new(StoreRegistry::default());
-    registry.holds_some_of(2);
+    registry.set_partition_count(2);
     let options = store.options.clone();
-    let registration = registry.show(1, &store);
-    let lease = registry.borrow();
+    let registration = registry.register(1, &store);
+    let lease = registry.lease();
     let reading = std::thread::spawn(move || {
         let views = lease.snapshots();
         let began = Instant::now();
@@ -84,14 +84,14 @@ fn a_reader_of_a_withdrawn_store_fails_soon_and_does_not_delay_the_owner() {
     let began = Instant::now();
     drop((registration, store));
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    assert!(!registry.is_read(1) && registry.borrow().partitions().is_empty());
+    assert!(!registry.is_read(1) && registry.lease().partitions().is_empty());
     reading.join().unwrap();
     // No reader has it open any more.
     let store = Rocks::open(&directory, &options).unwrap();
 
     // A reader that does not finish in time is not waited for, and is known.
-    let registration = registry.show(1, &store);
-    let lease = registry.borrow();
+    let registration = registry.register(1, &store);
+    let lease = registry.lease();
     let began = Instant::now();
     drop((registration, store));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
