@@ -21,7 +21,7 @@ use crate::fingerprint::{Fingerprint, LANES, LONG_SAMPLE, SAMPLE};
 use crate::lsh::{BandKey, Banding, simhash64_keys, simhash128_keys};
 use crate::model::Lang;
 
-use super::format::bytes::{DecodeError, Read, Write};
+use super::format::bytes::{ByteReader, ByteWriter, DecodeError};
 
 const SIMHASH128: u16 = 0x1000;
 const SIMHASH64: u16 = 0x2000;
@@ -131,7 +131,7 @@ impl IndexScheme {
         bytes.extend(self.shortest.to_le_bytes());
     }
 
-    fn decode(read: &mut Read<'_>) -> Result<IndexScheme, DecodeError> {
+    fn decode(read: &mut ByteReader<'_>) -> Result<IndexScheme, DecodeError> {
         Ok(IndexScheme {
             minhash: read.optional(|read| {
                 Banding::new(read.u16()?, read.u16()?, LANES).map_err(|_| DecodeError::Value("a banding"))
@@ -215,7 +215,7 @@ impl IndexSchemes {
         }
     }
 
-    pub(super) fn decode(read: &mut Read<'_>) -> Result<IndexSchemes, DecodeError> {
+    pub(super) fn decode(read: &mut ByteReader<'_>) -> Result<IndexSchemes, DecodeError> {
         let mut postings = IndexSchemes::new(IndexScheme::decode(read)?);
         for _ in 0..read.u16()? {
             let language = read.language()?;

@@ -51,7 +51,7 @@ pub fn language(code: &[u8]) -> Result<Lang, DecodeError> {
 }
 
 /// Appends primitives to a byte vector.
-pub trait Write {
+pub trait ByteWriter {
     fn text(&mut self, text: &str);
     fn id(&mut self, id: &ArticleId);
     fn language(&mut self, language: Lang);
@@ -61,7 +61,7 @@ pub trait Write {
     fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T));
 }
 
-impl Write for Vec<u8> {
+impl ByteWriter for Vec<u8> {
     fn text(&mut self, text: &str) {
         // The types of all texts bound their length below this.
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
@@ -95,9 +95,9 @@ impl Write for Vec<u8> {
 }
 
 /// Reads primitives from the front of a byte slice.
-pub struct Read<'a>(pub &'a [u8]);
+pub struct ByteReader<'a>(pub &'a [u8]);
 
-impl<'a> Read<'a> {
+impl<'a> ByteReader<'a> {
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let short = DecodeError::Short { wanted: count, left: self.0.len() };
         let (taken, rest) = self.0.split_at_checked(count).ok_or(short)?;
@@ -151,7 +151,7 @@ impl<'a> Read<'a> {
         str::from_utf8(self.take(usize::from(length))?).map_err(|_| DecodeError::Value("a text"))
     }
 
-    pub fn cut<const MAX: u16>(&mut self) -> Result<BoundedStr<MAX>, DecodeError> {
+    pub fn bounded_str<const MAX: u16>(&mut self) -> Result<BoundedStr<MAX>, DecodeError> {
         match self.str()? {
             text if text.len() <= usize::from(MAX) => Ok(BoundedStr::new(text)),
             _ => Err(DecodeError::Value("a text of this length")),

@@ -15,7 +15,7 @@
 
 use crate::fingerprint::Scheme;
 
-use super::bytes::{DecodeError, Read, Write};
+use super::bytes::{ByteReader, ByteWriter, DecodeError};
 use crate::index::record::TopicIdentity;
 use crate::index::scheme::IndexSchemes;
 use crate::index::{Durability, StoreError};
@@ -71,7 +71,7 @@ impl Format {
     /// # Errors
     /// The bytes are from another version, or damaged.
     pub fn decode(bytes: &[u8]) -> Result<Format, DecodeError> {
-        let mut read = Read(bytes);
+        let mut read = ByteReader(bytes);
         read.layout("state", VERSION)?;
         let scheme = read.byte()?;
         let rebanding = match read.byte()? {
@@ -82,7 +82,10 @@ impl Format {
         let partition = read.optional(|read| read.array().map(i32::from_le_bytes))?;
         let ahead = partition.map_or(Durability::OwnWal, |partition| Durability::Changelog { partition });
         let changelog = read.optional(|read| {
-            Ok(TopicIdentity { cluster: read.optional(Read::cut)?, id: read.optional(Read::topic_id)? })
+            Ok(TopicIdentity {
+                cluster: read.optional(ByteReader::bounded_str)?,
+                id: read.optional(ByteReader::topic_id)?,
+            })
         })?;
         let postings = IndexSchemes::decode(&mut read)?;
         read.end()?;

@@ -31,7 +31,7 @@
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
 
-use super::bytes::{DecodeError, Read, Write, language};
+use super::bytes::{ByteReader, ByteWriter, DecodeError, language};
 use crate::index::read::rows::Span;
 
 /// A column family.
@@ -105,7 +105,7 @@ pub(crate) fn number(number: DocumentNumber) -> [u8; 8] {
 }
 
 pub(crate) fn decode_number(bytes: &[u8]) -> Result<DocumentNumber, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let number = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
     read.end()?;
     Ok(number)
@@ -140,7 +140,7 @@ pub(crate) fn bucket_in(span: &Span) -> Option<BandKey> {
 }
 
 pub(crate) fn decode_posting(bytes: &[u8]) -> Result<(BandKey, DocumentNumber), DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let band = read.array().map(u16::from_be_bytes)?;
     let hash = read.array().map(u64::from_be_bytes)?;
     let number = read.array().map(u64::from_be_bytes).map(|number| DocumentNumber(!number))?;
@@ -187,7 +187,7 @@ impl IdRow {
 }
 
 pub(crate) fn decode_id(bytes: &[u8]) -> Result<IdRow, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let length = read.array().map(u16::from_be_bytes)?;
     let id = article_id(read.take(usize::from(length))?)?;
     if read.0 == [0] {
@@ -253,7 +253,7 @@ pub enum Overdue {
 }
 
 pub(crate) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, Overdue), DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let language = read.language()?;
     let time = read.array().map(|bytes| EventTime::from_millis(i64::from_be_bytes(bytes) ^ i64::MIN))?;
     let about = match read.0.strip_prefix(&RESIDENCE) {
@@ -306,7 +306,7 @@ pub(crate) enum ClusterRow {
 }
 
 pub(crate) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let kind = read.byte()?;
     let language = read.language()?;
     let founder = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
@@ -359,7 +359,7 @@ impl ChangeKey {
     /// # Errors
     /// The key was not written by this version of the program: another log, or a newer version. Stop.
     pub fn decode(bytes: &[u8]) -> Result<ChangeKey, DecodeError> {
-        let mut read = Read(bytes);
+        let mut read = ByteReader(bytes);
         match read.byte()? {
             1 => Ok(ChangeKey::Document(read.language()?, article_id(read.0)?)),
             2 => Ok(ChangeKey::Cluster(read.language()?, decode_number(read.0)?)),

@@ -74,7 +74,7 @@
 use crate::fingerprint::Fingerprint;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, Fraction, Lang, MatchType, Position, Verdict};
 
-use super::bytes::{DecodeError, Read, Write};
+use super::bytes::{ByteReader, ByteWriter, DecodeError};
 use crate::index::record::{
     BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, OutputTopic, Progress, Residence,
     Vote, Whereabouts,
@@ -92,7 +92,7 @@ pub(crate) fn encode_document(document: &Document) -> Vec<u8> {
     bytes.id(&document.id);
     bytes.time(document.event_time);
     bytes.time(document.last_seen);
-    bytes.optional(document.published_at, Write::time);
+    bytes.optional(document.published_at, ByteWriter::time);
     bytes.number(document.cluster);
     bytes.extend(document.revision.to_le_bytes());
     bytes.push(document.outlet.number());
@@ -107,7 +107,7 @@ pub(crate) fn encode_document(document: &Document) -> Vec<u8> {
 }
 
 pub(crate) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("document", DOCUMENT)?;
     Ok(Document {
         language,
@@ -115,21 +115,21 @@ pub(crate) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, 
         id: read.id()?,
         event_time: read.time()?,
         last_seen: read.time()?,
-        published_at: read.optional(Read::time)?,
+        published_at: read.optional(ByteReader::time)?,
         cluster: read.number()?,
         revision: read.u32()?,
         outlet: decode_outlet(&mut read)?,
         judgement: decode_judgement(&mut read)?,
         flags: read.u32()?,
         position: decode_position(&mut read)?,
-        title: read.optional(Read::cut)?,
-        host: read.optional(Read::cut)?,
-        url: read.optional(Read::cut)?,
+        title: read.optional(ByteReader::bounded_str)?,
+        host: read.optional(ByteReader::bounded_str)?,
+        url: read.optional(ByteReader::bounded_str)?,
         fingerprint: Fingerprint::decode(read.0)?,
     })
 }
 
-fn decode_outlet(read: &mut Read<'_>) -> Result<OutputTopic, DecodeError> {
+fn decode_outlet(read: &mut ByteReader<'_>) -> Result<OutputTopic, DecodeError> {
     OutputTopic::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))
 }
 
@@ -149,14 +149,14 @@ fn encode_position(position: &Position, bytes: &mut Vec<u8>) {
     }
 }
 
-fn decode_position(read: &mut Read<'_>) -> Result<Position, DecodeError> {
+fn decode_position(read: &mut ByteReader<'_>) -> Result<Position, DecodeError> {
     match read.byte()? {
         0 => Ok(Position::Topic {
-            topic: read.cut()?,
+            topic: read.bounded_str()?,
             partition: read.array().map(i32::from_le_bytes)?,
             offset: read.array().map(i64::from_le_bytes)?,
         }),
-        1 => Ok(Position::File { file: read.cut()?, line: read.u64()? }),
+        1 => Ok(Position::File { file: read.bounded_str()?, line: read.u64()? }),
         _ => Err(DecodeError::Value("a position")),
     }
 }
@@ -178,7 +178,7 @@ pub(crate) fn encode_residence(row: &Residence) -> Vec<u8> {
 }
 
 pub(crate) fn decode_residence(id: ArticleId, bytes: &[u8]) -> Result<Residence, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("residence", RESIDENCE)?;
     let row = Residence {
         id,
@@ -212,12 +212,12 @@ fn encode_judgement(judgement: &Judgement, bytes: &mut Vec<u8>) {
         Some(MatchType::Reviewed) => 6,
     });
     bytes.push(judgement.is_part.into());
-    bytes.optional(judgement.duplicate_of, Write::number);
+    bytes.optional(judgement.duplicate_of, ByteWriter::number);
     bytes.extend(judgement.similarity.steps().to_le_bytes());
     bytes.extend(judgement.confidence.steps().to_le_bytes());
 }
 
-fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
+fn decode_judgement(read: &mut ByteReader<'_>) -> Result<Judgement, DecodeError> {
     let share = |steps| Fraction::from_steps(steps).ok_or(DecodeError::Value("a share above the whole"));
     Ok(Judgement {
         verdict: match read.byte()? {
@@ -241,7 +241,7 @@ fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
             1 => true,
             _ => return Err(DecodeError::Value("a part")),
         },
-        duplicate_of: read.optional(Read::number)?,
+        duplicate_of: read.optional(ByteReader::number)?,
         similarity: share(read.u16()?)?,
         confidence: share(read.u16()?)?,
     })
@@ -259,7 +259,7 @@ pub(crate) fn encode_cluster(cluster: &Cluster) -> Vec<u8> {
         bytes.extend(other.partition.to_le_bytes());
         bytes.number(other.number);
     });
-    bytes.optional(cluster.canonical_changed_from.as_ref(), Write::id);
+    bytes.optional(cluster.canonical_changed_from.as_ref(), ByteWriter::id);
     bytes.push(cluster.hosts.iter().len() as u8);
     cluster.hosts.iter().for_each(|host| bytes.text(host.as_str()));
     bytes
@@ -270,7 +270,7 @@ pub(crate) fn decode_cluster(
     number: DocumentNumber,
     bytes: &[u8],
 ) -> Result<Cluster, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("cluster", CLUSTER)?;
     let cluster = Cluster {
         id: ClusterId { language, partition: read.array().map(i32::from_le_bytes)?, number },
@@ -285,10 +285,10 @@ pub(crate) fn decode_cluster(
                 number: read.number()?,
             })
         })?,
-        canonical_changed_from: read.optional(Read::id)?,
+        canonical_changed_from: read.optional(ByteReader::id)?,
         hosts: {
             let count = usize::from(read.byte()?);
-            let hosts = (0..count).map(|_| read.cut()).collect::<Result<Hosts, _>>()?;
+            let hosts = (0..count).map(|_| read.bounded_str()).collect::<Result<Hosts, _>>()?;
             if hosts.iter().len() != count {
                 return Err(DecodeError::Value("a list of hosts like this"));
             }
@@ -313,7 +313,7 @@ pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
     for (&language, counters) in &progress.languages {
         bytes.language(language);
         bytes.extend(counters.next_number.to_le_bytes());
-        bytes.optional(counters.stream_time, Write::time);
+        bytes.optional(counters.stream_time, ByteWriter::time);
         // A handful: the engine advances stream time before there are more.
         bytes.push(counters.votes.len() as u8);
         for vote in &counters.votes {
@@ -332,11 +332,11 @@ pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
 }
 
 pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("progress", PROGRESS)?;
     let mut progress = Progress { bus: read.optional(decode_bus_position)?, ..Progress::default() };
     for _ in 0..read.u32()? {
-        let (name, next, note) = (read.cut()?, read.u64()?, read.optional(Read::cut)?);
+        let (name, next, note) = (read.bounded_str()?, read.u64()?, read.optional(ByteReader::bounded_str)?);
         if progress.inputs.last_key_value().is_some_and(|(last, _)| *last >= name) {
             return Err(DecodeError::Value("a list of inputs in this order"));
         }
@@ -344,7 +344,7 @@ pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
     }
     for _ in 0..read.u16()? {
         let (language, next_number, stream_time) =
-            (read.language()?, read.u64()?, read.optional(Read::time)?);
+            (read.language()?, read.u64()?, read.optional(ByteReader::time)?);
         if progress.languages.last_key_value().is_some_and(|(last, _)| *last >= language) {
             return Err(DecodeError::Value("a list of languages in this order"));
         }
@@ -376,13 +376,13 @@ fn encode_bus_position(bytes: &mut Vec<u8>, position: &BusPosition) {
     bytes.optional(position.leader_epoch, |bytes, epoch| bytes.extend(epoch.to_le_bytes()));
 }
 
-fn decode_bus_position(read: &mut Read<'_>) -> Result<BusPosition, DecodeError> {
+fn decode_bus_position(read: &mut ByteReader<'_>) -> Result<BusPosition, DecodeError> {
     Ok(BusPosition {
-        application: read.cut()?,
-        cluster: read.optional(Read::cut)?,
-        changelog: read.optional(Read::topic_id)?,
-        topic: read.cut()?,
-        topic_id: read.optional(Read::topic_id)?,
+        application: read.bounded_str()?,
+        cluster: read.optional(ByteReader::bounded_str)?,
+        changelog: read.optional(ByteReader::topic_id)?,
+        topic: read.bounded_str()?,
+        topic_id: read.optional(ByteReader::topic_id)?,
         partition: read.array().map(i32::from_le_bytes)?,
         next: read.u64()?,
         leader_epoch: read.optional(|read| read.array().map(i32::from_le_bytes))?,
