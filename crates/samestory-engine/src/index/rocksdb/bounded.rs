@@ -69,7 +69,7 @@ impl Opened {
     ) -> Result<(), StoreError> {
         let deadline = Instant::now() + STALL;
         loop {
-            match self.db.write_opt(make()?, &open::writing(ahead)) {
+            match self.db.write_opt(make()?, &open::write_options(ahead)) {
                 Err(error) if error.kind() == ErrorKind::Incomplete => {}
                 written => return written.map_err(|error| self.failure(&error)),
             }
@@ -122,8 +122,9 @@ impl Opened {
             return Ok(());
         }
         // A write returns the error that stops writes; an empty write changes nothing.
-        let answer =
-            self.db.write_opt(WriteBatch::default(), &open::writing(Durability::Changelog { partition: 0 }));
+        let answer = self
+            .db
+            .write_opt(WriteBatch::default(), &open::write_options(Durability::Changelog { partition: 0 }));
         match answer {
             Err(error) if error.kind() != ErrorKind::Incomplete => Err(self.failure(&error)),
             // Only a compaction without space still allows writes (`ErrorSeverityMap` in RocksDB's

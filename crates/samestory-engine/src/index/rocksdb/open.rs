@@ -238,7 +238,7 @@ impl Opened {
 
 /// Write options: no WAL if there is a changelog, and a write that would stall fails instead, because
 /// [`Opened::write`] does the waiting.
-pub(super) fn writing(ahead: Durability) -> WriteOptions {
+pub(super) fn write_options(ahead: Durability) -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_no_slowdown(true);
     options.disable_wal(matches!(ahead, Durability::Changelog { .. }));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::maintenance::upkeep::tests::{document, made};
+use super::maintenance::upkeep::tests::{document, empty_store};
 use super::{Rocks, StoreRegistry};
 use crate::index::read::rows::Rows;
 use crate::index::{Change, Committed, Store, View};
@@ -17,7 +17,7 @@ fn apply_changes(store: &mut Rocks, change: Change) {
 
 /// A store with one document, and its buckets.
 fn with_one(name: &str) -> (Rocks, PathBuf, Vec<BandKey>) {
-    let (mut store, directory) = made(name);
+    let (mut store, directory) = empty_store(name);
     store.wait_for_filter();
     let Change::Document(one) = document(0) else { unreachable!() };
     let keys = store.postings().for_language(Lang::UND).keys(&one.fingerprint);

@@ -14,7 +14,7 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::change::{Change, document_keys};
 use super::pending::{Pending, PendingRow};
-use super::staged_postings::Over;
+use super::staged_postings::CombinedBucket;
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, POSTING};
@@ -288,11 +288,15 @@ impl<B: Rows + ?Sized> Overlay<'_, B> {
     ) -> Result<Cow<'p, PostingList>, StoreError> {
         const EMPTY: &PostingList = &PostingList { numbers: Vec::new(), more: false };
         let base = base.unwrap_or(EMPTY);
-        let over = self.pending.bands.get(&language).map_or(Over::Base, |bands| bands.over(key, base, cap));
-        Ok(match over {
-            Over::Base => Cow::Borrowed(base),
-            Over::PostingList(list) => Cow::Owned(list),
-            Over::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
+        let combined = self
+            .pending
+            .bands
+            .get(&language)
+            .map_or(CombinedBucket::Base, |bands| bands.combine(key, base, cap));
+        Ok(match combined {
+            CombinedBucket::Base => Cow::Borrowed(base),
+            CombinedBucket::PostingList(list) => Cow::Owned(list),
+            CombinedBucket::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
         })
     }
 

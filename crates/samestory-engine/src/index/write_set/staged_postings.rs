@@ -71,24 +71,24 @@ impl Bands {
     }
 
     /// Combines a bucket of the base store with the staged postings.
-    pub(crate) fn over(&self, key: BandKey, base: &PostingList, cap: usize) -> Over {
+    pub(crate) fn combine(&self, key: BandKey, base: &PostingList, cap: usize) -> CombinedBucket {
         let mut numbers = Vec::new();
         for entry in self.chain(key) {
             if !entry.present {
                 // The document that moves up into the gap may lie beyond the posting list that was read.
-                return Over::Unknown;
+                return CombinedBucket::Unknown;
             }
             numbers.push(entry.number);
         }
         if numbers.is_empty() {
-            return Over::Base;
+            return CombinedBucket::Base;
         }
         numbers.extend(&base.numbers);
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         numbers.dedup();
         let more = base.more || numbers.len() > cap;
         numbers.truncate(cap);
-        Over::PostingList(PostingList { numbers, more })
+        CombinedBucket::PostingList(PostingList { numbers, more })
     }
 
     /// Whether a posting was added or removed; `None` if it is not staged.
@@ -121,7 +121,7 @@ impl Bands {
 }
 
 /// A bucket combined with its staged postings.
-pub(crate) enum Over {
+pub(crate) enum CombinedBucket {
     /// Nothing is staged: the base list holds.
     Base,
     /// The combined list.

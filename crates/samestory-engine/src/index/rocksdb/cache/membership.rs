@@ -347,10 +347,10 @@ mod tests {
     // It is named in the log, and a later batch starts it again.
     #[test]
     fn a_scan_that_failed_is_started_again() {
-        use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+        use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
         use crate::index::{Committed, Store};
 
-        let (mut store, directory) = made("failed-scan");
+        let (mut store, directory) = empty_store("failed-scan");
         store.apply_changes(&[document(0)], &Committed::attest_output()).unwrap();
         store.wait_for_filter();
         let damaged = b"no id".as_slice();

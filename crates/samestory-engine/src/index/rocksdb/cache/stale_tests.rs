@@ -3,7 +3,7 @@
 
 use crate::index::read::rows::Rows;
 use crate::index::rocksdb::Rocks;
-use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
 use crate::index::{Change, Committed, Store};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
@@ -39,7 +39,7 @@ fn assert_denied(store: &Rocks, number: u64, live: u64) {
 
 #[test]
 fn a_filter_of_what_has_gone_is_made_anew() {
-    let (mut store, directory) = made("stale");
+    let (mut store, directory) = empty_store("stale");
     store.wait_for_filter();
     apply_changes(&mut store, document(0));
     let mut most = 0;
@@ -58,7 +58,7 @@ fn a_filter_of_what_has_gone_is_made_anew() {
 
 #[test]
 fn a_store_that_is_opened_filters_by_what_is_there() {
-    let (mut store, directory) = made("reopened");
+    let (mut store, directory) = empty_store("reopened");
     (0..20).for_each(|number| apply_changes(&mut store, document(number)));
     (1..20).for_each(|number| remove(&mut store, number));
     let options = store.options.clone();

@@ -114,13 +114,13 @@ impl Rocks {
                     let sst_directory = opened.sst_directory(directory)?;
                     let reader = RocksReader(Arc::new(opened));
                     let mut languages = Rows::languages(&reader).into_iter();
-                    let made = languages.try_for_each(|language| {
+                    let rebuilt = languages.try_for_each(|language| {
                         reader.reband_language(language, options, &sst_directory, watch)
                     });
                     // Also after a failure: on a full disk an unfinished SST file would take the space that
                     // opening needs.
                     drop(std::fs::remove_dir_all(&sst_directory));
-                    made?;
+                    rebuilt?;
                     reader.0.flush()?;
                     reader.0.put_format(&wanted)?;
                 }
@@ -137,8 +137,10 @@ impl Opened {
         let sst_directory = directory.join(SST_DIRECTORY);
         // Left by an interrupted attempt.
         drop(std::fs::remove_dir_all(&sst_directory));
-        let made = std::fs::create_dir(&sst_directory);
-        made.map(|()| sst_directory).map_err(|error| crate::index::rocksdb::io_failure(&self.place, &error))
+        let created = std::fs::create_dir(&sst_directory);
+        created
+            .map(|()| sst_directory)
+            .map_err(|error| crate::index::rocksdb::io_failure(&self.place, &error))
     }
 
     fn unusable(&self, detail: String) -> StoreError {
@@ -249,15 +251,15 @@ impl RocksReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+    use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
     use crate::index::{Committed, Store, verify};
 
     #[test]
     fn a_store_filled_without_postings_ends_up_like_one_filled_with_them() {
         let changes: Vec<_> = (0..40).map(document).collect();
-        let (mut wanted, beside) = made("refill-wanted");
+        let (mut wanted, beside) = empty_store("refill-wanted");
         wanted.apply_changes(&changes, &Committed::attest_output()).unwrap();
-        let (store, directory) = made("refill");
+        let (store, directory) = empty_store("refill");
         let options = store.options.clone();
         drop(store);
         let mut store = Rocks::refill(&directory, &options).unwrap();
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_reband_leaves_a_store_that_says_so() {
-        let (mut store, directory) = made("reband-stopped");
+        let (mut store, directory) = empty_store("reband-stopped");
         let options = store.options.clone();
         store.apply_changes(&(0..3).map(document).collect::<Vec<_>>(), &Committed::attest_output()).unwrap();
         store.reader().distrust_postings().unwrap();

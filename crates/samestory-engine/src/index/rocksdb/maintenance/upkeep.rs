@@ -173,7 +173,7 @@ pub(crate) mod tests {
         std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()))
     }
 
-    pub(in crate::index::rocksdb) fn made(name: &str) -> (Rocks, std::path::PathBuf) {
+    pub(in crate::index::rocksdb) fn empty_store(name: &str) -> (Rocks, std::path::PathBuf) {
         let directory = temporary(name);
         drop(std::fs::remove_dir_all(&directory));
         let posting = IndexScheme {
@@ -189,7 +189,7 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_applied_on_top_of_a_batch_that_failed() {
-        let (mut store, directory) = made("broken");
+        let (mut store, directory) = empty_store("broken");
         store.apply_changes(&[document(0)], &Committed::attest_output()).unwrap();
         store.opened().db.drop_cf("expiry").unwrap();
         let failure = store.apply_changes(&[document(1)], &Committed::attest_output()).unwrap_err();
@@ -203,7 +203,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_row_too_many_or_too_few_is_found_in_every_family() {
-        let (mut store, directory) = made("verify");
+        let (mut store, directory) = empty_store("verify");
         store.apply_changes(&[document(0), document(1)], &Committed::attest_output()).unwrap();
         let sound = verify(&store).unwrap();
         assert_eq!((sound.documents, sound.findings.len()), (2, 0));
