@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut config = config.clone();
     // What is opened here is all there is.
     config.http.peers.clear();
-    let library = Library::new(config, Arc::new(StoreRegistry::of(stores)));
+    let library = Library::new(config, Arc::new(StoreRegistry::from_stores(stores)));
     let board = Arc::new(StatusBoard::new(Arc::default()));
     let address = http::serve_queries(listen, library, board.guard("query"))?;
     tracing::info!(%address, "serving the query API");

@@ -305,7 +305,7 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &IndexSchemes) -> u32
             own.hamming,
             own.floor,
             own.retention,
-            postings.of(language),
+            postings.for_language(language),
         );
     }
     let review = engine.review.map(|(from, to)| (from.steps(), to.steps()));
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn a_language_with_a_lower_threshold_gets_bands_that_find_it() {
         let config = config("[languages.hi]\nthreshold = 0.3").unwrap();
-        let hindi = config.postings.of(language::find("hi").unwrap().lang).minhash.unwrap();
+        let hindi = config.postings.for_language(language::find("hi").unwrap().lang).minhash.unwrap();
         assert!(hindi.collision(0.3) >= RECALL && config.banding.collision(0.3) < RECALL);
     }
 

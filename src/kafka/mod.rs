@@ -197,7 +197,7 @@ pub fn run(
     let values = Values { registry, wire };
     let limits = Limits::await_read(bus, stop);
     turn::measure::begin(roles);
-    shelf.holds_some_of(counts.states);
+    shelf.set_partition_count(counts.states);
     board.started();
     let progress = Arc::new(Progress::default());
     let reins = WorkerContext {

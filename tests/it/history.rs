@@ -112,7 +112,7 @@ fn residence(step: &Step) -> Residence {
         language: lang(step.lang),
         since: time(step.time),
         position: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 2, offset: step.time },
-        stay: match step.cluster {
+        whereabouts: match step.cluster {
             0 => Whereabouts::Moved { to: 7 },
             1 => Whereabouts::Gone,
             _ => Whereabouts::Published(OutputTopic::NearDuplicate),
@@ -282,7 +282,7 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
             let number = model.documents.get(&(lang, article.clone())).map(|document| document.number);
             assert_eq!(view.number_of(lang, &article).unwrap(), number);
         }
-        let posting = *postings().of(lang);
+        let posting = *postings().for_language(lang);
         let mut keys: Vec<BandKey> = changes
             .iter()
             .filter_map(|change| match change {

@@ -192,7 +192,7 @@ fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
     documents
         .flat_map(|document| {
             let language = document.language;
-            let keys = postings().of(language).keys(&document.fingerprint);
+            let keys = postings().for_language(language).keys(&document.fingerprint);
             let horizon = document.last_seen;
             [
                 store.number_of(language, &document.id).map(|found| format!("{found:?}")),
@@ -275,7 +275,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     let dir = Dir::new("reband");
     let changes = filled(&dir);
     let mut options = options(LOGGED);
-    options.postings = IndexSchemes::new(IndexScheme { samples: 9, ..*postings().of(lang(0)) });
+    options.postings = IndexSchemes::new(IndexScheme { samples: 9, ..*postings().for_language(lang(0)) });
     let refusal = Logged::open(&dir.0, &options).err().unwrap();
     assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
     assert!(refusal.to_string().contains("`samestory state rebuild`"), "{refusal}");
@@ -435,7 +435,7 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
 
 /// What the kept states were made with. Like their bytes, this never changes.
 fn kept_options() -> RocksOptions {
-    RocksOptions { postings: IndexSchemes::new(*postings().of(lang(0))), ..options(LOGGED) }
+    RocksOptions { postings: IndexSchemes::new(*postings().for_language(lang(0))), ..options(LOGGED) }
 }
 
 fn printed(store: &Rocks) -> String {

@@ -152,7 +152,7 @@ fn what_was_laid_over_an_earlier_state_is_refused() {
 
 #[test]
 fn an_empty_text_is_posted_nowhere_and_a_short_one_by_its_content() {
-    let posting = *postings().of(lang(0));
+    let posting = *postings().for_language(lang(0));
     assert_eq!(posting.keys(&sketch(0, &[])), []);
     assert_eq!(posting.keys(&sketch(0, &[0, 1])), [IndexScheme::content(&sketch(0, &[0, 1]))]);
     assert!(posting.keys(&sketch(0, &[0, 1, 2, 1])).len() > 32);

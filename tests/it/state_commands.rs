@@ -264,18 +264,18 @@ fn every_row_that_does_not_fit_is_named() {
     for words in [
         "bands:en: document ",
         " has no posting in ",
-        " names document 4660, which is not there",
-        " leads to document ",
-        ", but it is document ",
-        " is missing; it is document ",
-        "ids: id \"xyz\" (en) leads to document 4661, which is not there",
+        " names document 4660, which does not exist",
+        " points to document ",
+        ", but belongs to document ",
+        " is missing; it belongs to document ",
+        "ids: id \"xyz\" (en) points to document 4661, which does not exist",
         "expiry: document ",
-        " is not listed",
+        " ms, has no row",
         " does not list document ",
-        " lists document 4662, which is not there",
-        "docs:de: key \\x00\\x00\\x00\\x00\\x00\\x00\\'\\x0f: a number that is not its key",
-        "meta: key scribble: a row of this name is not one that this program writes",
-        "meta: position: the next de document gets number ",
+        " lists document 4662, which does not exist",
+        "docs:de: key \\x00\\x00\\x00\\x00\\x00\\x00\\'\\x0f: invalid value: a number that is not its key",
+        "meta: key scribble: invalid value: a row of this name",
+        "meta: position: the next de document would get number ",
     ] {
         assert!(found.contains(words), "{words:?} is not in:\n{found}");
     }

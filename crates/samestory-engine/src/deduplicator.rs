@@ -219,7 +219,7 @@ impl Deduplicator {
     /// As [`Deduplicator::check`].
     pub fn similar(&self, text: impl Into<String>, limit: usize) -> Result<Vec<Similar>, Error> {
         let prepared = self.prepare(text.into())?;
-        let settings = self.engine.of(prepared.language);
+        let settings = self.engine.settings_for(prepared.language);
         let candidates =
             on_index!(&self.index, store => self.engine.candidates(&**store, &prepared, None))?.all;
         let mut similar: Vec<Similar> = candidates
@@ -244,7 +244,7 @@ impl Deduplicator {
     /// [`Error::Rejected`]: a text is over the limit.
     pub fn compare(&self, older: &str, newer: &str) -> Result<Comparison, Error> {
         let (older, newer) = (self.prepare(older.to_owned())?, self.prepare(newer.to_owned())?);
-        Ok(self.engine.of(newer.language).compare(&older.fingerprint, &newer.fingerprint))
+        Ok(self.engine.settings_for(newer.language).compare(&older.fingerprint, &newer.fingerprint))
     }
 
     fn position(&self) -> Position {

@@ -283,7 +283,7 @@ impl Bus {
 
     fn residence(&self, at: i32, id: &str) -> Option<Whereabouts> {
         let row = self.matches[at as usize].store().residence(&ArticleId::new(id).unwrap()).unwrap();
-        row.map(|Residence { stay, .. }| stay)
+        row.map(|Residence { whereabouts, .. }| whereabouts)
     }
 
     /// Which of these ids live on a topic, by the documents of all partitions.

@@ -161,7 +161,7 @@ impl Matcher {
         let sizes = measure::sizes(&store);
         let shelf = &self.shelf;
         let running = |unpublished_position| {
-            let (_shown, flushed) = (shelf.show(partition, &store), Instant::now());
+            let (_shown, flushed) = (shelf.register(partition, &store), Instant::now());
             Task::Running(Box::new(Running {
                 _shown,
                 store,

@@ -44,7 +44,7 @@
 
 use samestory_engine::engine::{Notice, Prepared};
 use samestory_engine::fingerprint::Fingerprint;
-use samestory_engine::index::format::bytes::{Read, Write};
+use samestory_engine::index::format::bytes::{ByteReader, ByteWriter};
 use samestory_engine::index::{DecodeError, OutputTopic};
 use samestory_engine::model::Flag;
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Lang, LanguageSource, Position, TopicId};
@@ -271,7 +271,7 @@ pub(crate) fn decode_control(bytes: &[u8]) -> Result<Option<(Lang, EventTime)>, 
     if bytes.get(1) != Some(&SET_STREAM_TIME) {
         return Ok(None);
     }
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("routed record", LAYOUT)?;
     read.byte()?;
     let control = (read.language()?, read.time()?);
@@ -284,10 +284,10 @@ pub(crate) fn decode_control(bytes: &[u8]) -> Result<Option<(Lang, EventTime)>, 
 /// # Errors
 /// This program does not write such records: the topic is another's, or a newer version's. Stop.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("routed record", LAYOUT)?;
     let kind = read.byte()? & !SILENT;
-    let name: BoundedStr<249> = read.cut()?;
+    let name: BoundedStr<249> = read.bounded_str()?;
     let topic = read.topic_id()?;
     let mut forgets = Vec::new();
     for _ in 0..read.u32()? {
@@ -299,7 +299,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
         ARTICLE => Some(article(read, &name, bytes.len())?),
         DELETE => {
             let (from, time) = position(&mut read, &name)?;
-            let stamp = read.optional(Read::time)?;
+            let stamp = read.optional(ByteReader::time)?;
             let id = read.id()?;
             read.end()?;
             Some(Routed::Delete { id, from, time, stamp })
@@ -321,25 +321,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
     Ok(Carried { topic, forgets, routed })
 }
 
-fn article(mut read: Read<'_>, topic: &BoundedStr<249>, length: usize) -> Result<Routed, DecodeError> {
+fn article(mut read: ByteReader<'_>, topic: &BoundedStr<249>, length: usize) -> Result<Routed, DecodeError> {
     let form =
         PayloadEncoding::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
     let (from, time) = position(&mut read, topic)?;
-    let stamp = read.optional(Read::time)?;
+    let stamp = read.optional(ByteReader::time)?;
     let id = read.id()?;
     let language = read.language()?;
     let language_source =
         *SOURCES.get(usize::from(read.byte()?)).ok_or(DecodeError::Value("a source of a language"))?;
     let reported_language = read.language()?;
-    let declared_language = read.optional(Read::cut)?;
-    let published_at = read.optional(Read::time)?;
-    let fetched_at = read.optional(Read::time)?;
+    let declared_language = read.optional(ByteReader::bounded_str)?;
+    let published_at = read.optional(ByteReader::time)?;
+    let fetched_at = read.optional(ByteReader::time)?;
     let bits = read.u32()?;
     let flags =
         Flag::ALL.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, &flag)| flag).collect();
-    let title = read.optional(Read::cut)?;
-    let host = read.optional(Read::cut)?;
-    let url = read.optional(Read::cut)?;
+    let title = read.optional(ByteReader::bounded_str)?;
+    let host = read.optional(ByteReader::bounded_str)?;
+    let url = read.optional(ByteReader::bounded_str)?;
     let fingerprint = read.u32()?;
     let fingerprint = Fingerprint::decode(read.take(fingerprint as usize)?)?;
     let prepared = Prepared {
@@ -366,12 +366,12 @@ fn article(mut read: Read<'_>, topic: &BoundedStr<249>, length: usize) -> Result
 }
 
 fn position(
-    read: &mut Read<'_>,
+    read: &mut ByteReader<'_>,
     topic: &BoundedStr<249>,
 ) -> Result<(Position, Option<EventTime>), DecodeError> {
     let partition = read.array().map(i32::from_le_bytes)?;
     let offset = read.array().map(i64::from_le_bytes)?;
-    let time = read.optional(Read::time)?;
+    let time = read.optional(ByteReader::time)?;
     Ok((Position::Topic { topic: topic.clone(), partition, offset }, time))
 }
 

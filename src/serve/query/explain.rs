@@ -66,12 +66,12 @@ impl Library {
     pub(super) fn explain(&self, pair: Pair, known: [Option<&Value>; 2]) -> Result<Value, Problem> {
         let (a, b) = (self.ready(pair.a, known[0])?, self.ready(pair.b, known[1])?);
         let language = b.language;
-        let settings = self.engine.of(language);
+        let settings = self.engine.settings_for(language);
         let mut pair = settings.compare(&a.fingerprint, &b.fingerprint);
         if a.language != b.language {
             pair.relation = Relation::Different;
         }
-        let posting = self.config.postings.of(language);
+        let posting = self.config.postings.for_language(language);
         let bands = |fingerprint: &Fingerprint| {
             let keys = posting.keys(fingerprint).into_iter();
             keys.filter(|&key| IndexScheme::kind(key) == PostingKind::MinHash).collect::<Vec<_>>()

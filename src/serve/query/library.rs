@@ -75,7 +75,7 @@ impl Library {
         let mut turn = 0;
         loop {
             turn += 1;
-            let loan = self.shelf.borrow();
+            let loan = self.shelf.lease();
             let stores = loan.snapshots();
             let result = Reading { library: self, stores: &stores }.answer(question);
             drop(stores);
@@ -88,7 +88,8 @@ impl Library {
                 }
                 tracing::error!("a question could not be answered: {hidden}");
             }
-            let held = Held { partitions: loan.partitions().into_iter().collect(), of: loan.of() };
+            let held =
+                Held { partitions: loan.partitions().into_iter().collect(), of: loan.partition_count() };
             return Answer { result, held };
         }
     }
@@ -155,7 +156,7 @@ impl Reading<'_> {
             return Ok(None);
         }
         let time = progress.languages.get(&language).and_then(|counters| counters.stream_time);
-        Ok(time.and_then(|time| self.library.engine.of(language).retention.horizon(time)))
+        Ok(time.and_then(|time| self.library.engine.settings_for(language).retention.horizon(time)))
     }
 
     /// The article of this id that is remembered; of several languages the one seen last.
@@ -225,7 +226,7 @@ impl Reading<'_> {
         let horizon = self.horizon(store, document.language)?;
         let own = document.number;
         let engine = &self.library.engine;
-        let settings = engine.of(document.language);
+        let settings = engine.settings_for(document.language);
         let candidates = engine.candidates(store, &prepared(document), horizon)?;
         let score = |candidate: &Candidate| Fraction::new(settings.similarity(&candidate.comparison));
         let mut ranked: Vec<(Fraction, Candidate)> = candidates

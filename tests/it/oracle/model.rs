@@ -341,11 +341,18 @@ impl Model {
         live.then(|| row.clone())
     }
 
-    fn reside(&mut self, id: &ArticleId, from: (Lang, EventTime), position: &Position, stay: Whereabouts) {
+    fn reside(
+        &mut self,
+        id: &ArticleId,
+        from: (Lang, EventTime),
+        position: &Position,
+        whereabouts: Whereabouts,
+    ) {
         let (language, position) = (from.0, position.clone());
         let since = self.stream_time(language).unwrap_or(from.1);
-        self.residences.insert(id.clone(), Residence { id: id.clone(), language, since, position, stay });
-        self.note(match stay {
+        self.residences
+            .insert(id.clone(), Residence { id: id.clone(), language, since, position, whereabouts });
+        self.note(match whereabouts {
             Whereabouts::Moved { .. } => "residence: moved",
             Whereabouts::Gone => "residence: gone",
             Whereabouts::Published(_) => "residence: published",
@@ -384,7 +391,7 @@ impl Model {
             Some((document, live)) => Some((live, document.language, document.last_seen)),
             None => self.residence(id).map(|row| {
                 let published =
-                    matches!(row.stay, Whereabouts::Published(outlet) if outlet != OutputTopic::None);
+                    matches!(row.whereabouts, Whereabouts::Published(outlet) if outlet != OutputTopic::None);
                 (published, row.language, row.since)
             }),
         };
@@ -425,8 +432,10 @@ impl Model {
                 Some((document, true)) => (document.language, document.last_seen, document.outlet),
                 Some((document, false)) => (document.language, document.last_seen, OutputTopic::None),
                 None => match self.residence(id).unwrap() {
-                    Residence { stay: Whereabouts::Moved { to: there }, .. } if there == to => continue,
-                    Residence { stay: Whereabouts::Published(outlet), language, since, .. } => {
+                    Residence { whereabouts: Whereabouts::Moved { to: there }, .. } if there == to => {
+                        continue;
+                    }
+                    Residence { whereabouts: Whereabouts::Published(outlet), language, since, .. } => {
                         (language, since, outlet)
                     }
                     Residence { language, since, .. } => (language, since, OutputTopic::None),
@@ -462,7 +471,7 @@ impl Model {
             return Vec::new();
         };
         let when = item.time.or(self.stream_time(row.language));
-        match row.stay {
+        match row.whereabouts {
             Whereabouts::Gone => {
                 self.note("notice: gone");
                 self.tombstones(id, &theirs, when, false)
@@ -488,7 +497,7 @@ impl Model {
                     return self.tombstones(id, &theirs.difference(&ours).copied().collect(), when, true);
                 }
                 let both = on(&ours.union(&theirs).copied().collect());
-                self.residences.get_mut(id).unwrap().stay = Whereabouts::Published(both);
+                self.residences.get_mut(id).unwrap().whereabouts = Whereabouts::Published(both);
                 Vec::new()
             }
         }
@@ -496,7 +505,8 @@ impl Model {
 
     fn undelivered(&mut self, id: &ArticleId, language: Lang, item: &Item) {
         self.note("undelivered");
-        let stays = matches!(self.residence(id), Some(Residence { stay: Whereabouts::Published(_), .. }));
+        let stays =
+            matches!(self.residence(id), Some(Residence { whereabouts: Whereabouts::Published(_), .. }));
         if self.relocates && !stays && self.of_id(id).is_empty() {
             let clock = item.log_time.or(item.time).unwrap_or(EventTime::from_millis(0));
             self.reside(id, (language, clock), &item.position, Whereabouts::Gone);
@@ -633,7 +643,9 @@ impl Model {
         if let Some(refusal) = refusal {
             return vec![Output::DeadLetter(refusal.clone())];
         }
-        if let Some(Residence { stay: Whereabouts::Published(outlet), .. }) = self.residence(&article.id) {
+        if let Some(Residence { whereabouts: Whereabouts::Published(outlet), .. }) =
+            self.residence(&article.id)
+        {
             self.note("residence replaced");
             left.extend(topics(outlet));
         }
@@ -988,7 +1000,7 @@ impl Model {
     /// And whether the article is a digest of them.
     fn pairs(&self, article: &Prepared) -> (Vec<(Document, Comparison)>, bool) {
         let own = *self.settings.languages.get(&article.language).unwrap_or(&self.settings.default);
-        let posting = self.postings.of(article.language);
+        let posting = self.postings.for_language(article.language);
         let keys: Vec<BandKey> = posting.keys(&article.fingerprint);
         let stored = self.documents(article.language);
         let posted: Vec<Vec<BandKey>> =

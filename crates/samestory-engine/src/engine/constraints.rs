@@ -1,9 +1,12 @@
-//! What an editor has said of pairs of articles: the same item, or not. It comes with the settings, as data, so that a verdict
-//! stays a function of the articles before it.
+//! Editorial constraints: pairs of articles that an editor has declared the same item or different items.
 //!
-//! An article that was said to be the *same* as an earlier one is a duplicate of it, whatever the texts say, and joins its
-//! cluster; of several such the earliest counts. One that was said to be *different* is compared with nothing in the other's
-//! cluster, so it is no duplicate of it and does not join it. Where both are said of one cluster, *same* counts.
+//! They arrive with the settings, as data, so a verdict stays a function of the articles before it.
+//! [`Planner`] applies them between the candidate lookup and the judgement.
+//!
+//! An article declared the *same* as an earlier one is a duplicate of it, whatever the texts say, and joins
+//! its cluster; if there are several, the earliest wins. An article declared *different* from another is
+//! compared with nothing in that article's cluster, so it is not a duplicate of any member and does not join.
+//! If both apply to one cluster, *same* wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,38 +22,38 @@ use super::compare::Relation;
 use super::judge::Judged;
 use super::prepare::Prepared;
 
-/// What was said of a pair.
+/// An editor's ruling on a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bond {
-    /// One item.
+    /// Both articles are the same item.
     Same,
-    /// Two items.
+    /// The articles are different items.
     Different,
 }
 
-/// Why a pair cannot be taken.
+/// Why a pair is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BondError {
-    /// There is nothing to say of it.
+    /// The pair names one article twice.
     #[error("both are the same article")]
     Itself,
-    /// It was said to be the same before, and different now, or the other way round.
-    #[error("the opposite was said of these two before")]
+    /// The opposite ruling on this pair exists.
+    #[error("this pair already has the opposite ruling")]
     Contradicted,
 }
 
-/// Pairs of articles that an editor has judged.
+/// The pairs of articles that an editor has judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Constraints {
-    /// Both ways.
+    /// Symmetric: each pair is stored under both ids.
     bonds: BTreeMap<ArticleId, BTreeMap<ArticleId, Bond>>,
 }
 
 impl Constraints {
-    /// Adds a pair. Said twice it counts once.
+    /// Adds a pair. Adding the same ruling again has no effect.
     ///
     /// # Errors
-    /// It makes no sense, or contradicts what was said before.
+    /// The pair names one article twice, or contradicts an earlier ruling.
     pub fn insert(&mut self, a: &ArticleId, b: &ArticleId, bond: Bond) -> Result<(), BondError> {
         if a == b {
             return Err(BondError::Itself);
@@ -64,34 +67,35 @@ impl Constraints {
         Ok(())
     }
 
-    /// How many pairs there are.
+    /// The number of pairs.
     pub fn len(&self) -> usize {
         self.bonds.values().map(BTreeMap::len).sum::<usize>() / 2
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.bonds.is_empty()
     }
 
-    /// Tells these pairs from others.
+    /// A hash of all pairs; it changes whenever a ruling does.
     pub fn hash(&self) -> u64 {
         xxh3_64(format!("{:?}", self.bonds).as_bytes())
     }
 
-    /// What was said of two articles.
+    /// The ruling on two articles, if there is one.
     pub fn between(&self, a: &ArticleId, b: &ArticleId) -> Option<Bond> {
         self.bonds.get(a)?.get(b).copied()
     }
 
-    /// What was said of an article and others.
-    fn of(&self, id: &ArticleId) -> impl Iterator<Item = (&ArticleId, Bond)> {
+    /// All rulings that involve an article.
+    fn rulings(&self, id: &ArticleId) -> impl Iterator<Item = (&ArticleId, Bond)> {
         self.bonds.get(id).into_iter().flatten().map(|(other, &bond)| (other, bond))
     }
 }
 
 impl<V: View> Planner<'_, V> {
-    /// Takes away the candidates that an editor has ruled out. Gives the article that is the same, if there is one.
+    /// Removes the candidates that an editor has ruled out. Returns the earlier article that an editor
+    /// declared the same, if there is one.
     pub(super) fn constrain(
         &mut self,
         article: &Prepared,
@@ -99,7 +103,7 @@ impl<V: View> Planner<'_, V> {
     ) -> Result<Option<Document>, StoreError> {
         let mut same: Option<Document> = None;
         let mut apart: BTreeSet<DocumentNumber> = BTreeSet::new();
-        for (other, bond) in self.engine.settings().constraints.of(&article.id) {
+        for (other, bond) in self.engine.settings().constraints.rulings(&article.id) {
             let held = self.held(article.language, other)?;
             let Some(held) = held.filter(|held| self.is_live(held)) else { continue };
             match bond {
@@ -116,9 +120,10 @@ impl<V: View> Planner<'_, V> {
         Ok(same)
     }
 
-    /// The verdict on an article that an editor calls the same as an earlier one. Equal texts need no editor.
+    /// The verdict on an article that an editor declared the same as an earlier one. Equal texts stay an
+    /// exact duplicate: they need no editor.
     pub(super) fn reviewed(&self, article: &Prepared, same: Document, judged: Judged) -> Judged {
-        let settings = self.engine.of(article.language);
+        let settings = self.engine.settings_for(article.language);
         let comparison = settings.compare(&same.fingerprint, &article.fingerprint);
         let (verdict, match_type) = match comparison.relation {
             Relation::Exact => (Verdict::ExactDuplicate, MatchType::Exact),
@@ -154,11 +159,11 @@ mod tests {
         constraints.insert(&id("b"), &id("a"), Bond::Same).unwrap();
         constraints.insert(&id("a"), &id("c"), Bond::Different).unwrap();
         assert_eq!(constraints.len(), 2);
-        let of = |name: &str| {
-            constraints.of(&id(name)).map(|(other, bond)| (other.to_string(), bond)).collect::<Vec<_>>()
+        let rulings = |name: &str| {
+            constraints.rulings(&id(name)).map(|(other, bond)| (other.to_string(), bond)).collect::<Vec<_>>()
         };
-        assert_eq!(of("a"), [("b".to_owned(), Bond::Same), ("c".to_owned(), Bond::Different)]);
-        assert_eq!(of("c"), [("a".to_owned(), Bond::Different)]);
+        assert_eq!(rulings("a"), [("b".to_owned(), Bond::Same), ("c".to_owned(), Bond::Different)]);
+        assert_eq!(rulings("c"), [("a".to_owned(), Bond::Different)]);
         assert_eq!(constraints.insert(&id("b"), &id("a"), Bond::Different), Err(BondError::Contradicted));
         assert_eq!(constraints.insert(&id("a"), &id("a"), Bond::Same), Err(BondError::Itself));
     }

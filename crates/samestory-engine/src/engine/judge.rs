@@ -1,4 +1,7 @@
-//! One article → its verdict: the rows of the verdict table, over all candidates.
+//! Judges one article: turns its candidates into a verdict.
+//!
+//! `candidates` supplies the compared documents and `batch` stores the result. A verdict depends only on the
+//! article, the settings and the candidates; ties go to the lowest document number, so it is deterministic.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -14,40 +17,40 @@ use super::compare::{Comparison, Relation};
 use super::settings::{Algorithm, LanguageSettings};
 use super::{Engine, Prepared};
 
-/// Related articles that are named, at most.
+/// How many related articles a verdict names, at most.
 const RELATED: usize = 5;
 
-/// What an article is to those seen before it.
+/// The verdict on an article, with everything that led to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// What it is.
+    /// Unique, near-duplicate or exact duplicate.
     pub verdict: Verdict,
-    /// How a duplicate was told.
+    /// How a duplicate was recognised; `None` if the article is unique.
     pub match_type: Option<MatchType>,
-    /// What it is a duplicate of.
+    /// The document that it duplicates.
     pub best: Option<Candidate>,
     /// Similarity to the best match, or to the closest candidate that did not match.
     pub similarity: Fraction,
-    /// Share of the article that lies in that one.
+    /// Containment of the article in that document.
     pub containment: Fraction,
-    /// Probability that a person would agree.
+    /// Probability that a human editor would agree with the verdict.
     pub confidence: Fraction,
-    /// What it has to do with without being a copy.
+    /// Articles that it is related to without being a copy of them.
     pub related: Vec<Related>,
-    /// What was measured about the best match, or the closest candidate that did not match.
+    /// The measures for the best match, or for the closest candidate that did not match.
     pub evidence: Option<Evidence>,
-    /// Whether it holds several earlier articles.
+    /// Whether the article is a digest, one that contains several earlier articles.
     pub digest: bool,
-    /// Whether a match may have been missed.
+    /// Whether a match may have been missed because a bucket was capped.
     pub capped: bool,
-    /// How many documents it was compared with.
+    /// How many documents the article was compared with.
     pub candidates: u64,
-    /// How many buckets held more than is examined.
+    /// How many buckets held more documents than are examined.
     pub capped_buckets: u64,
 }
 
 impl Judged {
-    /// Where the verdict is published.
+    /// The topic that the verdict is published to.
     pub fn outlet(&self) -> OutputTopic {
         match self.verdict {
             Verdict::Unique => OutputTopic::Unique,
@@ -57,7 +60,7 @@ impl Judged {
 }
 
 impl Judged {
-    /// What each measure contributes to the verdict; nothing under an algorithm that adds up no evidence.
+    /// The contribution of each measure to the verdict; empty unless the algorithm is `combined`.
     pub fn contributions(&self, settings: &LanguageSettings) -> Vec<Contribution> {
         match &self.evidence {
             Some(evidence) if settings.algorithm == Algorithm::Combined => {
@@ -69,10 +72,10 @@ impl Judged {
 }
 
 impl Engine {
-    /// Judges one article against the state, as if its id had never been seen. Nothing is stored.
+    /// Judges an article against the index as if its id were new. Stores nothing.
     ///
     /// # Errors
-    /// The state could not be read.
+    /// The index could not be read.
     pub fn judge(
         &self,
         state: &impl View,
@@ -82,12 +85,12 @@ impl Engine {
         Ok(self.judge_among(article, self.candidates(state, article, horizon)?))
     }
 
-    /// Judges one article among its candidates.
+    /// Judges an article against candidates that have already been compared.
     pub(super) fn judge_among(&self, article: &Prepared, candidates: Candidates) -> Judged {
-        let settings = self.of(article.language);
+        let settings = self.settings_for(article.language);
         let Candidates { all, digest, capped, capped_buckets } = candidates;
         let candidates = all.len() as u64;
-        // Most evidence first; between equals the lowest number.
+        // Strongest evidence wins; ties go to the lowest document number.
         let rank = |candidate: &Candidate| {
             let pair = &candidate.comparison;
             let similarity = Fraction::new(settings.similarity(pair));
@@ -134,9 +137,11 @@ impl Engine {
     }
 }
 
-/// Whether the article is a part of most copies in its best match's cluster. Half of an article may be most like another
-/// half of it that came before; what a reader wants to be told is still that half is missing. That it lies inside a page
-/// with something else around it is nothing new of a whole one.
+/// Whether the article is part of most of the copies in its best match's cluster.
+///
+/// Half of an article may resemble another half that came earlier more than it resembles the whole; readers
+/// still want to know that half of the text is missing. The opposite does not count: a complete article that
+/// is embedded in a longer page is still complete.
 fn is_part(best: &Candidate, all: &[Candidate]) -> bool {
     let copies = all.iter().filter(|other| {
         other.document.cluster == best.document.cluster && other.comparison.relation.is_duplicate()
@@ -148,8 +153,9 @@ fn is_part(best: &Candidate, all: &[Candidate]) -> bool {
     2 * parts > all
 }
 
-/// What the article extends, the most complete first, then whose template it shares, the most similar first. Of a
-/// cluster one is named, and none of the article's own: they are known from there.
+/// Related articles: first those that this one extends, by containment, then the other relations, by
+/// similarity. Each cluster is named once, and the article's own cluster is left out because its members are
+/// already known from there.
 fn related(all: &[Candidate], best: Option<&Candidate>, settings: &LanguageSettings) -> Vec<Related> {
     let mut ranked: Vec<_> = all
         .iter()

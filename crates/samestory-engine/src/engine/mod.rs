@@ -1,8 +1,9 @@
-//! Deciding: what an article is to those seen before it.
+//! The decision engine: judges each article against the articles that came before it.
 //!
-//! An [`Article`](crate::model::Article) is [prepared](prepare) on any thread, without state. A [`Batch`] of prepared
-//! articles is [planned](Engine::plan) in order against the state: the [`Plan`] says what goes out and what changes,
-//! and does neither. A verdict is a function of the articles that came before, of nothing else.
+//! [`Preparer`] turns an [`Article`](crate::model::Article) into a [`Prepared`] one on any thread, without
+//! state. [`Engine::plan`] decides a [`Batch`] of prepared articles in order against the index; the [`Plan`]
+//! that it returns lists the records to publish and the changes to the state, and carries out neither. A
+//! verdict depends only on the settings and on the articles that came before.
 
 mod batch;
 mod candidates;
@@ -22,28 +23,29 @@ pub use judge::Judged;
 pub use prepare::{Prepared, Preparer};
 pub use settings::{Algorithm, CanonicalPolicy, EmptyUpdate, LanguageSettings, Settings};
 
-/// Decides. It holds settings and nothing else: all it knows of earlier articles it reads from the state it is given.
+/// Judges articles. It holds only its settings; everything about earlier articles comes from the index view
+/// that the caller passes in.
 #[derive(Clone, Debug)]
 pub struct Engine {
     settings: Settings,
 }
 
 impl Engine {
-    /// How many sampled shingles a document should post so that its parts are found.
+    /// How many sampled shingles each document posts, so that excerpts of it can be found.
     pub const SAMPLES: u8 = 16;
 
-    /// An engine with these settings.
+    /// Creates an engine with these settings.
     pub fn new(settings: Settings) -> Engine {
         Engine { settings }
     }
 
-    /// Its settings.
+    /// The settings that this engine was created with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The settings of a language.
-    pub fn of(&self, language: Lang) -> &LanguageSettings {
+    /// The settings for a language: its own, or the defaults.
+    pub fn settings_for(&self, language: Lang) -> &LanguageSettings {
         self.settings.languages.get(&language).unwrap_or(&self.settings.default)
     }
 }

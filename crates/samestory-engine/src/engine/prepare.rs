@@ -1,4 +1,7 @@
-//! An article → what is compared and kept of it. A plain function, so it runs on as many threads as there are.
+//! Prepares an article: strips markup, detects the language and computes the fingerprint.
+//!
+//! The `text` and `fingerprint` modules do the work; the planner in `batch` consumes the result. Preparing
+//! is a pure function of the article and the options, so it runs on any number of threads.
 
 use crate::fingerprint::{Fingerprint, config_hash, of_text};
 use crate::model::{Article, DeadLetter, Flag, Reason};
@@ -7,43 +10,44 @@ use crate::text::language::{self, Tag};
 use crate::text::markup::ContentType;
 use crate::text::{self, Options};
 
-/// All that a verdict needs of an article, without its body.
+/// Everything that a verdict needs to know about an article; the body itself is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// Its name.
+    /// The article's id.
     pub id: ArticleId,
-    /// Its home: the language, or group of close relatives, that it is compared in.
+    /// Home language: the language, or group of closely related languages, whose store the article is
+    /// compared in.
     pub language: Lang,
-    /// The language that is reported, one of that home.
+    /// The language that the verdict reports; it belongs to the home.
     pub reported_language: Lang,
-    /// How the home became known.
+    /// How the language was determined.
     pub language_source: LanguageSource,
-    /// The language it declares, as it came.
+    /// The language that the article declares, verbatim.
     pub declared_language: Option<LanguageTag>,
-    /// Its text's fingerprint.
+    /// Fingerprint of the normalised text and the title.
     pub fingerprint: Fingerprint,
-    /// For display.
+    /// Title, for display.
     pub title: Option<Title>,
-    /// For display: as given, or from the URL.
+    /// Host for display: as given, or taken from the URL.
     pub host: Option<Host>,
-    /// For display.
+    /// URL, for display.
     pub url: Option<Url>,
-    /// Ranks canonicals.
+    /// Publication time as the article states it; used to rank canonicals.
     pub published_at: Option<EventTime>,
-    /// Its event time, not clamped yet.
+    /// Fetch time as the article states it; clamped later to give the event time.
     pub fetched_at: Option<EventTime>,
-    /// What is to be said of its text and language, ascending.
+    /// Flags about the text and the language, ascending.
     pub flags: Vec<Flag>,
 }
 
 impl Prepared {
-    /// Whether there is anything to compare.
+    /// Whether the article has any text to compare.
     pub fn has_text(&self) -> bool {
         self.fingerprint.tokens > 0
     }
 }
 
-/// Prepares articles in one way.
+/// Prepares articles with one set of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preparer {
     options: Options,
@@ -51,7 +55,7 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// Texts are prepared with these options.
+    /// Creates a preparer with these options.
     pub fn new(options: Options) -> Preparer {
         Preparer { options, config: config_hash(&options) }
     }
@@ -61,10 +65,10 @@ impl Preparer {
         self.config
     }
 
-    /// Takes the markup off, chooses a language, makes the fingerprint.
+    /// Strips the markup, chooses a language and computes the fingerprint.
     ///
     /// # Errors
-    /// The text is over the limit: the dead letter that goes out in its place.
+    /// The text exceeds `max_bytes`; the error is the dead letter to publish instead.
     pub fn prepare(&self, article: &Article, position: &Position) -> Result<Prepared, DeadLetter> {
         let content_type = article.content_type.as_deref().and_then(ContentType::parse);
         let text = text::prepare(&article.body, content_type, article.language.as_deref(), &self.options)
@@ -73,7 +77,7 @@ impl Preparer {
                 reason: Reason::TooLarge,
                 message: error.to_string(),
             })?;
-        let title = kept(article.title.as_deref());
+        let title = non_blank(article.title.as_deref());
         let row = language::row(text.language.home);
         let words = title.map(|title| text::title_words(title, row, &self.options)).unwrap_or_default();
         let fingerprint = of_text(&text, self.config).with_title(words);
@@ -92,11 +96,11 @@ impl Preparer {
             language: text.language.home,
             reported_language: text.language.lang,
             language_source: text.language.source,
-            declared_language: kept(article.language.as_deref()).map(LanguageTag::new),
+            declared_language: non_blank(article.language.as_deref()).map(LanguageTag::new),
             fingerprint,
             title: title.map(Title::new),
-            host: kept(article.site()).map(Host::new),
-            url: kept(article.url.as_deref()).map(Url::new),
+            host: non_blank(article.site()).map(Host::new),
+            url: non_blank(article.url.as_deref()).map(Url::new),
             published_at: article.published_at,
             fetched_at: article.fetched_at,
             flags,
@@ -104,8 +108,8 @@ impl Preparer {
     }
 }
 
-/// What is empty is not there.
-fn kept(text: Option<&str>) -> Option<&str> {
+/// Trims a field; blank counts as absent.
+fn non_blank(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -134,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_told_from_the_url() {
+    fn the_host_is_taken_from_the_url() {
         let prepared =
             Preparer::new(Options::default()).prepare(&article("Some text."), &position()).unwrap();
         assert_eq!(prepared.host.unwrap().as_str(), "news.example");
-        assert_eq!(prepared.title, None, "what is empty is not there");
+        assert_eq!(prepared.title, None, "a blank title counts as absent");
     }
 
     #[test]
-    fn what_is_odd_about_a_text_is_flagged() {
+    fn problems_with_text_and_language_are_flagged() {
         let flags = |body: &str, language: &str| {
             let article = Article { language: Some(language.to_owned()), ..article(body) };
             Preparer::new(Options::default()).prepare(&article, &position()).unwrap().flags
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_declared_language_is_kept_and_does_not_place_the_article() {
+    fn the_declared_language_is_kept_but_does_not_decide_the_home() {
         let body = "The city council said on Monday that the old bridge would be closed for repairs.";
         let prepared = |language: &str, trust| {
             let article = Article { language: Some(language.to_owned()), ..article(body) };

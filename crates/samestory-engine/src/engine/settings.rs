@@ -1,4 +1,7 @@
-//! How articles are judged, as values: what the settings file says has been checked before it comes here.
+//! The engine's settings as plain, validated values.
+//!
+//! The product's `config` module parses and checks the settings file and produces these types; the engine
+//! never reads a file or the environment. Values here are trusted and are not checked again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +13,24 @@ use super::compare::evidence::Weights;
 use super::compare::{Comparison, Relation, Rules};
 use super::constraints::Constraints;
 
-/// What finds and verifies near-duplicates.
+/// How near-duplicates are found and verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// MinHash alone.
+    /// MinHash similarity and containment.
     Minhash,
     /// The Hamming distance of 128-bit SimHashes.
     Simhash128,
     /// The Hamming distance of 64-bit SimHashes.
     Simhash64,
-    /// MinHash and sampled shingles find, the sum of the evidence decides.
+    /// MinHash and sampled shingles find candidates; the sum of the evidence decides.
     #[default]
     Combined,
 }
 
 impl Algorithm {
-    /// A Hamming threshold to begin with: under a SimHash algorithm what the bands are sure to find; as a second
-    /// opinion what copies stay below and other texts hardly ever reach (of these 1 in 100 differs in fewer than 37 bits).
+    /// The default Hamming threshold. For a SimHash algorithm it is the largest distance that the bands are
+    /// guaranteed to find. For the others it only corroborates: copies stay below it and unrelated texts
+    /// rarely do (1 in 100 of them differs in fewer than 37 bits).
     pub const fn hamming(self) -> u32 {
         match self {
             Algorithm::Simhash128 => 7,
@@ -36,44 +40,47 @@ impl Algorithm {
     }
 }
 
-/// Who stands for a cluster. Under every policy a whole does before a part of another member.
+/// Which member becomes the canonical of a cluster. Under every policy a complete text is preferred to a
+/// member that is part of another text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CanonicalPolicy {
-    /// The one that came first.
+    /// The member that arrived first.
     #[default]
     FirstSeen,
-    /// The one that was published first; those that do not say come last.
+    /// The member with the earliest publication time; members without one rank last.
     FirstPublished,
-    /// The one that came last.
+    /// The member that arrived last.
     Newest,
-    /// The one with the most words.
+    /// The member with the most words.
     Longest,
 }
 
-/// What becomes of an update without a text.
+/// What to do with an update that has no text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmptyUpdate {
-    /// The text that is known stays, and the verdict says so.
+    /// Keep the known text and flag the verdict.
     #[default]
     Keep,
-    /// It is a dead letter.
+    /// Send the update to the dead-letter topic.
     Refuse,
 }
 
 /// How the articles of one language are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LanguageSettings {
-    /// When two texts count as the same.
+    /// Thresholds that decide when two texts count as the same.
     pub rules: Rules,
-    /// What finds and verifies.
+    /// How near-duplicates are found and verified.
     pub algorithm: Algorithm,
-    /// What each measure contributes under `combined`.
+    /// The weight of each measure under `combined`.
     pub weights: Weights,
-    /// SimHashes that differ in at most so many bits agree; under a SimHash algorithm those are near-duplicates.
+    /// The largest number of differing bits at which two SimHashes agree. Under a SimHash algorithm, such a
+    /// pair is a near-duplicate.
     pub hamming: u32,
-    /// Similarity to the cluster's canonical that a member needs at least: below the threshold.
+    /// The minimum similarity to a cluster's canonical that a member needs. It lies below the duplicate
+    /// threshold.
     pub floor: f64,
-    /// How long documents are remembered.
+    /// How long a document is kept after it was last seen.
     pub retention: Retention,
 }
 
@@ -90,32 +97,33 @@ impl Default for LanguageSettings {
     }
 }
 
-/// How articles are judged: all that [`Engine`] needs to know, as values.
+/// Everything that [`Engine`](super::Engine) needs to know to judge articles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// For languages that have no settings of their own.
+    /// Settings for languages that have none of their own.
     pub default: LanguageSettings,
-    /// For languages that have.
+    /// Settings for individual languages.
     pub languages: BTreeMap<Lang, LanguageSettings>,
-    /// Who stands for a cluster.
+    /// Which member becomes the canonical of a cluster.
     pub canonical: CanonicalPolicy,
-    /// How long before an article was fetched it may have been published; an earlier time ranks no canonical.
+    /// How long before it was fetched an article may claim to have been published. An earlier time is ignored
+    /// when canonicals are ranked.
     pub published_within: Retention,
-    /// What becomes of an update without a text.
+    /// What to do with an update that has no text.
     pub empty_update: EmptyUpdate,
-    /// How many documents of a bucket are examined.
+    /// How many live documents of a bucket are examined, at most.
     pub max_bucket: usize,
-    /// Duplicates with a confidence in here, both ends included, are flagged for review.
+    /// Duplicates whose confidence lies in this range, both ends included, are flagged for review.
     pub review: Option<(Fraction, Fraction)>,
-    /// How far an article's time may lie ahead of its record's, in milliseconds.
+    /// How far an article's time may lie ahead of its record's time, in milliseconds.
     pub skew_millis: u64,
-    /// Articles from before this time change state and are not published.
+    /// Articles from before this time change the state but are not published.
     pub publish_from: Option<EventTime>,
-    /// Whether verdicts carry their evidence.
+    /// Whether verdicts include their evidence.
     pub evidence: bool,
-    /// What an editor has said of pairs of articles.
+    /// Pairs of articles that an editor has judged.
     pub constraints: Arc<Constraints>,
-    /// Hash of the settings, named in every verdict.
+    /// Hash of the settings; every verdict carries it.
     pub config: u32,
 }
 
@@ -139,7 +147,7 @@ impl Default for Settings {
 }
 
 impl LanguageSettings {
-    /// How similar a pair is, by the measure that decides.
+    /// The similarity of a pair, by the measure that the algorithm decides on.
     pub fn similarity(&self, pair: &Comparison) -> f64 {
         match self.algorithm {
             _ if pair.relation == Relation::Exact => 1.0,
@@ -149,20 +157,21 @@ impl LanguageSettings {
         }
     }
 
-    /// The Hamming distance of the SimHash that is used.
+    /// The Hamming distance by the SimHash width that the algorithm uses.
     pub(super) fn distance(&self, pair: &Comparison) -> u32 {
         if self.algorithm == Algorithm::Simhash64 { pair.distance64 } else { pair.distance }
     }
 
-    /// Whether a pair is alike enough for one to be in the other's cluster.
+    /// Whether a text is close enough to a cluster's canonical to join that cluster.
     ///
-    /// A text that only contains the canonical and adds more than it repeats is not: else clusters would grow by
-    /// chains of ever longer texts.
+    /// A text that contains the canonical and adds more than it repeats is not: otherwise clusters would grow
+    /// by chains of ever longer texts.
     pub(super) fn resembles(&self, pair: &Comparison) -> bool {
         match pair.relation {
             Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
             Relation::Extends | Relation::SameTemplate | Relation::SameFurniture => false,
-            // The floor lies below the threshold by some factor; for a part it lies below the coverage by the same.
+            // The floor is a fraction of the threshold; containment may fall below its own threshold by the
+            // same fraction.
             Relation::FollowUp | Relation::Different => {
                 let part = self.rules.coverage * self.floor / self.rules.threshold;
                 pair.similarity >= self.floor || pair.containment >= part

@@ -1,108 +1,116 @@
-//! Why a store cannot go on. Each variant is a reaction.
+//! Errors of a store. Each variant is named after the reaction that it needs.
+//!
+//! The worker, the file run and the `state` commands match on these variants to decide between stopping,
+//! retrying, reopening and rebuilding. Bad input data never becomes a [`StoreError`]; it becomes a dead
+//! letter.
 
 use super::format::bytes::DecodeError;
 
-/// Why a store cannot go on. `place` is its directory, or `memory`.
+/// Why a store cannot continue. `place` is its directory, or `memory`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// What is stored cannot be trusted: set the directory aside and build it anew from the log.
+    /// The stored data cannot be trusted: quarantine the directory and rebuild the state from the changelog.
     #[error(
-        "state {place} is damaged: {detail}; `samestory state verify` names all that is and what can be done"
+        "state {place} is damaged: {detail}; run `samestory state verify` to list the damage and what to do"
     )]
     Corrupt {
         /// Which store.
         place: String,
-        /// What was found.
+        /// What is damaged.
         detail: String,
     },
-    /// Made with other settings or by another version: refuse to start, nothing was touched.
-    #[error("state {place} was made with {what} {found}, but {expected} is asked for; {remedy}")]
+    /// Created with other settings or by another version: refuse to start. Nothing was modified.
+    #[error("state {place} was created with {what} {found}, but {expected} is expected; {remedy}")]
     Foreign {
         /// Which store.
         place: String,
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
         /// As stored.
         found: String,
-        /// As asked for.
+        /// As configured.
         expected: String,
-        /// What resolves it.
+        /// How to resolve the mismatch.
         remedy: &'static str,
     },
-    /// Made with other bands: re-band it, or refuse to start. Nothing was touched.
+    /// Created with other bands: rebuild the bands, or refuse to start. Nothing was modified.
     #[error(
-        "state {place} was made with bands ({found}), but ({expected}) are asked for; `samestory state rebuild` makes them anew from the stored fingerprints"
+        "state {place} was created with bands ({found}), but ({expected}) are configured; run `samestory state rebuild` to rebuild them from the stored fingerprints"
     )]
     OtherBands {
         /// Which store.
         place: String,
         /// As stored.
         found: String,
-        /// As asked for.
+        /// As configured.
         expected: String,
     },
-    /// Made from another topic of the same name, or in another cluster: quarantine it and rebuild from the log.
+    /// Built from another topic of the same name, or in another cluster: quarantine it and rebuild from the
+    /// changelog.
     #[error(
-        "state {place} was made from a changelog with {found}, but the changelog of that name has {expected}: the topic was deleted and created again, or this is another cluster"
+        "state {place} was built from a changelog with {found}, but the topic of that name now has {expected}: the topic was deleted and created again, or this is another cluster"
     )]
     OtherChangelog {
         /// Which store.
         place: String,
-        /// The topic that it was made from.
+        /// The topic that it was built from.
         found: String,
-        /// The topic that is there now.
+        /// The topic that exists now.
         expected: String,
     },
-    /// Another process works on it: wait for that one, or choose another directory.
-    #[error("state {place} is in use by another process; stop that one or choose another directory")]
+    /// Another process has it open: wait for that process, or choose another directory.
+    #[error("state {place} is in use by another process; stop that process or choose another directory")]
     InUse {
         /// Which store.
         place: String,
     },
-    /// The disk is full: stop, and open it again once there is space. Nothing that was applied is lost.
-    #[error("no space left for state {place}: {detail}; free some and start again, nothing applied is lost")]
+    /// The disk is full: stop, and reopen the store once there is space. Nothing that was applied is lost.
+    #[error(
+        "no space left for state {place}: {detail}; free some space and restart, nothing applied is lost"
+    )]
     Full {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
-    /// Background work of the store is late or was interrupted: close it, open it again and replay. Nothing that was applied
-    /// is lost.
-    #[error("state {place} is stalled: {detail}; it is closed and opened again, nothing applied is lost")]
+    /// Background work of the store is late or was interrupted: close the store, reopen it and replay.
+    /// Nothing that was applied is lost.
+    #[error("state {place} is stalled: {detail}; closing and reopening it, nothing applied is lost")]
     Stalled {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
-    /// The disk or the system fails in a way that may pass (EIO, too many open files, no thread): close it, open it again
-    /// after a while and replay; give up in the end. Nothing that was applied is lost.
-    #[error("state {place} cannot be used for now: {detail}")]
+    /// The disk or the operating system fails in a way that may be temporary (EIO, too many open files, no
+    /// thread): close the store, reopen it after a while and replay; give up in the end. Nothing that was
+    /// applied is lost.
+    #[error("state {place} is temporarily unavailable: {detail}")]
     Failing {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
-    /// The directory cannot be used: tell the operator. What it holds is as it was.
+    /// The directory cannot be used: report it to the operator. Its contents are unchanged.
     #[error("state {place} cannot be used: {detail}")]
     Unusable {
         /// Which store.
         place: String,
-        /// As reported.
+        /// The underlying error.
         detail: String,
     },
-    /// A change was to be applied that the log does not hold yet: a mistake in the program. Stop.
-    #[error("state {place}: the commit says nothing about {log}, so nothing can be applied")]
+    /// A change was about to be applied that the log does not hold yet: a bug in the program. Stop.
+    #[error("state {place}: the commit does not cover {log}, so nothing can be applied")]
     Unproven {
         /// Which store.
         place: String,
-        /// The log that should have been committed to.
+        /// The log that the commit should have covered.
         log: String,
     },
-    /// The store has changed since the changes were worked out: a mistake in the program. Stop.
-    #[error("state {place} has changed since the changes to apply were worked out")]
+    /// The store changed after the write set was computed: a bug in the program. Stop.
+    #[error("state {place} has changed since the write set was computed")]
     Outdated {
         /// Which store.
         place: String,
@@ -110,7 +118,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Bytes in the store that are not what the key says.
+    /// A row whose bytes cannot be decoded.
     pub(super) fn damaged(place: &str, row: &str, error: &DecodeError) -> StoreError {
         StoreError::Corrupt { place: place.into(), detail: format!("{row}: {error}") }
     }

@@ -1,8 +1,9 @@
-//! The state that verdicts are made from: documents, their postings, clusters, and how far we have come.
+//! The index: everything the engine remembers about earlier articles, namely documents, postings, clusters
+//! and progress.
 //!
-//! A decision is a list of [`Change`]s. They are laid over the state at once ([`Overlay`]), written to the changelog,
-//! and reach the [`Store`] only when it is proven ([`Committed`]) that the log holds them. So whatever a store holds
-//! can be made again from its log.
+//! A decision is a list of [`Change`]s. An [`Overlay`] stages them so that reads see them at once; they are
+//! written to the changelog, and the [`Store`] applies them only with proof of commit ([`Committed`]). A
+//! store therefore never holds anything that its changelog lacks, and can always be rebuilt from it.
 
 mod check;
 mod error;
@@ -41,16 +42,16 @@ pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;
 pub use write_set::overlay::{Overlay, WriteSet};
 
-/// What all stores of a process share for blocks read and write buffers.
+/// Default memory budget for the block cache and the memtables, shared by all stores of a process.
 pub const BUDGET_BYTES: usize = 256 << 20;
 
-/// State that can be changed.
+/// A writable index.
 pub trait Store: View + Sized + Sync {
-    /// Makes room for a language. Takes tens of milliseconds once in a language's life: call it between turns, so
-    /// that a failure is found before anything is committed.
+    /// Creates the column families of a language. Takes tens of milliseconds, once per language: call it
+    /// between turns, so that a failure is found before anything is committed.
     ///
     /// # Errors
-    /// There is no room; nothing has changed.
+    /// The column families could not be created; nothing has changed.
     fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError>;
 
     /// The only attestor of a store with [`Durability::Changelog`]: the first call gets it, every later one nothing.
@@ -119,10 +120,10 @@ pub trait Store: View + Sized + Sync {
         self.apply_own(write_set)
     }
 
-    /// Makes all that was applied survive a loss of power.
+    /// Makes everything applied so far survive a loss of power.
     ///
     /// # Errors
-    /// It is not safe yet; as for [`Store::apply_changes`].
+    /// The changes are not durable yet; react as for [`Store::apply_changes`].
     fn flush(&mut self) -> Result<(), StoreError>;
 }
 

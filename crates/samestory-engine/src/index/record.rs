@@ -1,5 +1,7 @@
-//! What is kept: documents, clusters, and how far the partition has come. Plain values; their bytes are in
-//! [`crate::index::format::value`].
+//! The records of the index as plain values: documents, clusters, residences and progress.
+//!
+//! The engine creates them, [`crate::index::format::value`] turns them into bytes, and stores and the
+//! changelog carry those bytes. The values have no behaviour that depends on a store.
 
 use std::collections::BTreeMap;
 
@@ -9,72 +11,74 @@ use crate::model::{
     Title, TopicId, Url, Verdict,
 };
 
-/// All that is remembered of an article. It has no body: the text is read from its position when asked for.
+/// Everything remembered about an article except its body; the text is read from `position` when it is
+/// needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its place in the order of its language.
+    /// Its number, in the order in which the articles of its language arrived.
     pub number: DocumentNumber,
-    /// Its name; one document per language and id.
+    /// The article's id; there is one document per language and id.
     pub id: ArticleId,
-    /// Its language.
+    /// Its home language.
     pub language: Lang,
-    /// Its text's fingerprint; the postings follow from it.
+    /// Fingerprint of its text; the postings follow from it.
     pub fingerprint: Fingerprint,
-    /// For display.
+    /// Title, for display.
     pub title: Option<Title>,
-    /// For display.
+    /// Host, for display.
     pub host: Option<Host>,
-    /// For display.
+    /// URL, for display.
     pub url: Option<Url>,
-    /// Ranks canonicals, nothing else.
+    /// Publication time; only ranks canonicals.
     pub published_at: Option<EventTime>,
-    /// When it happened, as stream time sees it.
+    /// Event time, as stream time counts it.
     pub event_time: EventTime,
-    /// When it was last sent, rounded up where it was sent again. It expires at this time plus the retention of its
-    /// language, whatever that is when it is read.
+    /// When the article was last sent; rounded up if it was sent more than once. The document expires once
+    /// this time plus the language's current retention has passed.
     pub last_seen: EventTime,
-    /// Where it was read.
+    /// The raw record that it was read from.
     pub position: Position,
-    /// The number of the founder of its cluster: its own, where it founded one.
+    /// The number of its cluster's founder; its own number if it founded the cluster.
     pub cluster: DocumentNumber,
     /// How often its content has changed.
     pub revision: u32,
-    /// The output topics that hold a record of it, so that a tombstone follows when it moves.
+    /// The output topics that hold a record of it, so that a tombstone can follow when it moves.
     pub outlet: OutputTopic,
-    /// What was said of it.
+    /// The verdict on it.
     pub judgement: Judgement,
-    /// The engine's flags; nothing here reads them.
+    /// Flags of the verdict as a bit set; the index does not interpret them.
     pub flags: u32,
 }
 
 impl Document {
-    /// The name of the cluster that it founds in a partition.
+    /// The id of the cluster that it founds in a partition.
     pub fn founds(&self, partition: i32) -> ClusterId {
         ClusterId { language: self.language, partition, number: self.number }
     }
 }
 
-/// What was said of a document when it was judged.
+/// The verdict on a document at the time it was judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
+    /// Unique, near-duplicate or exact duplicate.
     pub verdict: Verdict,
-    /// How a duplicate was told.
+    /// How a duplicate was recognised.
     pub match_type: Option<MatchType>,
-    /// Whether it is a part of its best match: while a whole is in the cluster, a part is not its canonical.
+    /// Whether it is part of its best match. A part is not the canonical of a cluster that has a complete
+    /// text.
     pub is_part: bool,
-    /// The best match at that time. It may be gone by now.
+    /// The best match at that time, which may no longer exist.
     pub duplicate_of: Option<DocumentNumber>,
-    /// How similar that was.
+    /// Similarity to the best match.
     pub similarity: Fraction,
-    /// How sure the verdict was.
+    /// Confidence of the verdict.
     pub confidence: Fraction,
 }
 
-/// Where a document was published.
+/// The output topics that hold a record of an article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutputTopic {
-    /// Nowhere: backfill.
+    /// None: the article was backfilled.
     None,
     /// The topic of unique articles.
     Unique,
@@ -85,7 +89,7 @@ pub enum OutputTopic {
 }
 
 impl OutputTopic {
-    /// Its number in bytes.
+    /// Its number in the byte format.
     pub fn number(self) -> u8 {
         match self {
             OutputTopic::None => 0,
@@ -95,14 +99,14 @@ impl OutputTopic {
         }
     }
 
-    /// The outlet of a number.
+    /// The value with this number.
     pub fn from_number(number: u8) -> Option<OutputTopic> {
         [OutputTopic::None, OutputTopic::Unique, OutputTopic::NearDuplicate, OutputTopic::Both]
             .into_iter()
             .find(|outlet| outlet.number() == number)
     }
 
-    /// The topics of either.
+    /// The union of both sets of topics.
     pub fn and(self, other: OutputTopic) -> OutputTopic {
         match (self, other) {
             (OutputTopic::None, one) | (one, OutputTopic::None) => one,
@@ -111,12 +115,12 @@ impl OutputTopic {
         }
     }
 
-    /// The topics of this one that the other does not have.
+    /// The topics of this set that the other does not have.
     pub fn without(self, other: OutputTopic) -> OutputTopic {
         self.topics().filter(|&topic| other.and(topic) != other).fold(OutputTopic::None, OutputTopic::and)
     }
 
-    /// Topic by topic.
+    /// The individual topics.
     pub fn topics(self) -> impl Iterator<Item = OutputTopic> {
         [OutputTopic::Unique, OutputTopic::NearDuplicate]
             .into_iter()
@@ -124,42 +128,43 @@ impl OutputTopic {
     }
 }
 
-/// What a partition remembers of an id that it holds no document of, for one retention. Relocation notices arrive late, and
-/// this says what becomes of them: only the current home of an id writes tombstones for it.
+/// What a partition remembers, for one retention, of an id that it holds no document of. Relocation notices
+/// arrive late, and this row decides how to handle them: only the current home of an id writes tombstones for
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Residence {
     /// The article's id; one row per partition and id, and none beside a document.
     pub id: ArticleId,
-    /// The language whose retention the row has.
+    /// The language whose retention applies to the row.
     pub language: Lang,
     /// The stream time of that language when the row was written; retention counts from here.
     pub since: EventTime,
-    /// The raw record that the row follows from. Offsets of one raw partition are compared, others are not.
+    /// The raw record that the row results from. Only offsets of the same raw partition are compared.
     pub position: Position,
-    /// Where the article is.
-    pub stay: Whereabouts,
+    /// What became of the article.
+    pub whereabouts: Whereabouts,
 }
 
-/// Where an article is that a partition holds no document of.
+/// What became of an article that a partition holds no document of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// It moved to another routed partition.
     Moved {
-        /// That partition.
+        /// The routed partition.
         to: i32,
     },
-    /// It was deleted, or the version that came here is a dead letter.
+    /// It was deleted, or its latest version became a dead letter.
     Gone,
-    /// It is at home here and published, but arrived expired and was not stored.
+    /// Its home is here and it was published, but it arrived expired and was not stored.
     Published(OutputTopic),
 }
 
-/// A cluster, without its members: those are found by the cluster their documents name, however many there are.
+/// A cluster without its members, which are found by the founder that their documents name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// Its name, which holds its founder's number, which is its key.
+    /// The cluster id; the founder's number in it is the key.
     pub id: ClusterId,
-    /// The member that stands for it now.
+    /// The number of its canonical.
     pub canonical: DocumentNumber,
     /// How many members it has.
     pub size: u64,
@@ -167,30 +172,30 @@ pub struct Cluster {
     pub first_seen: EventTime,
     /// The latest event time of a member.
     pub last_seen: EventTime,
-    /// The cluster of the member that its founder resembled.
+    /// The cluster that its founder split off from.
     pub split_from: Option<ClusterId>,
-    /// Who stood for it before.
+    /// The previous canonical.
     pub canonical_changed_from: Option<ArticleId>,
-    /// Where members were found.
+    /// The hosts of its members.
     pub hosts: Hosts,
 }
 
-/// Distinct hosts in the order they came, as many as are shown.
+/// Distinct hosts in order of arrival, as many as are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts(Vec<Host>);
 
 impl Hosts {
-    /// More are not kept: a cluster record must stay small.
+    /// The maximum number of hosts: a cluster record must stay small.
     pub const MAX: usize = 32;
 
-    /// Adds a host that is not there yet, if there is room.
+    /// Adds a host if it is new and there is room.
     pub fn insert(&mut self, host: Host) {
         if self.0.len() < Hosts::MAX && !self.0.contains(&host) {
             self.0.push(host);
         }
     }
 
-    /// In the order they came.
+    /// The hosts in order of arrival.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Host> {
         self.0.iter()
     }
@@ -204,53 +209,55 @@ impl FromIterator<Host> for Hosts {
     }
 }
 
-/// How far a partition has come: the position record. Every batch carries the whole of it.
+/// The position record: how far a partition has been processed. Every batch contains all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// On the bus, how far the partition has been judged, and in which topics; nothing in a file run.
+    /// On Kafka, how far the partition has been judged, and in which topics; `None` in a file run.
     pub bus: Option<BusPosition>,
-    /// In a file run, what to read next, by the file's identity; on the bus, the settings that the state was made with.
+    /// In a file run, the position to resume each file from, by the file's identity; on Kafka, the settings
+    /// that the state was built with.
     pub inputs: BTreeMap<InputName, Input>,
-    /// The counters of each language that has arrived.
+    /// The counters of each language that has articles.
     pub languages: BTreeMap<Lang, Counters>,
-    /// By raw topic and partition, the highest raw offset whose article or delete was judged here. Routed records at or
-    /// below it are repeats. Empty where raw records are read directly: there the input's own position says it.
+    /// By raw topic and partition, the highest raw offset whose article or delete was judged here. Routed
+    /// records at or below it are repeats. Empty if raw records are read directly, because the input position
+    /// already says it.
     pub raw: BTreeMap<(TopicId, i32), i64>,
 }
 
 impl Progress {
-    /// The partition whose state this is; 0 for files.
+    /// The partition that the state belongs to; 0 for files.
     pub fn partition(&self) -> i32 {
         self.bus.as_ref().map_or(0, |bus| bus.partition)
     }
 }
 
-/// How far a partition of the input has been judged. An offset alone would fit every topic of that name, so the
-/// position names the cluster, the topics by their ids, and the application that wrote it.
+/// How far an input partition has been judged. An offset alone would fit every topic of that name, so the
+/// position names the cluster, the topics by id, and the application that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusPosition {
-    /// The application whose group and transactions wrote it (`stage.app`).
+    /// The application whose group and transactions wrote the position (`stage.app`).
     pub application: TopicName,
-    /// The cluster's id; nothing where the broker does not say.
+    /// The Kafka cluster's id; `None` if the broker does not report one.
     pub cluster: Option<TopicName>,
-    /// The changelog topic's id; nothing where the broker gives topics none.
+    /// The changelog topic's id; `None` if the broker does not assign topic ids.
     pub changelog: Option<TopicId>,
     /// The input topic's name.
     pub topic: TopicName,
-    /// The input topic's id; nothing where the broker gives topics none.
+    /// The input topic's id; `None` if the broker does not assign topic ids.
     pub topic_id: Option<TopicId>,
     /// The partition of the input.
     pub partition: i32,
     /// The offset to read next.
     pub next: u64,
-    /// The leader epoch of the last record before `next`: it tells a log that was cut and written again.
+    /// The leader epoch of the last record before `next`; it detects a log that was truncated and rewritten.
     pub leader_epoch: Option<i32>,
 }
 
-/// A topic's name, a cluster's id, an application's name: as long as Kafka allows a topic's name to be.
+/// A topic name, cluster id or application name, within Kafka's limit for topic names.
 pub type TopicName = BoundedStr<249>;
 
-/// Which topic a log is, in which cluster. What is not known is not compared.
+/// The identity of a topic: which topic, in which cluster. Unknown parts are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicIdentity {
     /// The cluster's id.
@@ -260,7 +267,7 @@ pub struct TopicIdentity {
 }
 
 impl TopicIdentity {
-    /// Whether it is certain that these are two topics.
+    /// Whether these are certainly two different topics.
     pub fn differs(&self, other: &TopicIdentity) -> bool {
         fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
             a.zip(b).is_some_and(|(a, b)| a != b)
@@ -282,51 +289,52 @@ impl std::fmt::Display for TopicIdentity {
     }
 }
 
-/// What an input is called.
+/// The name of an input.
 pub type InputName = BoundedStr<4096>;
 
 /// How far one input has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
-    /// The next offset, or line.
+    /// The next offset or line to read.
     pub next: u64,
-    /// What else the reader wants to find again, for example how long its output is.
+    /// Additional data that the reader needs to resume, for example the length of its output.
     pub note: Option<BoundedStr<4096>>,
 }
 
 /// The counters of one language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The number that the next document gets.
+    /// The number of the next document.
     pub next_number: u64,
-    /// The latest event time that several articles have reached. None until they have.
+    /// The latest event time that enough articles have reached; `None` before that.
     pub stream_time: Option<EventTime>,
-    /// Articles ahead of stream time, in the order they came. The engine keeps the list short.
+    /// Articles ahead of stream time, in order of arrival. The engine keeps the list short.
     pub votes: Vec<Vote>,
 }
 
-/// The event time of an article that is ahead of stream time: stream time follows when enough articles agree.
+/// The event time of an article that is ahead of stream time. Stream time advances once enough articles
+/// agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vote {
-    /// A hash of the article's id: an article that comes twice votes once.
+    /// A hash of the article's id, so that an article that arrives twice votes once.
     pub article: u64,
     /// Its event time.
     pub at: EventTime,
-    /// The vote lapses after so many more articles of the language.
+    /// The vote expires after this many more articles of the language.
     pub left: u16,
 }
 
-/// How long a document is remembered after it was last seen.
+/// How long a document is kept after it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retention {
     /// Until it is deleted.
     Forever,
-    /// So many milliseconds of stream time.
+    /// This many milliseconds of stream time.
     Millis(u64),
 }
 
 impl Retention {
-    /// Documents last seen at this time or before are expired. None are while there is no such time.
+    /// Documents last seen at or before this time are expired; `None` if nothing expires.
     pub fn horizon(self, stream_time: EventTime) -> Option<EventTime> {
         match self {
             Retention::Forever => None,

@@ -1,6 +1,10 @@
-//! Which buckets a document is posted in: a pure function of its fingerprint and of settings the store remembers.
+//! Index schemes: which buckets a document is posted in.
 //!
-//! A posting is a band number and a hash. Each kind has band numbers of its own:
+//! The engine looks up the same keys that stores post, so both sides use these functions. The keys are a pure
+//! function of the fingerprint and of the scheme, which every store records in its header and compares when
+//! it is opened.
+//!
+//! A bucket is identified by a band number and a hash. Each kind has its own range of band numbers:
 //!
 //! | bands | kind | hash |
 //! |-------|------|------|
@@ -17,7 +21,7 @@ use crate::fingerprint::{Fingerprint, LANES, LONG_SAMPLE, SAMPLE};
 use crate::lsh::{BandKey, Banding, simhash64_keys, simhash128_keys};
 use crate::model::Lang;
 
-use super::format::bytes::{DecodeError, Read, Write};
+use super::format::bytes::{ByteReader, ByteWriter, DecodeError};
 
 const SIMHASH128: u16 = 0x1000;
 const SIMHASH64: u16 = 0x2000;
@@ -27,42 +31,42 @@ const SAMPLED: u16 = 0x4000;
 /// How the documents of one language are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexScheme {
-    /// Bands of the MinHash signature.
+    /// Bands of the MinHash signature, if it is posted.
     pub minhash: Option<Banding>,
-    /// Bands of a SimHash.
+    /// Bands of a SimHash, if one is posted.
     pub simhash: SimHashBands,
-    /// How many of the least sampled shingles are posted: a text and a part of it share some.
+    /// How many of the smallest sampled shingles are posted; a text and a part of it share some of them.
     pub samples: u8,
-    /// Texts with fewer tokens are posted by their content alone.
+    /// Texts with fewer tokens are posted only by content.
     pub shortest: u32,
 }
 
 /// Which SimHash is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimHashBands {
-    /// None.
+    /// No SimHash.
     None,
-    /// Eight bands of the 128-bit one.
+    /// Eight bands of the 128-bit SimHash.
     Of128,
-    /// Four bands of the 64-bit one.
+    /// Four bands of the 64-bit SimHash.
     Of64,
 }
 
-/// What a posting stands for.
+/// What two documents in the same bucket have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostingKind {
-    /// All rows of a MinHash band are equal.
+    /// All rows of a MinHash band.
     MinHash,
-    /// Sixteen bits of a SimHash are equal.
+    /// Sixteen bits of a SimHash.
     SimHash,
-    /// Half the content hash is equal.
+    /// Half of the content hash.
     Content,
-    /// A sampled shingle is in both.
+    /// A sampled shingle.
     Sample,
 }
 
 impl IndexScheme {
-    /// The buckets of a document, distinct, in ascending order. A text without tokens has none.
+    /// The distinct buckets of a document, ascending. A text without tokens has none.
     pub fn keys(&self, fingerprint: &Fingerprint) -> Vec<BandKey> {
         if fingerprint.tokens == 0 {
             return Vec::new();
@@ -91,7 +95,8 @@ impl IndexScheme {
         keys
     }
 
-    /// How many sampled shingles of a text are posted: more of a long one, so that an extract of it has some of them.
+    /// How many sampled shingles of a text are posted: more for a long text, so that excerpts of it share
+    /// some.
     pub fn samples_of(&self, fingerprint: &Fingerprint) -> usize {
         usize::from(self.samples) * fingerprint.sample.values().len().max(SAMPLE) / SAMPLE
     }
@@ -106,7 +111,7 @@ impl IndexScheme {
         BandKey { band: SAMPLED, hash: u64::from(value) }
     }
 
-    /// What a bucket stands for.
+    /// The kind of a bucket.
     pub fn kind(key: BandKey) -> PostingKind {
         match key.band {
             ..SIMHASH128 => PostingKind::MinHash,
@@ -126,7 +131,7 @@ impl IndexScheme {
         bytes.extend(self.shortest.to_le_bytes());
     }
 
-    fn decode(read: &mut Read<'_>) -> Result<IndexScheme, DecodeError> {
+    fn decode(read: &mut ByteReader<'_>) -> Result<IndexScheme, DecodeError> {
         Ok(IndexScheme {
             minhash: read.optional(|read| {
                 Banding::new(read.u16()?, read.u16()?, LANES).map_err(|_| DecodeError::Value("a banding"))
@@ -158,7 +163,7 @@ impl fmt::Display for IndexScheme {
     }
 }
 
-/// How documents are posted, language by language. A store is made with one of these and refuses another.
+/// The index scheme of every language. A store is created with one set of schemes and refuses any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexSchemes {
     default: IndexScheme,
@@ -166,12 +171,12 @@ pub struct IndexSchemes {
 }
 
 impl IndexSchemes {
-    /// The same for every language.
+    /// The same scheme for every language.
     pub fn new(default: IndexScheme) -> IndexSchemes {
         IndexSchemes { default, languages: BTreeMap::new() }
     }
 
-    /// Another way for one language.
+    /// Sets the scheme of one language.
     #[must_use]
     pub fn with(mut self, language: Lang, posting: IndexScheme) -> IndexSchemes {
         if posting == self.default {
@@ -182,12 +187,12 @@ impl IndexSchemes {
         self
     }
 
-    /// How documents of a language are posted.
-    pub fn of(&self, language: Lang) -> &IndexScheme {
+    /// The scheme of a language.
+    pub fn for_language(&self, language: Lang) -> &IndexScheme {
         self.languages.get(&language).unwrap_or(&self.default)
     }
 
-    /// The most keys that one document has.
+    /// The largest number of buckets that one document can have.
     pub fn most_keys(&self) -> usize {
         let keys = |posting: &IndexScheme| {
             let simhash = match posting.simhash {
@@ -210,7 +215,7 @@ impl IndexSchemes {
         }
     }
 
-    pub(super) fn decode(read: &mut Read<'_>) -> Result<IndexSchemes, DecodeError> {
+    pub(super) fn decode(read: &mut ByteReader<'_>) -> Result<IndexSchemes, DecodeError> {
         let mut postings = IndexSchemes::new(IndexScheme::decode(read)?);
         for _ in 0..read.u16()? {
             let language = read.language()?;

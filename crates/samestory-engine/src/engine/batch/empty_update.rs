@@ -1,5 +1,9 @@
-//! An update without a text. It says something of an article, its title perhaps, and nothing of the text: the text that is known
-//! stays, unless the settings refuse such updates. An update like that never erases a fingerprint.
+//! Updates without a text: they may change the metadata of an article, for example its title, but not its
+//! text.
+//!
+//! [`super::upsert`] asks which text to judge by. By default the known text is kept; `input.empty_update =
+//! refuse` sends such updates to the dead-letter topic. Either way, an update without a text never erases a
+//! fingerprint.
 
 use std::sync::Arc;
 
@@ -13,25 +17,25 @@ use crate::engine::prepare::Prepared;
 use crate::engine::settings::EmptyUpdate;
 
 /// The text that an article is judged by.
-pub(crate) enum Text {
-    /// What came with it; that may be nothing.
+pub(crate) enum TextSource {
+    /// The article's own text, which may be empty.
     Own,
-    /// The text that its document of this language has.
+    /// The text of its stored document in this language.
     Kept(Lang),
-    /// There is none.
+    /// There is no text, or the settings refuse the update.
     Missing(DeadLetter),
 }
 
 impl<V: View> Planner<'_, V> {
-    /// Which text an article is judged by. The refusal is that of an article without a body.
-    pub(crate) fn text_kept(
+    /// Which text an article is judged by. `refusal` is the dead letter of an article without a body.
+    pub(crate) fn text_source(
         &self,
         position: &Position,
         article: &Prepared,
         refusal: Option<&DeadLetter>,
-    ) -> Result<Text, StoreError> {
+    ) -> Result<TextSource, StoreError> {
         if article.has_text() {
-            return Ok(Text::Own);
+            return Ok(TextSource::Own);
         }
         let mut known = None;
         for language in self.state.languages_of(&article.id)? {
@@ -40,13 +44,13 @@ impl<V: View> Planner<'_, V> {
             known = known.or(has_text.then_some(language));
         }
         Ok(match (known, refusal) {
-            (None, None) => Text::Own,
-            (None, Some(refusal)) => Text::Missing(refusal.clone()),
+            (None, None) => TextSource::Own,
+            (None, Some(refusal)) => TextSource::Missing(refusal.clone()),
             (Some(language), _) if self.engine.settings().empty_update == EmptyUpdate::Keep => {
-                Text::Kept(language)
+                TextSource::Kept(language)
             }
-            (Some(_), Some(refusal)) => Text::Missing(refusal.clone()),
-            (Some(_), None) => Text::Missing(DeadLetter {
+            (Some(_), Some(refusal)) => TextSource::Missing(refusal.clone()),
+            (Some(_), None) => TextSource::Missing(DeadLetter {
                 position: position.clone(),
                 reason: Reason::NoBody,
                 message: "an update without a text (input.empty_update = refuse)".to_owned(),
@@ -54,8 +58,13 @@ impl<V: View> Planner<'_, V> {
         })
     }
 
-    /// Takes over what an update says beside the text, and gives the document as it is then. The text is still read where it was.
-    pub(crate) fn describe(&mut self, held: Document, article: &Prepared) -> Result<Document, StoreError> {
+    /// Applies the metadata of an update and returns the updated document. The fingerprint and the raw
+    /// position stay those of the version that brought the text.
+    pub(crate) fn update_metadata(
+        &mut self,
+        held: Document,
+        article: &Prepared,
+    ) -> Result<Document, StoreError> {
         let (published_at, _) = times::published(article.published_at);
         let document = Document {
             title: article.title.clone().or_else(|| held.title.clone()),
@@ -65,9 +74,9 @@ impl<V: View> Planner<'_, V> {
             ..held.clone()
         };
         if document != held {
-            self.touch(held.language, held.cluster)?;
+            self.edit_cluster(held.language, held.cluster)?;
             self.change(Change::Document(Arc::new(document.clone())))?;
-            self.retell(held.language, held.cluster)?;
+            self.republish_cluster(held.language, held.cluster)?;
         }
         Ok(document)
     }

@@ -1,4 +1,8 @@
-//! A batch → what goes out and what changes. Nothing is carried out here.
+//! Batch planning: turns a batch of inputs into records to publish and changes to the state.
+//!
+//! [`planner`] decides item by item; the other files each handle one kind of item or one concern.
+//! [`Engine::plan`] is pure: it reads the index and returns a [`Plan`], and the caller publishes, commits and
+//! applies it.
 
 mod empty_update;
 pub(crate) mod planner;
@@ -15,229 +19,236 @@ use crate::model::{ArticleId, ClusterId, EventTime, Lang, Position, TopicId};
 use crate::model::{ClusterRecord, DeadLetter, Tagged};
 
 use super::Engine;
-use super::candidates::read_ahead::Reading;
+use super::candidates::read_ahead::ReadAheadQueue;
 use super::prepare::Prepared;
 use planner::Planner;
 use stream_time::RecordTimes;
 
-/// Inputs in the order they were read, and where to read on.
+/// Inputs in the order in which they were read, and the position to resume from.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// In offset order.
     pub items: Vec<Item>,
-    /// Where each input is to be read on after this batch. Inputs that are not named stay where they are.
+    /// The position to resume each input from after this batch. Inputs that are not named keep theirs.
     pub inputs: BTreeMap<InputName, Input>,
-    /// On the bus, the position after this batch.
+    /// The Kafka position after this batch; `None` for files.
     pub bus: Option<BusPosition>,
-    /// The highest raw offset of each raw partition whose articles or deletes this batch has.
+    /// The highest raw offset per raw partition among the articles and deletes of this batch.
     pub raw: BTreeMap<(TopicId, i32), i64>,
-    /// Whether articles move between partitions (mode `routed` with more than one): then what becomes of them is
-    /// remembered for relocation notices that are still to come.
+    /// Whether articles can move between partitions (mode `routed` with more than one). Then the planner
+    /// remembers what became of them, for relocation notices that have not arrived yet.
     pub relocates: bool,
 }
 
-/// One input.
+/// One input record.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Where it was read.
+    /// Where the record was read.
     pub position: Position,
-    /// The time of its record; a line of a file has none.
+    /// The record's timestamp; a line of a file has none.
     pub time: Option<EventTime>,
-    /// When it was written to the log, by a clock that is recorded in the log: the broker's append time, or the stamp of
-    /// the route stage. None where the log has no such clock.
+    /// When the record was written, by a clock that the log itself records: the broker's append time, or the
+    /// stamp of the route stage. `None` if the log has no such clock.
     pub log_time: Option<EventTime>,
-    /// What it says.
+    /// The content of the record.
     pub incoming: Incoming,
 }
 
 impl Item {
-    /// What clocks outside the article say.
+    /// The times that the record carries besides the article's own.
     fn times(&self) -> RecordTimes {
         RecordTimes { record: self.time, log: self.log_time }
     }
 }
 
-/// What an input says.
+/// The content of an input record.
 #[derive(Clone, Debug)]
 pub enum Incoming {
-    /// An article, for the first time or again.
+    /// A new or updated article.
     Article(Box<Prepared>),
-    /// An article without a body. It updates one whose text is known; of others there is nothing to judge.
+    /// An article without a body. It updates an article whose text is known; otherwise there is nothing to
+    /// judge.
     Bodiless {
-        /// All but the text.
+        /// The article, without a text.
         article: Box<Prepared>,
-        /// What goes out where no text is known.
+        /// The dead letter to publish if no text is known.
         refusal: DeadLetter,
     },
-    /// This article is gone.
+    /// The article was deleted.
     Delete(ArticleId),
-    /// These articles went to another partition, with the record at the item's position.
+    /// These articles moved to another partition with the record at the item's position.
     Forget {
-        /// The articles.
+        /// The ids of the articles.
         ids: Vec<ArticleId>,
-        /// The routed partition that has them now.
+        /// The routed partition that owns them now.
         to: i32,
-        /// The id of the raw topic, which a relocation notice repeats.
+        /// The id of the raw topic, which the relocation notice repeats.
         raw: TopicId,
     },
-    /// Another partition was the home of an article until the record at the item's position.
+    /// Another partition was an article's home until the record at the item's position.
     Notice(Notice),
-    /// What cannot be judged passes through in its place.
+    /// A record that cannot be judged; the dead letter passes through in its place.
     DeadLetter(DeadLetter),
-    /// An article of this partition that cannot be delivered. Other partitions forget the article all the same.
+    /// An article of this partition that cannot be delivered. Other partitions forget the article all the
+    /// same.
     Undelivered {
         /// The article.
         id: ArticleId,
-        /// Its language.
+        /// The language of the article.
         language: Lang,
-        /// What goes out in its place.
+        /// The dead letter to publish instead.
         letter: DeadLetter,
     },
-    /// An operator sets the stream time of a language, because articles with a wrong clock have agreed on theirs.
+    /// An operator sets the stream time of a language, because articles with wrong clocks have moved it.
     SetStreamTime {
-        /// The language. Nothing happens where it has not arrived yet.
+        /// The language. The record has no effect if the language has no articles yet.
         language: Lang,
-        /// Its stream time from here on.
+        /// The new stream time.
         at: EventTime,
     },
 }
 
-/// What the former home of an article tells the one that it moved to: it published the article, and retracts nothing.
-/// Until when it was the home is the position of the item, or of the decision that it goes out with.
+/// A relocation notice: the former home of an article tells the new home that it published the article and
+/// leaves the retraction to it. The position of the item, or of the decision that carries the notice, says
+/// until when it was the home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The article.
     pub id: ArticleId,
-    /// The topics that hold a record of it.
+    /// The topics that hold a record of the article.
     pub outlet: OutputTopic,
     /// The id of the raw topic.
     pub raw: TopicId,
-    /// How often it was forwarded where raw positions could not be compared. That is bounded: versions of one id from
-    /// several raw partitions may leave each of two partitions believing that the other has it.
+    /// How often the notice was forwarded although raw positions could not be compared. The number is
+    /// bounded: versions of one id from several raw partitions may make two partitions each believe that the
+    /// other has the article.
     pub detours: u8,
 }
 
-/// A decision about a batch, not carried out yet.
+/// The decisions about a batch, not yet carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What goes out for each item of the batch, in its order.
+    /// The records to publish for each item of the batch, in order.
     pub decided: Vec<Decided>,
-    /// What changes in the state and is written to the changelog, in this order. The last is the progress.
+    /// The changes to the state, in the order in which they are written to the changelog. The last one is the
+    /// progress.
     pub changes: Vec<Change>,
-    /// What happened, for metrics.
+    /// Statistics for metrics.
     pub stats: Stats,
 }
 
 impl Plan {
-    /// All outputs in order.
+    /// All records to publish, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.decided.iter().flat_map(|decided| &decided.outputs)
     }
 }
 
-/// What goes out for one item.
+/// The records to publish for one item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
     /// Where the item was read.
     pub position: Position,
-    /// The time of that record.
+    /// The timestamp of that record.
     pub time: Option<EventTime>,
-    /// First the tagged article or the dead letter, if there is one; then nulls; then clusters.
+    /// First the tagged article or the dead letter, if there is one; then tombstones; then clusters.
     pub outputs: Vec<Output>,
 }
 
-/// One record that goes out.
+/// One record to publish.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// An article with its verdict, to the outlet of that verdict.
+    /// An article with its verdict, for the topic of that verdict.
     Tagged(Box<Tagged>),
-    /// The article is no longer on this outlet.
+    /// Retracts the article from one topic.
     Tombstone {
         /// The article.
         id: ArticleId,
-        /// The one topic that it is gone from.
+        /// The topic to retract it from.
         outlet: OutputTopic,
-        /// Whether it lives on, on another outlet: where one topic is for all, there is nothing to retract then.
+        /// Whether the article lives on in another topic. If one topic carries all verdicts, there is then
+        /// nothing to retract.
         lives: bool,
     },
     /// A relocation notice for another partition.
     Notice {
-        /// The routed partition.
+        /// The routed partition to send it to.
         to: i32,
-        /// What it is told.
+        /// The notice.
         notice: Notice,
     },
-    /// The cluster is this now.
+    /// The current record of a cluster.
     Cluster(Box<ClusterRecord>),
-    /// A tombstone: fewer than two members are left.
+    /// Deletes a cluster record: fewer than two members are left.
     ClusterDeleted {
         /// The cluster.
         id: ClusterId,
-        /// The one member that is left, if there is one. It represents the cluster until others join it again.
+        /// The last remaining member, if there is one. It represents the cluster until others join it again.
         remaining: Option<ArticleId>,
     },
-    /// What could not be judged.
+    /// A record that could not be judged.
     DeadLetter(DeadLetter),
 }
 
-/// What happened while planning. The caller counts it.
+/// What happened during planning; the caller turns it into metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Articles judged, the same again included.
+    /// Articles judged, including unchanged ones.
     pub articles: u64,
     /// Documents that articles were compared with.
     pub candidates: u64,
     /// Buckets that held more documents than are examined.
     pub capped_buckets: u64,
-    /// Documents removed because their retention was over.
+    /// Documents removed because their retention had passed.
     pub expired: u64,
-    /// Articles that came when their retention was already over.
+    /// Articles that were already past their retention when they arrived.
     pub arrived_expired: u64,
     /// Documents removed by a delete or a forget.
     pub deleted: u64,
-    /// Deletes of ids that are not known here.
+    /// Deletes of ids that this partition does not know.
     pub unknown_deletes: u64,
-    /// Articles whose verdict an editor's pairs had a say in.
+    /// Articles whose verdict an editor's ruling affected.
     pub reviewed: u64,
-    /// Forgets that are older than the document here: the article came back since.
+    /// Forgets that are older than the stored document: the article has come back since.
     pub stale_forgets: u64,
-    /// Relocation notices that were sent: articles that moved away after they were published.
+    /// Relocation notices sent, for articles that moved away after they were published.
     pub notices: u64,
-    /// Relocation notices for articles that had moved on.
+    /// Relocation notices forwarded because the article had moved on.
     pub forwarded_notices: u64,
-    /// Relocation notices for articles that nothing is known of here any more.
+    /// Relocation notices for articles that this partition no longer knows.
     pub unknown_notices: u64,
-    /// Clusters that another member stands for now.
+    /// Clusters whose canonical changed.
     pub elections: u64,
-    /// Clusters founded by a member that did not resemble the canonical.
+    /// Clusters founded by an article that did not resemble the canonical of its best match's cluster.
     pub splits: u64,
-    /// Times that had to be clamped.
+    /// Times that were clamped.
     pub clamped_times: u64,
     /// Articles whose time lies further ahead of stream time than the retention is long.
     pub ahead_of_stream: u64,
-    /// Stream times that an operator has set.
+    /// Stream times set by an operator.
     pub stream_times_set: u64,
     /// Articles that changed state and were not published.
     pub backfilled: u64,
-    /// About how much memory the changes took while they were planned: take smaller batches when it is large.
+    /// Approximate memory that the planned changes occupied; use smaller batches if it is large.
     pub overlay_bytes: u64,
 }
 
 impl Engine {
-    /// Decides a batch without carrying it out.
+    /// Decides a batch. Nothing is published or written.
     ///
-    /// Items see each other in their order, so cutting a batch anywhere gives the same verdicts.
+    /// Each item sees the changes of those before it, so splitting a batch anywhere gives the same verdicts.
     ///
     /// # Errors
-    /// The state could not be read; nothing was decided. Stop the partition before anything is committed.
+    /// The index could not be read, and nothing was decided. Stop the partition without committing anything.
     pub fn plan(&self, state: &(impl View + Sync), batch: Batch) -> Result<(Plan, WriteSet), StoreError> {
         let mut planner = Planner::new(self, state, batch.bus.as_ref(), batch.relocates)?;
         let mut decided = Vec::with_capacity(batch.items.len());
         thread::scope(|scope| {
-            let mut ahead = Reading::new(self, state, scope, batch.items);
+            let mut ahead = ReadAheadQueue::new(self, state, scope, batch.items);
             while let Some((piece, read)) = ahead.next()? {
                 for (at, item) in piece.into_iter().enumerate() {
-                    let outputs = planner.decide(&item.position, item.times(), item.incoming, read.of(at))?;
+                    let outputs =
+                        planner.decide(&item.position, item.times(), item.incoming, read.for_item(at))?;
                     decided.push(Decided { position: item.position, time: item.time, outputs });
                 }
             }

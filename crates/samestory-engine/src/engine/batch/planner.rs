@@ -1,4 +1,8 @@
-//! Deciding item by item. Each sees what those before it changed, through an overlay on the state.
+//! The planner: decides the items of a batch one by one.
+//!
+//! It reads the index through an [`Overlay`], so each item sees the changes of the items before it; the
+//! `impl` blocks in the sibling files and in `cluster` handle the individual kinds of item. The planner only
+//! collects outputs and changes: nothing is written to the index or to Kafka here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +14,22 @@ use crate::model::{DocumentNumber, EventTime, Lang, Position, TopicId};
 use super::stream_time::RecordTimes;
 use super::{Incoming, Output, Stats};
 use crate::engine::Engine;
-use crate::engine::candidates::read_ahead::Found;
+use crate::engine::candidates::read_ahead::ArticleBuckets;
 use crate::engine::cluster::ClusterEdit;
 
-/// A batch being planned.
+/// The state of planning one batch.
 pub(crate) struct Planner<'a, V> {
     pub(crate) engine: &'a Engine,
     pub(crate) state: Overlay<'a, V>,
     pub(crate) stats: Stats,
-    /// The clusters that the item at hand has to do with. Their changes are laid once, when it is decided.
-    pub(crate) touched: BTreeMap<(Lang, DocumentNumber), ClusterEdit>,
+    /// Clusters that the current item edits. Their changes are staged once, when the item is decided.
+    pub(crate) cluster_edits: BTreeMap<(Lang, DocumentNumber), ClusterEdit>,
     pub(crate) progress: Progress,
-    /// The event time of the article at hand.
+    /// Event time of the current article.
     pub(crate) item_time: Option<EventTime>,
-    /// By language, a time before which no document was last seen; none where there are no documents.
+    /// By language, a lower bound of when its documents were last seen; `None` if it has no documents.
     pub(crate) seen_since: BTreeMap<Lang, Option<EventTime>>,
-    /// The partition whose state it is: cluster ids name it.
+    /// The partition that owns the state; cluster ids contain it.
     pub(crate) partition: i32,
     /// Whether articles move between partitions.
     pub(crate) relocates: bool,
@@ -33,7 +37,8 @@ pub(crate) struct Planner<'a, V> {
 }
 
 impl<'a, V: View> Planner<'a, V> {
-    /// A batch of files has no position on the bus; the first batch of a partition has one before its state does.
+    /// Starts planning. A batch from files has no position on the bus; the first batch of a partition has one
+    /// before the state does.
     pub(crate) fn new(
         engine: &'a Engine,
         state: &'a V,
@@ -47,7 +52,7 @@ impl<'a, V: View> Planner<'a, V> {
             progress,
             state: Overlay::new(state),
             stats: Stats::default(),
-            touched: BTreeMap::new(),
+            cluster_edits: BTreeMap::new(),
             item_time: None,
             seen_since: BTreeMap::new(),
             relocates,
@@ -55,19 +60,19 @@ impl<'a, V: View> Planner<'a, V> {
         })
     }
 
-    /// What goes out for one item.
+    /// Decides one item and returns the records to publish for it.
     pub(crate) fn decide(
         &mut self,
         position: &Position,
         times: RecordTimes,
         incoming: Incoming,
-        found: Found<'_>,
+        buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         self.item_time = None;
         let mut outputs = match incoming {
-            Incoming::Article(article) => self.article(position, times, *article, None, found)?,
+            Incoming::Article(article) => self.article(position, times, *article, None, buckets)?,
             Incoming::Bodiless { article, refusal } => {
-                self.article(position, times, *article, Some(refusal), found)?
+                self.article(position, times, *article, Some(refusal), buckets)?
             }
             Incoming::Delete(id) => self.delete(&id, position, times)?,
             Incoming::Forget { ids, to, raw } => self.forget(&ids, (to, raw), position)?,
@@ -82,11 +87,12 @@ impl<'a, V: View> Planner<'a, V> {
                 Vec::new()
             }
         };
-        self.settle_clusters(&mut outputs)?;
+        self.flush_cluster_edits(&mut outputs)?;
         Ok(outputs)
     }
 
-    /// The changes of all items, the last of each key, and the progress after them.
+    /// Returns the last change of each key, the statistics, and the write set, with the progress after the
+    /// batch.
     pub(crate) fn finish(
         mut self,
         inputs: BTreeMap<InputName, Input>,
@@ -99,7 +105,8 @@ impl<'a, V: View> Planner<'a, V> {
         self.progress.raw.extend(raw);
         let progress = Change::Progress(std::mem::take(&mut self.progress));
         self.change(progress)?;
-        // A change is its key's whole state: a cluster that grew a hundred times is written once.
+        // A change carries the complete value of its key, so a cluster that grew a hundred times is written
+        // once.
         let mut keys = BTreeSet::new();
         let mut last: Vec<Change> =
             self.changes.into_iter().rev().filter(|change| keys.insert(change.key())).collect();
@@ -127,10 +134,11 @@ impl<'a, V: View> Planner<'a, V> {
         self.progress.languages.get(&language).and_then(|counters| counters.stream_time)
     }
 
-    /// Stream time goes where the operator says, back too. Votes for other times are dropped.
+    /// Sets the stream time of a language as an operator asks, even backwards, and drops the votes for other
+    /// times.
     ///
-    /// A language that has not arrived has no stream time to put right, and must not appear in the state for it: the
-    /// record may have been sent to every partition.
+    /// A language without articles has no stream time to correct, and must not appear in the state because of
+    /// this record, which may have been sent to every partition.
     fn set_stream_time(&mut self, language: Lang, at: EventTime) {
         if let Some(counters) = self.progress.languages.get_mut(&language) {
             counters.stream_time = Some(at);
@@ -139,27 +147,27 @@ impl<'a, V: View> Planner<'a, V> {
         }
     }
 
-    /// Documents last seen at this time or before are expired.
+    /// Documents last seen at or before this time are expired.
     pub(crate) fn horizon(&self, language: Lang) -> Option<EventTime> {
-        self.stream_time(language).and_then(|now| self.engine.of(language).retention.horizon(now))
+        self.stream_time(language).and_then(|now| self.engine.settings_for(language).retention.horizon(now))
     }
 
     pub(crate) fn is_live(&self, document: &Document) -> bool {
         self.is_within(document.language, document.last_seen)
     }
 
-    /// Whether something of a language that was last seen then is not expired.
+    /// Whether something that was last seen at this time is still within the retention of its language.
     pub(crate) fn is_within(&self, language: Lang, last_seen: EventTime) -> bool {
         self.horizon(language).is_none_or(|horizon| last_seen > horizon)
     }
 
-    /// Whether what happened at this time is published.
+    /// Whether events of this time are published.
     pub(crate) fn publishes(&self, at: Option<EventTime>) -> bool {
         self.engine.settings().publish_from.is_none_or(|from| at.is_some_and(|at| at >= from))
     }
 
-    /// Whether a language has come far enough for its clusters to be published. Stream time is a few articles late: an
-    /// article that is published itself takes its clusters along.
+    /// Whether the clusters of a language are published yet. Stream time lags by a few articles, so an
+    /// article that is published itself publishes its clusters too.
     pub(crate) fn publishes_clusters(&self, language: Lang) -> bool {
         self.publishes(self.stream_time(language).max(self.item_time))
     }

@@ -1,5 +1,7 @@
-//! How documents go: expired, or because the article has changed its language. What is deleted or moves to another partition
-//! is in [`super::relocation`].
+//! Removal of documents that expired or whose article changed its language.
+//!
+//! [`super::upsert`] calls this before it judges an article; [`super::relocation`] handles deletes and moves
+//! to another partition. Every removal also takes the document out of its cluster.
 
 use crate::index::{Change, Document, OutputTopic, Overdue, StoreError, View};
 use crate::model::{ArticleId, Lang};
@@ -7,13 +9,14 @@ use crate::model::{ArticleId, Lang};
 use super::planner::Planner;
 use crate::engine::prepare::Prepared;
 
-/// Overdue documents and residences that each article removes, at most. One comes in for each article, so a backlog shrinks.
+/// How many overdue documents and residences each article removes, at most. Each article adds at most one, so
+/// a backlog shrinks.
 const OVERDUE: usize = 4;
 
 impl<V: View> Planner<'_, V> {
     pub(crate) fn remove_overdue(&mut self, language: Lang) -> Result<(), StoreError> {
         let Some(horizon) = self.horizon(language) else { return Ok(()) };
-        // Looking takes longer than judging: it is known how long there is nothing to find.
+        // The lookup costs more than judging an article, so it is skipped while nothing can be overdue.
         if self.seen_since.get(&language).is_some_and(|since| since.is_none_or(|since| since > horizon)) {
             return Ok(());
         }
@@ -36,12 +39,13 @@ impl<V: View> Planner<'_, V> {
         Ok(())
     }
 
-    /// An article has one language. Where another held it, it leaves, and where it stood it may have to be withdrawn.
+    /// Removes the article from every other language that holds it, since an article has one language.
+    /// Returns the topics that may still hold a record of it, with the next revision.
     pub(crate) fn leave_other_languages(
         &mut self,
         article: &Prepared,
     ) -> Result<Vec<(OutputTopic, u32)>, StoreError> {
-        let mut left = Vec::new();
+        let mut previous = Vec::new();
         for other in self.state.languages_of(&article.id)? {
             if other == article.language {
                 continue;
@@ -50,17 +54,17 @@ impl<V: View> Planner<'_, V> {
                 let live = self.is_live(&held);
                 self.remove(&held)?;
                 if live {
-                    // Identity is language and id: it begins anew.
-                    left.push((held.outlet, 0));
+                    // Identity is language plus id, so revisions restart at zero.
+                    previous.push((held.outlet, 0));
                 } else {
                     self.stats.expired += 1;
                 }
             }
         }
-        Ok(left)
+        Ok(previous)
     }
 
-    /// The document of an id, expired or not.
+    /// The stored document of an id, expired or not.
     pub(crate) fn held(&self, language: Lang, id: &ArticleId) -> Result<Option<Document>, StoreError> {
         match self.state.number_of(language, id)? {
             Some(number) => self.state.document(language, number),
@@ -69,8 +73,8 @@ impl<V: View> Planner<'_, V> {
     }
 
     pub(crate) fn remove(&mut self, document: &Document) -> Result<(), StoreError> {
-        self.touch(document.language, document.cluster)?;
+        self.edit_cluster(document.language, document.cluster)?;
         self.change(Change::NoDocument(document.language, document.id.clone()))?;
-        self.leave(document)
+        self.leave_cluster(document)
     }
 }

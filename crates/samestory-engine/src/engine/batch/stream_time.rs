@@ -1,49 +1,54 @@
-//! Event time and stream time. Times are untrusted: stream time that follows a single wrong clock expires a language.
+//! Event time and stream time. Times are untrusted: if stream time followed a single wrong clock, it would
+//! expire a whole language.
 //!
-//! An article's event time is `fetched_at`, else the time of its record, at most `skew` after the clock in the log.
-//! Stream time is the latest event time that [`QUORUM`] of the last [`WINDOW`] articles of the language have reached:
-//! the fifth largest. It needs no bound on how far it may jump, so an archive with gaps of months moves it too, four
-//! articles late; and four wrong clocks do not move it. Before the fifth article there is none, and nothing expires.
+//! [`super::upsert`] computes an article's event time here and votes with it. The event time is `fetched_at`,
+//! else the time of the record, but at most `skew` after the clock in the log. Stream time is the latest
+//! event time that [`QUORUM`] of the last [`WINDOW`] articles of the language have reached: the fifth
+//! largest. There is no bound on how far it may jump, so an archive with gaps of months moves it too, four
+//! articles late; and four wrong clocks do not move it. Before the fifth article there is no stream time, and
+//! nothing expires.
 
 use crate::index::{Counters, Vote};
 use crate::model::{ArticleId, EventTime};
 
-/// 1 January 2100. No clock that is right says more, and one that counts microseconds says much more.
+/// 1 January 2100. No correct clock shows a later time, and a clock that counts microseconds shows a far
+/// later one.
 const LATEST: i64 = 4_102_444_800_000;
 
-/// Articles that must have reached a time before stream time does.
+/// How many articles must have reached a time before stream time does.
 const QUORUM: usize = 5;
 
-/// An article's vote lapses after so many more articles of its language.
+/// A vote expires after this many more articles of its language.
 ///
-/// Without this, wrong clocks would add up over years: five in a billion articles would be enough. With it, 2 % of the
-/// articles have to be wrong. Counted in articles and not in time, because time is what is being asked for.
+/// Otherwise wrong clocks would accumulate over years: five in a billion articles would be enough. With it,
+/// 2% of the articles have to be wrong. It counts articles rather than time, because time is what is in
+/// question.
 const WINDOW: u16 = 256;
 
-/// What clocks outside an article say of it.
+/// The times that a record carries besides the article's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordTimes {
-    /// The time of its record, which its producer may have set.
+    /// The timestamp of the record, which its producer may have set.
     pub(crate) record: Option<EventTime>,
-    /// When the record was written to the log, by a clock recorded in the log.
+    /// When the record was written, by a clock that the log itself records.
     pub(crate) log: Option<EventTime>,
 }
 
 /// An article's event time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timed {
-    /// When it happened.
+    /// The event time.
     pub(crate) at: EventTime,
-    /// Whether the article or its record told; else stream time stands still.
-    pub(crate) told: bool,
-    /// Whether what was told had to be clamped.
+    /// Whether it came from the article or its record; otherwise stream time does not move.
+    pub(crate) is_stated: bool,
+    /// Whether the stated time was clamped.
     pub(crate) clamped: bool,
 }
 
-/// `fetched_at`, else the record's time, but at most `skew` after the log's clock, or after the record where the log
-/// has no clock.
+/// An article's event time: `fetched_at`, else the record's time, but at most `skew` after the log's clock,
+/// or after the record's if the log has no clock.
 ///
-/// A time that cannot be one counts as none: the article gets stream time, which moves nothing.
+/// An impossible time counts as missing: the article gets the current stream time and does not move it.
 pub(crate) fn event_time(
     fetched_at: Option<EventTime>,
     times: RecordTimes,
@@ -52,28 +57,28 @@ pub(crate) fn event_time(
 ) -> Timed {
     let possible = |time: &i64| (0..=LATEST).contains(time);
     let log = times.log.map(EventTime::millis).filter(possible);
-    // Kafka writes -1 where a record has no time: that is nobody's mistake.
+    // Kafka writes -1 for a record without a timestamp; that is not an error.
     let record = times.record.map(EventTime::millis).filter(|record| *record >= 0);
     let clock = log.or(record.filter(possible));
     let latest = clock.map_or(LATEST, |clock| clock.saturating_add_unsigned(skew_millis).min(LATEST));
-    let (at, told, clamped) = match fetched_at.map(EventTime::millis).or(record) {
-        Some(told) if clock.is_some() || told <= LATEST => {
-            let at = told.clamp(0, latest);
-            (at, true, at != told || record.is_some_and(|record| record > latest))
+    let (at, is_stated, clamped) = match fetched_at.map(EventTime::millis).or(record) {
+        Some(stated) if clock.is_some() || stated <= LATEST => {
+            let at = stated.clamp(0, latest);
+            (at, true, at != stated || record.is_some_and(|record| record > latest))
         }
-        told => (stream.map_or(0, EventTime::millis), false, told.is_some()),
+        stated => (stream.map_or(0, EventTime::millis), false, stated.is_some()),
     };
-    Timed { at: EventTime::from_millis(at), told, clamped }
+    Timed { at: EventTime::from_millis(at), is_stated, clamped }
 }
 
-/// Counts an article's event time, and moves stream time if enough articles have reached a later one.
+/// Records an article's event time, and advances stream time if enough articles have reached a later one.
 pub(crate) fn vote(counters: &mut Counters, article: &ArticleId, at: EventTime) {
     let Counters { stream_time, votes, .. } = counters;
     votes.retain_mut(|vote| {
         vote.left = vote.left.saturating_sub(1);
         vote.left > 0
     });
-    // Its last word counts, and one article must not make a quorum.
+    // Only an article's latest vote counts: one article must not make a quorum.
     let article = xxhash_rust::xxh3::xxh3_64(article.as_str().as_bytes());
     votes.retain(|vote| vote.article != article);
     if stream_time.is_some_and(|now| at <= now) {
@@ -86,9 +91,9 @@ pub(crate) fn vote(counters: &mut Counters, article: &ArticleId, at: EventTime) 
     }
 }
 
-/// A time of publication that can be ranked, and whether it had to be clamped.
+/// A publication time fit for ranking, and whether it was clamped.
 ///
-/// Publishers run ahead of their records by time zones and embargoes; only what no calendar says is clamped.
+/// Time zones and embargoes put publication times ahead of their records; only impossible dates are clamped.
 pub(crate) fn published(at: Option<EventTime>) -> (Option<EventTime>, bool) {
     let clamped = at.map(|at| EventTime::from_millis(at.millis().clamp(0, LATEST)));
     (clamped, clamped != at)
@@ -106,7 +111,7 @@ mod tests {
         let [fetched, record, stream] =
             [fetched, record, stream].map(|time| time.map(EventTime::from_millis));
         let timed = event_time(fetched, RecordTimes { record, log: None }, stream, HOUR as u64);
-        (timed.at.millis(), timed.told, timed.clamped)
+        (timed.at.millis(), timed.is_stated, timed.clamped)
     }
 
     /// The same on a log that has a clock.
@@ -114,7 +119,7 @@ mod tests {
         let [fetched, record, log] =
             [fetched, record, Some(log)].map(|time| time.map(EventTime::from_millis));
         let timed = event_time(fetched, RecordTimes { record, log }, None, HOUR as u64);
-        (timed.at.millis(), timed.told, timed.clamped)
+        (timed.at.millis(), timed.is_stated, timed.clamped)
     }
 
     #[test]
@@ -139,7 +144,7 @@ mod tests {
             "a backfill"
         );
         assert_eq!(logged(None, None, NOON), (0, false, false));
-        // A clock that cannot be right is none.
+        // An impossible clock counts as none.
         assert_eq!(logged(Some(NOON), Some(NOON), YEAR_9999), (NOON, true, false));
         assert_eq!(logged(Some(NOON), Some(NOON), -1), (NOON, true, false));
     }
@@ -194,21 +199,21 @@ mod tests {
     }
 
     #[test]
-    fn the_article_knows_best_and_its_record_next() {
+    fn the_articles_own_time_wins_then_the_records() {
         assert_eq!(at(Some(NOON - HOUR), Some(NOON), None), (NOON - HOUR, true, false));
         assert_eq!(at(None, Some(NOON), None), (NOON, true, false));
         assert_eq!(at(Some(NOON), None, None), (NOON, true, false));
     }
 
     #[test]
-    fn nobody_is_further_ahead_than_the_skew() {
+    fn no_event_time_is_further_ahead_than_the_skew() {
         assert_eq!(at(Some(NOON + HOUR), Some(NOON), None), (NOON + HOUR, true, false));
         assert_eq!(at(Some(NOON + HOUR + 1), Some(NOON), None), (NOON + HOUR, true, true));
         assert_eq!(at(Some(YEAR_9999), Some(NOON), Some(NOON)), (NOON + HOUR, true, true));
     }
 
     #[test]
-    fn what_cannot_be_a_time_moves_nothing() {
+    fn an_impossible_time_does_not_move_stream_time() {
         assert_eq!(at(Some(YEAR_9999), None, Some(NOON)), (NOON, false, true));
         assert_eq!(at(None, Some(YEAR_9999), Some(NOON)), (NOON, false, true));
         assert_eq!(at(Some(YEAR_9999), Some(YEAR_9999), None), (0, false, true));
@@ -218,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn before_1970_is_1970() {
+    fn times_before_1970_become_1970() {
         assert_eq!(at(Some(-5), Some(NOON), None), (0, true, true));
         assert_eq!(at(Some(i64::MIN), None, None), (0, true, true));
         assert_eq!(published(Some(EventTime::from_millis(-5))), (Some(EventTime::from_millis(0)), true));

@@ -1,4 +1,7 @@
-//! How an article comes in: judged, tagged, stored.
+//! Upserts: judges a new or updated article, tags it and stores it.
+//!
+//! [`Planner::article`] is the entry point; it removes what the article replaces, asks the candidate lookup
+//! and the judge, and joins a cluster. An unchanged article only refreshes `last_seen`.
 
 use std::sync::Arc;
 
@@ -9,19 +12,20 @@ use crate::model::{DeadLetter, Flag, Tagged};
 use crate::model::{DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, Verdict};
 
 use super::Output;
-use super::empty_update::Text;
+use super::empty_update::TextSource;
 use super::planner::Planner;
 use super::stream_time as times;
 use super::stream_time::{RecordTimes, Timed};
 use crate::engine::LanguageSettings;
-use crate::engine::candidates::read_ahead::Found;
-use crate::engine::cluster::Home;
+use crate::engine::candidates::read_ahead::ArticleBuckets;
+use crate::engine::cluster::ClusterRef;
 use crate::engine::cluster::canonical::is_part;
 use crate::engine::judge::Judged;
 use crate::engine::prepare::Prepared;
 
-/// `last_seen` moves in this part of the retention: an article fetched every minute is not written every minute. It is
-/// rounded up, so that an article that is sent again is remembered for its whole retention, and at most a step longer.
+/// `last_seen` advances in steps of the retention divided by this, so that an article fetched every minute is
+/// not written every minute. It is rounded up: an article that is sent again is kept for its full retention,
+/// and at most one step longer.
 const STEPS: u64 = 8;
 
 impl<V: View> Planner<'_, V> {
@@ -31,27 +35,27 @@ impl<V: View> Planner<'_, V> {
         times: RecordTimes,
         mut article: Prepared,
         refusal: Option<DeadLetter>,
-        found: Found<'_>,
+        buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
-        let keeps = match self.text_kept(position, &article, refusal.as_ref())? {
-            Text::Own => false,
-            Text::Kept(language) => {
+        let keeps_text = match self.text_source(position, &article, refusal.as_ref())? {
+            TextSource::Own => false,
+            TextSource::Kept(language) => {
                 (article.language, article.reported_language) = (language, language);
                 true
             }
-            Text::Missing(letter) => return Ok(vec![Output::DeadLetter(letter)]),
+            TextSource::Missing(letter) => return Ok(vec![Output::DeadLetter(letter)]),
         };
         self.stats.articles += 1;
-        let (language, settings) = (article.language, *self.engine.of(article.language));
-        let timed = self.arrive(&article, times);
+        let (language, settings) = (article.language, *self.engine.settings_for(article.language));
+        let timed = self.advance_stream_time(&article, times);
         self.remove_overdue(language)?;
-        let mut left = self.leave_other_languages(&article)?;
+        let mut previous = self.leave_other_languages(&article)?;
         if let Some(held) = self.held(language, &article.id)? {
             if !self.is_live(&held) {
                 self.remove(&held)?;
                 self.stats.expired += 1;
-            } else if keeps {
-                let held = self.describe(held, &article)?;
+            } else if keeps_text {
+                let held = self.update_metadata(held, &article)?;
                 article.fingerprint = held.fingerprint.clone();
                 article.flags = vec![Flag::KeptText];
                 return self.unchanged(position, &article, timed, held, &settings);
@@ -59,29 +63,29 @@ impl<V: View> Planner<'_, V> {
                 return self.unchanged(position, &article, timed, held, &settings);
             } else {
                 self.remove(&held)?;
-                left.push((held.outlet, held.revision + 1));
+                previous.push((held.outlet, held.revision + 1));
             }
         }
         match refusal {
-            // Its text has expired at this very moment.
+            // The known text expired at this very moment.
             Some(refusal) => Ok(vec![Output::DeadLetter(refusal)]),
-            None => self.judge_and_store(position, article, timed, left, found),
+            None => self.judge_and_store(position, article, timed, previous, buckets),
         }
     }
 
-    /// Takes note of an article's time.
-    fn arrive(&mut self, article: &Prepared, times: RecordTimes) -> Timed {
+    /// Computes an article's event time and lets it vote on stream time.
+    fn advance_stream_time(&mut self, article: &Prepared, times: RecordTimes) -> Timed {
         let counters = self.progress.languages.entry(article.language).or_default();
         let skew = self.engine.settings().skew_millis;
         let timed = times::event_time(article.fetched_at, times, counters.stream_time, skew);
-        if timed.told {
+        if timed.is_stated {
             times::vote(counters, &article.id, timed.at);
             self.item_time = Some(timed.at);
         }
         timed
     }
 
-    /// Whether stream time would expire everything else if it followed this article.
+    /// Whether the article is so far ahead that stream time would expire everything else if it followed.
     fn is_ahead(&self, language: Lang, timed: Timed, settings: &LanguageSettings) -> bool {
         let retention = match settings.retention {
             Retention::Millis(retention) => retention,
@@ -91,7 +95,7 @@ impl<V: View> Planner<'_, V> {
         stream.is_some_and(|now| timed.at.millis() > now.saturating_add_unsigned(retention))
     }
 
-    /// The same article, unchanged: that it was seen is all there is to remember, and not even that every time.
+    /// The article is unchanged: only `last_seen` is updated, and not even that every time.
     fn unchanged(
         &mut self,
         position: &Position,
@@ -100,9 +104,9 @@ impl<V: View> Planner<'_, V> {
         held: Document,
         settings: &LanguageSettings,
     ) -> Result<Vec<Output>, StoreError> {
-        let cluster = self.touch(held.language, held.cluster)?.id.clone();
+        let cluster = self.edit_cluster(held.language, held.cluster)?.id.clone();
         let canonical = self
-            .standing(held.language, held.cluster)?
+            .current_canonical(held.language, held.cluster)?
             .map_or_else(|| held.id.clone(), |document| document.id.clone());
         let judged = Judged {
             verdict: Verdict::ExactDuplicate,
@@ -120,7 +124,7 @@ impl<V: View> Planner<'_, V> {
         };
         let flags = self.flags(article, &judged, timed, false, settings);
         let mut tagged =
-            self.tagged(position, article, &judged, Home { cluster, canonical }, held.revision, flags);
+            self.tagged(position, article, &judged, ClusterRef { cluster, canonical }, held.revision, flags);
         tagged.duplicate_of = Some(article.id.clone());
         let publishes = self.publishes(Some(timed.at));
         let last_seen = match settings.retention {
@@ -145,19 +149,20 @@ impl<V: View> Planner<'_, V> {
         position: &Position,
         article: Prepared,
         timed: Timed,
-        mut left: Vec<(OutputTopic, u32)>,
-        found: Found<'_>,
+        mut previous: Vec<(OutputTopic, u32)>,
+        buckets: ArticleBuckets<'_>,
     ) -> Result<Vec<Output>, StoreError> {
         let residence = self.state.residence(&article.id)?;
-        if let Some(Residence { stay: Whereabouts::Published(outlet), language, since, .. }) = &residence
+        if let Some(Residence { whereabouts: Whereabouts::Published(outlet), language, since, .. }) =
+            &residence
             && self.is_within(*language, *since)
         {
-            left.push((*outlet, 0));
+            previous.push((*outlet, 0));
         }
         let (language, horizon) = (article.language, self.horizon(article.language));
-        let settings = self.engine.of(language);
-        let (keys, pages) = found.pages(&self.state, language)?;
-        let mut candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, pages)?;
+        let settings = self.engine.settings_for(language);
+        let (keys, lists) = buckets.posting_lists(&self.state, language)?;
+        let mut candidates = self.engine.candidates_in(&self.state, &article, horizon, keys, lists)?;
         let same = self.constrain(&article, &mut candidates)?;
         let judged = self.engine.judge_among(&article, candidates);
         let judged = match same {
@@ -172,8 +177,8 @@ impl<V: View> Planner<'_, V> {
         let publishes = self.publishes(Some(timed.at));
         self.stats.backfilled += u64::from(!publishes);
         let outlet = judged.outlet();
-        let before = left.iter().fold(OutputTopic::None, |before, &(outlet, _)| before.and(outlet));
-        let revision = left.iter().map(|&(_, revision)| revision).max().unwrap_or(0);
+        let before = previous.iter().fold(OutputTopic::None, |before, &(outlet, _)| before.and(outlet));
+        let revision = previous.iter().map(|&(_, revision)| revision).max().unwrap_or(0);
         let flags = self.flags(&article, &judged, timed, expired, settings);
         let (published_at, _) = times::published(article.published_at);
         let document = Document {
@@ -190,7 +195,7 @@ impl<V: View> Planner<'_, V> {
             position: position.clone(),
             cluster: number,
             revision,
-            // What is not published leaves what was published where it stands.
+            // A backfilled version leaves earlier records in place.
             outlet: if publishes { outlet } else { before },
             judgement: Judgement {
                 verdict: judged.verdict,
@@ -202,7 +207,7 @@ impl<V: View> Planner<'_, V> {
             },
             flags: bits(&flags),
         };
-        let home = if expired {
+        let cluster_ref = if expired {
             self.not_stored(&document, residence.as_ref())?;
             self.would_join(&document, judged.best.as_ref(), settings)?
         } else {
@@ -211,7 +216,7 @@ impl<V: View> Planner<'_, V> {
             }
             self.join_cluster(document, judged.best.as_ref(), settings)?
         };
-        let tagged = self.tagged(position, &article, &judged, home, revision, flags);
+        let tagged = self.tagged(position, &article, &judged, cluster_ref, revision, flags);
         if !publishes {
             return Ok(Vec::new());
         }
@@ -221,7 +226,7 @@ impl<V: View> Planner<'_, V> {
         Ok(outputs)
     }
 
-    /// A number is used up even by an article that is not stored: a cluster id could name it.
+    /// An article that is not stored uses up a number too, because a cluster id could contain it.
     fn next_number(&mut self, language: Lang) -> DocumentNumber {
         let counters = self.progress.languages.entry(language).or_default();
         let number = DocumentNumber(counters.next_number);
@@ -229,7 +234,7 @@ impl<V: View> Planner<'_, V> {
         number
     }
 
-    /// All flags, ascending.
+    /// All flags of the verdict, ascending.
     fn flags(
         &mut self,
         article: &Prepared,
@@ -268,11 +273,11 @@ impl<V: View> Planner<'_, V> {
         position: &Position,
         article: &Prepared,
         judged: &Judged,
-        home: Home,
+        cluster_ref: ClusterRef,
         revision: u32,
         flags: Vec<Flag>,
     ) -> Tagged {
-        let Home { cluster, canonical } = home;
+        let ClusterRef { cluster, canonical } = cluster_ref;
         Tagged {
             id: article.id.clone(),
             verdict: judged.verdict,
@@ -289,7 +294,7 @@ impl<V: View> Planner<'_, V> {
             declared_language: article.declared_language.clone(),
             related: judged.related.clone(),
             evidence: match self.engine.settings().evidence {
-                true => judged.contributions(self.engine.of(article.language)),
+                true => judged.contributions(self.engine.settings_for(article.language)),
                 false => Vec::new(),
             },
             flags,
@@ -299,7 +304,7 @@ impl<V: View> Planner<'_, V> {
     }
 }
 
-/// Flags as a document keeps them.
+/// The flags as a bit set, as documents store them.
 fn bits(flags: &[Flag]) -> u32 {
     Flag::ALL
         .iter()

@@ -1,18 +1,24 @@
-//! Which earlier documents a text is compared with. A shared bucket is never a proof, only a reason to look.
+//! Candidate lookup: finds the earlier documents that a text is worth comparing with.
 //!
-//! Three ways lead to a document: the same content, a shared band of the signature, and shared sampled shingles.
-//! The last is for parts and wholes, whose signatures have little in common. A document posts the least few of its
-//! sampled shingles (16: [`Engine::SAMPLES`]), and a text looks for somewhat more of its own ([`LOOKED_UP`]):
+//! Three routes lead to a document: equal content, a shared band of the signature, and shared sampled
+//! shingles. A shared bucket is never proof, only a reason to compare. `rank` chooses among the documents
+//! that the buckets name, `compare` measures them, and `read_ahead` fetches the buckets of a whole batch
+//! early.
 //!
-//! - The old one is the whole. A shingle among its least that the part has is among the part's least too, so nothing
-//!   beyond those few need be looked for. A quarter of a text has each of 16 with probability ¼: at least one of
-//!   them in 99 of 100 cases, two in 94; bands find half of the rest.
-//! - The new one is the whole. Of its least 24 shingles every n-th is the part's if it is n times as long, and
-//!   among the part's posted ones while n is small. Of a third it has two or more but once in 1,300, of an eighth
-//!   one or more in 96 of 100 cases. Every shingle more is a bucket more to read.
+//! Sampled shingles find excerpts and the texts that contain them, because their signatures have little in
+//! common. A document posts the smallest few of its sampled shingles (16: [`Engine::SAMPLES`]), and a text
+//! looks up somewhat more of its own ([`LOOKED_UP`]):
 //!
-//! They find whole texts too: two texts of one length and similarity ½ share ten of the sixteen, and of those that
-//! bands miss hardly any is missed. Which of the documents that buckets name are looked at: [`crate::engine::candidates::rank`].
+//! - The old text is the whole. Any of the whole's smallest shingles that the part contains is also among the
+//!   part's smallest, so looking up those few is enough. A quarter of a text contains each of 16 with
+//!   probability ¼: at least one of them in 99 of 100 cases, two in 94; bands find half of the rest.
+//! - The new text is the whole. If it is n times as long as the part, one in n of its smallest 24 shingles
+//!   comes from the part, and is among the part's posted ones while n is small. It has two or more of a
+//!   third's in all but one of 1,300 cases, and one or more of an eighth's in 96 of 100 cases. Every
+//!   additional shingle is one more bucket to read.
+//!
+//! Samples find whole texts too: two texts of equal length and similarity ½ share ten of the sixteen, so
+//! hardly any of the pairs that the bands miss is missed altogether.
 
 pub(crate) mod rank;
 pub(crate) mod read_ahead;
@@ -31,51 +37,52 @@ use super::settings::{Algorithm, LanguageSettings};
 use super::{Engine, Prepared};
 use rank::CandidateHits;
 
-/// Sampled shingles that are looked for, the least first; why so many, see above.
+/// Sampled shingles that are looked up, smallest first; the module header says why so many.
 const LOOKED_UP: usize = 24;
 
-/// A text is compared with at most so many times what a bucket may hold.
+/// A text is compared with at most this many times `max_bucket` documents.
 const EXAMINED_BUCKETS: usize = 4;
-/// Sampled shingles of a long text that are looked for.
+/// Sampled shingles that are looked up for a long text, at most.
 const MOST_LOOKED_UP: usize = 64;
-/// A bucket is paged through at most so often for documents that are not expired.
+/// How many reads of one hot bucket may search for live documents.
 const PAGES: usize = 4;
 
-/// An earlier document, and what the newer text is to it.
+/// An earlier document, and how the newer text compares with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The document.
+    /// The earlier document.
     pub document: Arc<Document>,
-    /// What was measured.
+    /// The comparison of the newer text with it.
     pub comparison: Comparison,
 }
 
 impl Candidate {
-    /// Whether the texts have to do with each other at all.
+    /// Whether the texts are related at all.
     fn is_alike(&self) -> bool {
         self.comparison.relation != Relation::Different
     }
 }
 
-/// What a text is compared with.
+/// The documents that a text was compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidates {
-    /// By number, ascending. None is expired.
+    /// Live candidates by document number, ascending.
     pub all: Vec<Candidate>,
-    /// Whether the text holds several of them, of different clusters: a digest.
+    /// Whether the text is a digest: it contains several of them, from different clusters.
     pub digest: bool,
-    /// Whether a match may have been missed because a bucket held more than is examined.
+    /// Whether a match may have been missed because a bucket held more documents than are examined.
     pub capped: bool,
-    /// How many buckets held more than is examined; those of sampled shingles are not counted, where a common phrase
-    /// is enough.
+    /// How many buckets held more documents than are examined. Buckets of sampled shingles are not counted: a
+    /// common phrase is enough to fill one.
     pub capped_buckets: u64,
 }
 
 impl Engine {
-    /// The earlier documents that a text is compared with. Those last seen at `horizon` or before are expired.
+    /// Finds and compares the earlier documents that may match a text. Documents last seen at or before
+    /// `horizon` are expired and left out.
     ///
     /// # Errors
-    /// The state could not be read.
+    /// The index could not be read.
     pub fn candidates(
         &self,
         state: &impl View,
@@ -83,12 +90,12 @@ impl Engine {
         horizon: Option<EventTime>,
     ) -> Result<Candidates, StoreError> {
         let keys = self.looked_up(state.postings(), article);
-        let pages = state.pages(article.language, &keys, self.page_size())?;
-        let pages = (0..keys.len()).map(|at| pages.of(at).map(Cow::Borrowed).unwrap_or_default());
-        self.candidates_in(state, article, horizon, &keys, pages.collect())
+        let lists = state.posting_lists(article.language, &keys, self.page_size())?;
+        let lists = (0..keys.len()).map(|at| lists.get(at).map(Cow::Borrowed).unwrap_or_default());
+        self.candidates_in(state, article, horizon, &keys, lists.collect())
     }
 
-    /// The same, from pages that have been read.
+    /// The same, from posting lists that have already been read.
     pub(super) fn candidates_in(
         &self,
         state: &impl View,
@@ -99,17 +106,18 @@ impl Engine {
     ) -> Result<Candidates, StoreError> {
         let cap = self.settings().max_bucket.max(1);
         let mut search = Search { state, language: article.language, horizon, cap, read: Vec::new() };
-        search.run(keys, pages, &article.fingerprint, self.of(article.language))
+        search.run(keys, pages, &article.fingerprint, self.settings_for(article.language))
     }
 
-    /// How much is read of a bucket: one more than the cap, so that a full bucket is told from an overfull one.
+    /// How many document numbers to read from a bucket: one more than the cap, to distinguish a full bucket
+    /// from one that holds more.
     pub(super) fn page_size(&self) -> usize {
         self.settings().max_bucket.max(1) + 1
     }
 
-    /// The buckets to look into.
+    /// The keys of the buckets to look up for an article.
     pub(super) fn looked_up(&self, postings: &IndexSchemes, article: &Prepared) -> Vec<BandKey> {
-        keys(postings.of(article.language), &article.fingerprint)
+        keys(postings.for_language(article.language), &article.fingerprint)
     }
 }
 
@@ -131,14 +139,14 @@ fn keys(posting: &IndexScheme, fingerprint: &Fingerprint) -> Vec<BandKey> {
     }
 }
 
-/// The sampled shingles that are looked for: more of a long text, as many more as it keeps.
+/// The sampled shingles to look up. A long text keeps a larger sample and looks up proportionally more.
 pub(super) fn looked_up(fingerprint: &Fingerprint) -> &[u32] {
     let sample = fingerprint.sample.values();
     let count = (LOOKED_UP * sample.len() / SAMPLE).clamp(LOOKED_UP, MOST_LOOKED_UP);
     &sample[..count.min(sample.len())]
 }
 
-/// The documents that a text will probably be compared with: those it would be, did nothing else change.
+/// The documents that a text would be compared with if nothing changed before it is judged.
 pub(super) fn probable<'p>(
     keys: &[BandKey],
     pages: impl Iterator<Item = Option<&'p PostingList>>,
@@ -154,7 +162,7 @@ pub(super) fn probable<'p>(
     seen.choose().into_iter()
 }
 
-/// Each once, the least first.
+/// Sorts and deduplicates.
 pub(super) fn ascending(numbers: impl Iterator<Item = DocumentNumber>) -> Vec<DocumentNumber> {
     let mut numbers: Vec<DocumentNumber> = numbers.collect();
     numbers.sort_unstable();
@@ -167,7 +175,7 @@ pub(super) struct Search<'a, V> {
     pub(super) language: Lang,
     horizon: Option<EventTime>,
     cap: usize,
-    /// Every document read so far that is not expired; nothing for one that is. By number, ascending.
+    /// Every document read so far, by number, ascending; `None` for an expired one.
     read: Vec<(DocumentNumber, Option<Arc<Document>>)>,
 }
 
@@ -182,7 +190,8 @@ impl<V: View> Search<'_, V> {
         let room = pages.iter().map(|page| page.numbers.len().min(self.cap)).sum();
         let mut seen = CandidateHits::with_room(room);
         let mut phrases: Vec<&[DocumentNumber]> = Vec::new();
-        // Phrases that many have, and buckets of texts alike as a whole.
+        // `common`: a phrase that many documents share. `crowded`: a hot bucket of texts that may be alike as
+        // a whole.
         let (mut common, mut crowded, mut capped_buckets) = (false, false, 0);
         for (&key, page) in keys.iter().zip(&pages) {
             let kind = IndexScheme::kind(key);
@@ -214,8 +223,8 @@ impl<V: View> Search<'_, V> {
             Candidates { all: Vec::with_capacity(numbers.len()), digest: false, capped, capped_buckets };
         self.examine(&numbers, fingerprint, settings, &mut found.all)?;
         if common || crowded {
-            // Who stands for a cluster may lie beyond the newest. Of those that a common phrase led to, most have nothing
-            // else to do with the text, and neither has their cluster.
+            // A cluster's canonical may lie beyond the newest documents of a bucket. Most documents that
+            // share only a common phrase are unrelated to the text, and so are their clusters.
             let alike = found.all.iter().filter(|candidate| crowded || candidate.is_alike());
             let founders = ascending(alike.map(|candidate| candidate.document.cluster));
             let canonicals = self.state.canonicals(self.language, &founders)?.into_iter().flatten();
@@ -235,7 +244,7 @@ impl<V: View> Search<'_, V> {
         Ok(found)
     }
 
-    /// Compares with documents, by number, unless they are expired.
+    /// Compares the text with these documents, skipping expired ones.
     fn examine(
         &mut self,
         numbers: &[DocumentNumber],
@@ -253,7 +262,7 @@ impl<V: View> Search<'_, V> {
         Ok(())
     }
 
-    /// The newest documents of an overfull bucket that are not expired, and whether there are more.
+    /// The newest live documents of a hot bucket, and whether there are more.
     fn newest_live(
         &mut self,
         key: BandKey,
@@ -276,23 +285,23 @@ impl<V: View> Search<'_, V> {
         Ok((live, false))
     }
 
-    fn place(&self, number: DocumentNumber) -> Result<usize, usize> {
+    fn position_of(&self, number: DocumentNumber) -> Result<usize, usize> {
         self.read.binary_search_by_key(&number, |&(number, _)| number)
     }
 
-    /// A document that was read and is not expired.
+    /// A document that has been read and is live.
     pub(super) fn live(&self, number: DocumentNumber) -> Option<&Arc<Document>> {
-        self.place(number).ok().and_then(|at| self.read[at].1.as_ref())
+        self.position_of(number).ok().and_then(|at| self.read[at].1.as_ref())
     }
 
-    /// Reads those that have not been read. The numbers are ascending.
+    /// Reads the documents that have not been read yet. `numbers` is ascending.
     pub(super) fn load(&mut self, numbers: &[DocumentNumber]) -> Result<(), StoreError> {
         let missing: Vec<DocumentNumber> =
-            numbers.iter().copied().filter(|&number| self.place(number).is_err()).collect();
+            numbers.iter().copied().filter(|&number| self.position_of(number).is_err()).collect();
         let documents = self.state.shared_documents(self.language, &missing)?;
         for (number, document) in missing.into_iter().zip(documents) {
             let Some(document) = document else {
-                // Skipping it would be a wrong verdict that nobody notices.
+                // Skipping it would silently give a wrong verdict.
                 return Err(StoreError::Corrupt {
                     place: self.state.place().into(),
                     detail: format!(

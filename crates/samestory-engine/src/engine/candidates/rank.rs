@@ -1,39 +1,42 @@
-//! Which of the documents that buckets name a text is compared with.
+//! Candidate ranking: chooses which of the documents found in buckets to compare a text with.
 //!
-//! Whatever shares a band or the content may be alike as a whole, and is looked at. Sampled shingles lead to parts and
-//! wholes, and in a large store to dozens of texts that have a phrase in common: of those, the few for which most
-//! speaks.
+//! [`Search`](super::Search) adds the buckets one by one and then asks for the ranking. Every document that
+//! shares a band or the content may be alike as a whole, and is compared. Sampled shingles lead to excerpts
+//! and their wholes but, in a large store, also to dozens of texts that merely share a phrase; only the few
+//! with the strongest evidence are compared.
 
 use std::cmp::Reverse;
 
 use crate::index::PostingKind;
 use crate::model::DocumentNumber;
 
-/// One shared sampled shingle is enough where at most so many documents posted it: it is no common phrase, and the
-/// work stays small. With eight in place of two, of quarters of articles one in a hundred more is found, and nearly twice
-/// as many strangers are looked at in a large store.
+/// One shared sampled shingle is enough if at most this many documents posted it: then it is not a common
+/// phrase, and the work stays small. Eight instead of two would find one in a hundred more quarter-length
+/// excerpts, and would compare nearly twice as many unrelated documents in a large store.
 const RARE: u32 = 2;
-/// Of a common one, so many must be shared.
+/// This many common shingles must be shared.
 const COMMON: u32 = 2;
-/// Of the documents for which sampled shingles alone speak, so many are looked at: those for which they say most. In a
-/// large store every text shares a phrase or two with dozens of others, and hardly ever is one of them its part.
+/// How many documents are compared because of sampled shingles alone: those with the strongest evidence. In a
+/// large store every text shares a phrase or two with dozens of others, and hardly ever is one of them a part
+/// of it.
 const PARTS: usize = 9;
-/// So many of them for the sake of the same shingles: a page may have parts of several texts, each with many copies.
+/// How many of those may share the same shingles: a page may contain parts of several texts, each with many
+/// copies.
 const SAME_PART: u8 = 3;
 
-/// What speaks for looking at a document.
+/// The evidence for comparing the text with a document.
 #[derive(Clone, Copy, Default)]
 struct Hits {
     content: bool,
-    // Small, for many are sorted: a text has at most 136 bands.
+    // Small because many are sorted; a text has at most 136 bands.
     bands: u16,
-    /// How much the shared samples say: each the more, the fewer documents have it.
+    /// Total weight of the shared samples; a sample weighs more, the fewer documents have it.
     weight: u32,
-    /// Which samples are shared, a bit for each.
+    /// Bit set of the shared samples.
     samples: u64,
 }
 
-/// What a sampled shingle says that a single document has; one that n documents have says an n-th of it.
+/// Weight of a sampled shingle that one document has; if n documents have it, it weighs one n-th of this.
 const WEIGHT: u32 = 1 << 16;
 
 impl Hits {
@@ -51,26 +54,25 @@ impl Hits {
         self.content || self.bands > 0
     }
 
-    /// Whether one may be a part of the other.
+    /// Whether one text may be a part of the other.
     fn is_part(self) -> bool {
         self.samples.count_ones() >= COMMON || self.weight >= WEIGHT / RARE
     }
 }
 
-/// What buckets say of the documents in them.
+/// The documents found in a text's buckets, with the evidence for each.
 pub(crate) struct CandidateHits {
     documents: Vec<(DocumentNumber, Hits)>,
-    /// What each sample says.
+    /// The weight of each sample.
     weights: Vec<u32>,
 }
 
 impl CandidateHits {
-    /// With room for so many documents.
     pub(crate) fn with_room(room: usize) -> CandidateHits {
         CandidateHits { documents: Vec::with_capacity(room), weights: Vec::new() }
     }
 
-    /// Takes note of the documents in a bucket.
+    /// Records the documents of one bucket.
     pub(crate) fn see(&mut self, kind: PostingKind, numbers: &[DocumentNumber]) {
         let mut reason = Hits::default();
         match kind {
@@ -85,7 +87,7 @@ impl CandidateHits {
         self.documents.extend(numbers.iter().map(|&number| (number, reason)));
     }
 
-    /// The documents for which enough speaks, the most promising first.
+    /// The documents worth comparing, strongest evidence first.
     pub(crate) fn choose(mut self) -> Vec<DocumentNumber> {
         self.documents.sort_unstable_by_key(|&(number, _)| number);
         let all = self
@@ -106,10 +108,10 @@ impl CandidateHits {
     }
 }
 
-/// How many documents more are looked at for the sake of sampled shingles alone.
+/// How many more documents may be compared because of sampled shingles alone.
 struct SampleQuota<'a> {
     weights: &'a [u32],
-    /// For each sample.
+    /// Remaining quota of each sample.
     of: [u8; 64],
     all: usize,
 }
@@ -119,7 +121,8 @@ impl SampleQuota<'_> {
         SampleQuota { weights, of: [SAME_PART; 64], all: PARTS }
     }
 
-    /// Whether a document is looked at: what it shares must not have led to others already.
+    /// Whether to compare a document: the samples it shares must not have used up their quota on other
+    /// documents.
     fn takes(&mut self, reason: Hits) -> bool {
         if self.all == 0 {
             return false;
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_a_band_is_looked_at_however_many_they_are() {
+    fn every_document_that_shares_a_band_is_chosen() {
         let crowd = (PostingKind::MinHash, numbers(0..50));
         assert_eq!(chosen(&[crowd]).len(), 50);
     }
@@ -170,15 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn shingles_that_few_have_say_most() {
+    fn rare_shingles_weigh_most() {
         let buckets = [numbers(0..3), numbers(8..10), numbers(10..11)];
         let chosen = chosen(&buckets.map(|numbers| (PostingKind::Sample, numbers)));
-        assert_eq!(chosen, [10, 9, 8], "what three have is no rare phrase");
+        assert_eq!(chosen, [10, 9, 8], "a phrase that three documents have is not rare");
     }
 
     #[test]
     fn many_copies_of_one_part_leave_room_for_another() {
-        // A page with a part of two texts; the first has ten copies, which share more with it.
+        // A page contains parts of two texts; the first has ten copies, which share more with the page.
         let first = std::iter::repeat_n((PostingKind::Sample, numbers(0..10)), 9);
         let second = std::iter::repeat_n((PostingKind::Sample, numbers(10..22)), 3);
         let buckets: Vec<_> = first.chain(second).collect();

@@ -1,7 +1,8 @@
-//! The buckets that a piece of a batch will look into, read before any of it is decided, and while the piece before it is:
-//! together they are found in one pass, and a phrase that many articles have is read once.
+//! Read-ahead: fetches the buckets of a whole piece of a batch before any of its articles is decided.
 //!
-//! What the batch itself changes is laid over them when an article is judged, so nothing is seen too early or too late.
+//! [`Engine::plan`] decides one piece while threads read the next ones: one pass finds all buckets of a
+//! piece, and a phrase that many articles share is read once. The [`Overlay`] adds the batch's own changes
+//! when an article is judged, so every article sees exactly the changes of those before it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,76 +18,78 @@ use super::probable;
 use crate::engine::Engine;
 use crate::engine::batch::{Incoming, Item};
 
-/// What the articles of a piece look for, and what the state holds of it.
+/// The buckets that the articles of one piece look up, as the store holds them.
 pub(crate) struct ReadAhead {
-    languages: BTreeMap<Lang, Read>,
-    /// For each item of the piece its language and its share of that language's keys.
+    languages: BTreeMap<Lang, LanguageBuckets>,
+    /// For each article of the piece its language and its range of that language's keys; `None` for other
+    /// items.
     items: Vec<Option<(Lang, Range<usize>)>>,
     page_size: usize,
 }
 
-/// Items that are read together. Fewer would be found in less order, more would be waited for longer.
+/// Items that are read together. Fewer would make the reads less sequential, more would wait longer for the
+/// first.
 const PIECE: usize = 500;
-/// Pieces that are read while another is decided.
+/// How many pieces are read while another is decided.
 const READERS: usize = 2;
 
-/// A batch on its way to being decided, in pieces: some are read on threads of their own.
+/// A batch split into pieces, some of which are being read on their own threads.
 ///
-/// The state stays as it is until all is decided, so it does not matter when it is read.
-pub(crate) struct Reading<'scope, 'env, V> {
+/// The store does not change until the whole batch is decided, so the time of a read does not matter.
+pub(crate) struct ReadAheadQueue<'scope, 'env, V> {
     engine: &'env Engine,
     state: &'env V,
     scope: &'scope Scope<'scope, 'env>,
-    /// Not begun yet.
+    /// Pieces whose reading has not started.
     pieces: VecDeque<Arc<Vec<Item>>>,
-    /// Begun, in order; without a thread where none could be had, or none is worth it.
-    begun: VecDeque<(Arc<Vec<Item>>, Option<Reader<'scope>>)>,
+    /// Pieces being read, in order; without a thread if none could be started or none is worthwhile.
+    started: VecDeque<(Arc<Vec<Item>>, Option<Reader<'scope>>)>,
 }
 
 type Reader<'scope> = ScopedJoinHandle<'scope, Result<ReadAhead, StoreError>>;
 
-impl<'scope, 'env, V: View + Sync> Reading<'scope, 'env, V> {
+impl<'scope, 'env, V: View + Sync> ReadAheadQueue<'scope, 'env, V> {
     pub(crate) fn new(
         engine: &'env Engine,
         state: &'env V,
         scope: &'scope Scope<'scope, 'env>,
         items: Vec<Item>,
-    ) -> Reading<'scope, 'env, V> {
+    ) -> ReadAheadQueue<'scope, 'env, V> {
         let pieces = pieces(items).into_iter().map(Arc::new).collect();
-        Reading { engine, state, scope, pieces, begun: VecDeque::new() }
+        ReadAheadQueue { engine, state, scope, pieces, started: VecDeque::new() }
     }
 
-    /// The next items, and what they look for.
+    /// The items of the next piece, with their buckets.
     ///
     /// # Errors
-    /// The state could not be read.
+    /// The store could not be read.
     pub(crate) fn next(&mut self) -> Result<Option<(Vec<Item>, ReadAhead)>, StoreError> {
-        self.begin();
-        let Some((piece, reader)) = self.begun.pop_front() else { return Ok(None) };
+        self.start_readers();
+        let Some((piece, reader)) = self.started.pop_front() else { return Ok(None) };
         let read = match reader.map(ScopedJoinHandle::join) {
             Some(Ok(read)) => read?,
-            // Without a thread, or with one that panicked, there is still this one.
+            // If there is no thread, or it panicked, read on this one.
             _ => ReadAhead::new(self.engine, self.state, &piece)?,
         };
-        self.begin();
-        // The reader has given back what it held.
+        self.start_readers();
+        // The reader has finished, so this is the only reference left.
         Ok(Some((Arc::unwrap_or_clone(piece), read)))
     }
 
-    /// Begins to read as many pieces as may be read at once. A batch of one piece is read by who asks for it.
-    fn begin(&mut self) {
-        let several = self.pieces.len() + self.begun.len() > 1;
-        while self.begun.len() < READERS {
+    /// Starts as many readers as may run at once. The caller's own thread reads a batch of a single piece.
+    fn start_readers(&mut self) {
+        let several = self.pieces.len() + self.started.len() > 1;
+        while self.started.len() < READERS {
             let Some(piece) = self.pieces.pop_front() else { break };
             let (engine, state, read) = (self.engine, self.state, Arc::clone(&piece));
             let work = move || ReadAhead::new(engine, state, &read);
             let reader = several.then(|| thread::Builder::new().spawn_scoped(self.scope, work).ok());
-            self.begun.push_back((piece, reader.flatten()));
+            self.started.push_back((piece, reader.flatten()));
         }
     }
 }
 
-/// A batch in pieces of like size, in order.
+/// Splits a batch into pieces of similar size, in order.
 fn pieces(mut items: Vec<Item>) -> Vec<Vec<Item>> {
     let size = items.len().div_ceil(items.len().div_ceil(PIECE).max(1));
     let mut pieces = Vec::new();
@@ -99,21 +102,21 @@ fn pieces(mut items: Vec<Item>) -> Vec<Vec<Item>> {
 }
 
 #[derive(Default)]
-struct Read {
+struct LanguageBuckets {
     keys: Vec<BandKey>,
-    pages: PostingLists,
+    lists: PostingLists,
 }
 
-/// What one article looks for.
+/// The buckets that one article looks up.
 #[derive(Clone, Copy)]
-pub(crate) struct Found<'a> {
-    read: Option<(&'a Read, &'a Range<usize>)>,
+pub(crate) struct ArticleBuckets<'a> {
+    read: Option<(&'a LanguageBuckets, &'a Range<usize>)>,
     page_size: usize,
 }
 
 impl ReadAhead {
     fn new(engine: &Engine, state: &impl View, read: &[Item]) -> Result<ReadAhead, StoreError> {
-        let mut languages: BTreeMap<Lang, Read> = BTreeMap::new();
+        let mut languages: BTreeMap<Lang, LanguageBuckets> = BTreeMap::new();
         let mut items = Vec::with_capacity(read.len());
         for item in read {
             let Incoming::Article(article) = &item.incoming else {
@@ -127,37 +130,39 @@ impl ReadAhead {
         }
         let page_size = engine.page_size();
         for (&language, read) in &mut languages {
-            read.pages = state.pages(language, &read.keys, page_size)?;
+            read.lists = state.posting_lists(language, &read.keys, page_size)?;
             let ranges = items.iter().flatten().filter(|(other, _)| *other == language);
             let numbers = ranges.flat_map(|(_, range)| {
-                let pages = range.clone().map(|at| read.pages.of(at));
-                probable(&read.keys[range.clone()], pages, page_size - 1)
+                let lists = range.clone().map(|at| read.lists.get(at));
+                probable(&read.keys[range.clone()], lists, page_size - 1)
             });
             state.read_ahead(language, numbers.collect())?;
         }
         Ok(ReadAhead { languages, items, page_size })
     }
 
-    /// What the n-th item looks for.
-    pub(crate) fn of(&self, item: usize) -> Found<'_> {
-        let found = self.items.get(item).and_then(Option::as_ref);
-        let read = found.and_then(|(language, keys)| Some((self.languages.get(language)?, keys)));
-        Found { read, page_size: self.page_size }
+    /// The buckets of the n-th item of the piece.
+    pub(crate) fn for_item(&self, item: usize) -> ArticleBuckets<'_> {
+        let entry = self.items.get(item).and_then(Option::as_ref);
+        let read = entry.and_then(|(language, keys)| Some((self.languages.get(language)?, keys)));
+        ArticleBuckets { read, page_size: self.page_size }
     }
 }
 
-impl<'a> Found<'a> {
-    /// Its buckets, and what is in them now.
-    pub(crate) fn pages<V: View>(
+impl<'a> ArticleBuckets<'a> {
+    /// The article's bucket keys with their current posting lists: the stored ones plus the changes of the
+    /// batch so far.
+    pub(crate) fn posting_lists<V: View>(
         self,
         state: &Overlay<'_, V>,
         language: Lang,
     ) -> Result<(&'a [BandKey], Vec<Cow<'a, PostingList>>), StoreError> {
         let Some((read, range)) = self.read else { return Ok((&[], Vec::new())) };
         let keys = &read.keys[range.clone()];
-        let page =
-            |(at, &key)| state.page_over(language, key, read.pages.of(range.start + at), self.page_size);
-        let pages: Result<_, _> = keys.iter().enumerate().map(page).collect();
-        Ok((keys, pages?))
+        let list = |(at, &key)| {
+            state.staged_posting_list(language, key, read.lists.get(range.start + at), self.page_size)
+        };
+        let lists: Result<_, _> = keys.iter().enumerate().map(list).collect();
+        Ok((keys, lists?))
     }
 }

@@ -1,4 +1,7 @@
-//! Who stands for a cluster.
+//! Election of a cluster's canonical, the member that represents it.
+//!
+//! [`Planner`] asks here whenever a member joins, leaves or expires. The policy in [`Settings`] decides among
+//! live members; under every policy a complete text is preferred to a part of another member.
 
 use std::sync::Arc;
 
@@ -10,17 +13,19 @@ use crate::engine::compare::Relation;
 use crate::engine::judge::Judged;
 use crate::engine::settings::{CanonicalPolicy, Settings};
 
-/// Members that an election looks at, from either end. In a cluster of a million copies the rest are not asked.
+/// How many members an election reads, from either end. The rest of a cluster of a million copies is not
+/// read.
 const ELECTORATE: usize = 256;
 
 impl<V: View> Planner<'_, V> {
-    /// Who stands for a touched cluster at this instant: its canonical, or the next if that is expired or gone.
-    pub(crate) fn standing(
+    /// The current canonical of a cluster that is being edited: the recorded one, or a newly elected one if
+    /// that is expired or gone.
+    pub(crate) fn current_canonical(
         &self,
         language: Lang,
         founder: DocumentNumber,
     ) -> Result<Option<Arc<Document>>, StoreError> {
-        let now = self.touched.get(&(language, founder)).and_then(|touched| touched.now.as_ref());
+        let now = self.cluster_edits.get(&(language, founder)).and_then(|edit| edit.now.as_ref());
         let Some(canonical) = now.map(|cluster| cluster.canonical) else { return Ok(None) };
         match self.state.shared_document(language, canonical)? {
             Some(document) if document.cluster == founder && self.is_live(&document) => Ok(Some(document)),
@@ -28,14 +33,15 @@ impl<V: View> Planner<'_, V> {
         }
     }
 
-    /// Who should stand for a cluster. If all are expired, the oldest, until they are removed.
+    /// Elects the canonical of a cluster. If all members are expired it is the oldest one, until they are
+    /// removed.
     pub(crate) fn elect(
         &self,
         language: Lang,
         founder: DocumentNumber,
     ) -> Result<Option<Arc<Document>>, StoreError> {
         let settings = self.engine.settings();
-        // These two need not ask everybody.
+        // These two policies can stop at the first suitable member.
         let end = match settings.canonical {
             CanonicalPolicy::FirstSeen => Some(Order::Ascending),
             CanonicalPolicy::Newest => Some(Order::Descending),
@@ -57,8 +63,8 @@ impl<V: View> Planner<'_, V> {
             elected = elected
                 .into_iter()
                 .chain(live)
-                .reduce(|stands, other| if prefers(settings, &other, &stands) { other } else { stands });
-            // A whole may be at the other end.
+                .reduce(|current, other| if prefers(settings, &other, &current) { other } else { current });
+            // There may be a complete text at the other end.
             if elected.as_ref().is_some_and(|elected| !elected.judgement.is_part) {
                 break;
             }
@@ -70,12 +76,13 @@ impl<V: View> Planner<'_, V> {
     }
 }
 
-/// Whether the policy wants `other` in the place of `stands`: a whole before a part, and between equals the lower number.
-pub(crate) fn prefers(settings: &Settings, other: &Document, stands: &Document) -> bool {
-    if other.judgement.is_part != stands.judgement.is_part {
-        return stands.judgement.is_part;
+/// Whether the policy prefers `other` to `current`: a complete text to a part, and among equals the lower
+/// number.
+pub(crate) fn prefers(settings: &Settings, other: &Document, current: &Document) -> bool {
+    if other.judgement.is_part != current.judgement.is_part {
+        return current.judgement.is_part;
     }
-    let older = other.number < stands.number;
+    let older = other.number < current.number;
     match settings.canonical {
         CanonicalPolicy::FirstSeen => older,
         CanonicalPolicy::Newest => !older,
@@ -84,23 +91,24 @@ pub(crate) fn prefers(settings: &Settings, other: &Document, stands: &Document) 
                 let published_at = believed(settings, document);
                 (published_at.is_none(), published_at, document.number)
             };
-            rank(other) < rank(stands)
+            rank(other) < rank(current)
         }
         CanonicalPolicy::Longest => {
-            let (words, most) = (other.fingerprint.tokens, stands.fingerprint.tokens);
+            let (words, most) = (other.fingerprint.tokens, current.fingerprint.tokens);
             words > most || words == most && older
         }
     }
 }
 
-/// When a document says that it was published, unless that lies too long before it was fetched: anybody can write 1990.
+/// The publication time that a document states, unless it lies too long before the fetch: anybody can write
+/// 1990.
 fn believed(settings: &Settings, document: &Document) -> Option<EventTime> {
     let earliest = settings.published_within.horizon(document.event_time);
     document.published_at.filter(|&at| earliest.is_none_or(|earliest| at >= earliest))
 }
 
-/// Whether an article lies inside its best match, or inside most of the copies of that, rather than around it; or is a copy of
-/// one that does.
+/// Whether an article is contained in its best match, or in most copies of it, rather than containing it; or
+/// is a copy of a document that is.
 pub(crate) fn is_part(judged: &Judged) -> bool {
     let Some(best) = &judged.best else { return false };
     match judged.match_type {
@@ -108,7 +116,7 @@ pub(crate) fn is_part(judged: &Judged) -> bool {
             let pair = &best.comparison;
             pair.relation != Relation::Partial || pair.containment > pair.containment_of_old
         }
-        // An editor says what it is, not how much of it.
+        // An editor's ruling says that the texts are the same item, not how much of it each contains.
         Some(MatchType::Reviewed) => false,
         _ => best.document.judgement.is_part,
     }

@@ -1,7 +1,10 @@
-//! Clusters: who is in, who stands for it, and what readers see of it.
+//! Cluster maintenance: which documents belong to a cluster, which one is its canonical, and which records
+//! readers see.
 //!
-//! A document alone is a cluster without a row of its own: all there is to say follows from the document. A row is
-//! written when a second member comes, or when the founder split off, and stays until the last member is gone.
+//! [`Planner`] collects the edits of one item here and flushes them when the item is decided; [`canonical`]
+//! elects. A document that is alone in its cluster needs no cluster row, since everything follows from the
+//! document. A row is written when a second member joins or when the founder split off from another cluster,
+//! and it stays until the last member is gone.
 
 pub(crate) mod canonical;
 
@@ -19,78 +22,83 @@ use super::constraints::Bond;
 use super::settings::LanguageSettings;
 use canonical::prefers;
 
-/// Members that a cluster record names.
+/// How many members a cluster record lists, at most.
 const SHOWN: usize = 50;
-/// Members that are read together where all are asked for.
+/// How many members are read at a time when all are needed.
 const PAGE: usize = 1000;
 
-/// A cluster while an item is being decided.
+/// A cluster that the current item changes.
 pub(super) struct ClusterEdit {
-    /// As it was before the item; what its readers saw last.
+    /// The cluster before the item: what readers saw last.
     before: Cluster,
-    /// Whether the store has a row for it.
+    /// Whether the store has a row for the cluster.
     stored: bool,
-    /// Who stood for it before the item.
+    /// The canonical before the item.
     previous: ArticleId,
-    /// As it is now; nothing once its last member is gone.
+    /// The cluster now; `None` once its last member is gone.
     pub(super) now: Option<Cluster>,
-    /// Who has joined it.
+    /// The document that the item added.
     joined: Option<Arc<Document>>,
-    /// Whether there is something new to tell.
+    /// Whether readers need a new record.
     changed: bool,
 }
 
-/// The cluster that an article belongs to.
-pub(super) struct Home {
+/// The cluster that an article belongs to, and its canonical.
+pub(super) struct ClusterRef {
     pub(super) cluster: ClusterId,
     pub(super) canonical: ArticleId,
 }
 
 impl<V: View> Planner<'_, V> {
-    /// Takes a cluster up and gives it as it was before the item. Comes before any change of its members.
-    pub(super) fn touch(&mut self, language: Lang, founder: DocumentNumber) -> Result<&Cluster, StoreError> {
+    /// Starts editing a cluster and returns it as it was before the item. Must be called before any of its
+    /// members changes.
+    pub(super) fn edit_cluster(
+        &mut self,
+        language: Lang,
+        founder: DocumentNumber,
+    ) -> Result<&Cluster, StoreError> {
         let key = (language, founder);
-        if !self.touched.contains_key(&key) {
+        if !self.cluster_edits.contains_key(&key) {
             let row = self.state.cluster(language, founder)?;
             let stored = row.is_some();
             let canonical = row.as_ref().map_or(founder, |cluster| cluster.canonical);
             let canonical = self.state.shared_document(language, canonical)?;
-            let alone = |document| alone(document, self.partition);
+            let implicit_cluster = |document| implicit_cluster(document, self.partition);
             let (Some(before), Some(canonical)) =
-                (row.or_else(|| canonical.as_deref().map(alone)), canonical)
+                (row.or_else(|| canonical.as_deref().map(implicit_cluster)), canonical)
             else {
                 return Err(StoreError::Corrupt {
-                    place: self.place(),
-                    detail: format!("clusters {language} {founder}: nobody stands for it"),
+                    place: self.state.place().into(),
+                    detail: format!("clusters {language} {founder}: its canonical document is missing"),
                 });
             };
             let now = Some(before.clone());
             let previous = canonical.id.clone();
-            self.touched
+            self.cluster_edits
                 .insert(key, ClusterEdit { before, stored, previous, now, joined: None, changed: false });
         }
-        match self.touched.get(&key) {
-            Some(touched) => Ok(&touched.before),
-            None => unreachable!("it has just been put there"),
+        match self.cluster_edits.get(&key) {
+            Some(edit) => Ok(&edit.before),
+            None => unreachable!("inserted above"),
         }
     }
 
-    fn place(&self) -> String {
-        self.state.place().into()
+    fn edit_mut(&mut self, language: Lang, founder: DocumentNumber) -> Option<&mut ClusterEdit> {
+        self.cluster_edits.get_mut(&(language, founder))
     }
 
-    fn now(&mut self, language: Lang, founder: DocumentNumber) -> Option<&mut ClusterEdit> {
-        self.touched.get_mut(&(language, founder))
-    }
-
-    /// A member of a touched cluster is described in other words: its readers are told, if it has any.
-    pub(super) fn retell(&mut self, language: Lang, founder: DocumentNumber) -> Result<(), StoreError> {
-        let stands = self.elect(language, founder)?;
+    /// Publishes a cluster again after the metadata of a member changed, if readers know the cluster.
+    pub(super) fn republish_cluster(
+        &mut self,
+        language: Lang,
+        founder: DocumentNumber,
+    ) -> Result<(), StoreError> {
+        let elected = self.elect(language, founder)?;
         let members = self.members(language, founder, Order::Ascending, SHOWN)?;
-        if let Some(touched) = self.now(language, founder).filter(|touched| touched.stored) {
-            touched.changed = true;
-            if let (Some(cluster), Some(stands)) = (&mut touched.now, stands) {
-                cluster.canonical = stands.number;
+        if let Some(edit) = self.edit_mut(language, founder).filter(|edit| edit.stored) {
+            edit.changed = true;
+            if let (Some(cluster), Some(elected)) = (&mut edit.now, elected) {
+                cluster.canonical = elected.number;
                 if cluster.size <= SHOWN as u64 {
                     cluster.hosts = members.iter().filter_map(|member| member.host.clone()).collect();
                 }
@@ -99,68 +107,72 @@ impl<V: View> Planner<'_, V> {
         Ok(())
     }
 
-    /// Finds a new document its cluster and stores it there.
+    /// Chooses the cluster of a new document and stores the document in it.
     pub(super) fn join_cluster(
         &mut self,
         mut document: Document,
         best: Option<&Candidate>,
         settings: &LanguageSettings,
-    ) -> Result<Home, StoreError> {
+    ) -> Result<ClusterRef, StoreError> {
         let language = document.language;
-        let (home, split_from) = self.choose(&document, best, settings)?;
-        let Some((founder, canonical)) = home else {
+        let (target, split_from) = self.choose_cluster(&document, best, settings)?;
+        let Some((founder, canonical)) = target else {
             let document = Arc::new(document);
             self.change(Change::Document(Arc::clone(&document)))?;
             self.stats.splits += u64::from(split_from.is_some());
-            let home = Home { cluster: document.founds(self.partition), canonical: document.id.clone() };
+            let founded =
+                ClusterRef { cluster: document.founds(self.partition), canonical: document.id.clone() };
             if split_from.is_some() {
                 self.change(Change::Cluster(Box::new(Cluster {
                     split_from,
-                    ..alone(&document, self.partition)
+                    ..implicit_cluster(&document, self.partition)
                 })))?;
             }
-            return Ok(home);
+            return Ok(founded);
         };
         document.cluster = founder;
         let document = Arc::new(document);
         self.change(Change::Document(Arc::clone(&document)))?;
         let prefers = prefers(self.engine.settings(), &document, &canonical);
-        let stands = if prefers { &*document } else { &canonical };
-        let Some(touched) = self.now(language, founder) else { unreachable!("choosing touches it") };
-        touched.changed = true;
-        touched.joined = Some(Arc::clone(&document));
-        let Some(cluster) = &mut touched.now else { unreachable!("its canonical is a member") };
+        let elected = if prefers { &*document } else { &canonical };
+        let Some(edit) = self.edit_mut(language, founder) else {
+            unreachable!("choose_cluster starts the edit")
+        };
+        edit.changed = true;
+        edit.joined = Some(Arc::clone(&document));
+        let Some(cluster) = &mut edit.now else { unreachable!("the cluster has a member, its canonical") };
         cluster.size += 1;
         cluster.first_seen = cluster.first_seen.min(document.event_time);
         cluster.last_seen = cluster.last_seen.max(document.event_time);
         cluster.hosts = cluster.hosts.iter().cloned().chain(document.host.clone()).collect();
-        cluster.canonical = stands.number;
-        Ok(Home { cluster: cluster.id.clone(), canonical: stands.id.clone() })
+        cluster.canonical = elected.number;
+        Ok(ClusterRef { cluster: cluster.id.clone(), canonical: elected.id.clone() })
     }
 
-    /// The cluster that a document would be in, were it stored.
+    /// The cluster that a document would join if it were stored.
     pub(super) fn would_join(
         &mut self,
         document: &Document,
         best: Option<&Candidate>,
         settings: &LanguageSettings,
-    ) -> Result<Home, StoreError> {
-        let (home, _) = self.choose(document, best, settings)?;
-        Ok(match home {
-            None => Home { cluster: document.founds(self.partition), canonical: document.id.clone() },
+    ) -> Result<ClusterRef, StoreError> {
+        let (target, _) = self.choose_cluster(document, best, settings)?;
+        Ok(match target {
+            None => ClusterRef { cluster: document.founds(self.partition), canonical: document.id.clone() },
             Some((founder, canonical)) => {
-                let cluster = self.touch(document.language, founder)?.id.clone();
-                Home { cluster, canonical: canonical.id.clone() }
+                let cluster = self.edit_cluster(document.language, founder)?.id.clone();
+                ClusterRef { cluster, canonical: canonical.id.clone() }
             }
         })
     }
 
-    /// The founder and the canonical of the cluster a document belongs to; or none, and what it split from.
+    /// The founder and the canonical of the cluster that a document joins; or `None`, with the cluster that
+    /// it split from.
     ///
-    /// It belongs to its best match's cluster if it resembles who stands for that: members who resemble only each
-    /// other would carry a cluster away.
-    #[expect(clippy::type_complexity, reason = "two answers, told apart at once")]
-    fn choose(
+    /// It joins its best match's cluster only if it also resembles that cluster's canonical. Otherwise
+    /// members that resemble only each other would make the cluster drift.
+    #[expect(clippy::type_complexity, reason = "the callers destructure the pair at once")]
+    fn choose_cluster(
         &mut self,
         document: &Document,
         best: Option<&Candidate>,
@@ -168,11 +180,12 @@ impl<V: View> Planner<'_, V> {
     ) -> Result<(Option<(DocumentNumber, Arc<Document>)>, Option<ClusterId>), StoreError> {
         let Some(best) = best else { return Ok((None, None)) };
         let (language, founder) = (document.language, best.document.cluster);
-        let id = self.touch(language, founder)?.id.clone();
-        let canonical = self.standing(language, founder)?.unwrap_or_else(|| Arc::clone(&best.document));
+        let id = self.edit_cluster(language, founder)?.id.clone();
+        let canonical =
+            self.current_canonical(language, founder)?.unwrap_or_else(|| Arc::clone(&best.document));
         let belongs = canonical.number == best.document.number
             || self.engine.settings().constraints.between(&document.id, &best.document.id) == Some(Bond::Same)
-            // Where an editor put an article, its copies go too.
+            // Copies follow an article that an editor placed.
             || best.document.judgement.match_type == Some(MatchType::Reviewed)
             || settings.resembles(&settings.compare(&canonical.fingerprint, &document.fingerprint));
         Ok(if belongs { (Some((founder, canonical)), None) } else { (None, Some(id)) })
@@ -189,28 +202,29 @@ impl<V: View> Planner<'_, V> {
         Ok(self.state.shared_documents(language, &numbers)?.into_iter().flatten().collect())
     }
 
-    /// Takes a document out of its cluster, after it has been removed.
-    pub(super) fn leave(&mut self, document: &Document) -> Result<(), StoreError> {
+    /// Takes a removed document out of its cluster.
+    pub(super) fn leave_cluster(&mut self, document: &Document) -> Result<(), StoreError> {
         let (language, founder) = (document.language, document.cluster);
-        let Some(left) = self.now(language, founder).and_then(|touched| {
-            touched.changed = true;
-            let cluster = touched.now.as_mut()?;
+        let Some(left) = self.edit_mut(language, founder).and_then(|edit| {
+            edit.changed = true;
+            let cluster = edit.now.as_mut()?;
             cluster.size -= 1;
             Some(cluster.size)
         }) else {
             return Ok(());
         };
-        let stands = self.standing(language, founder)?;
-        // In a large cluster the times and hosts of those who left stay: nobody would notice one.
+        let elected = self.current_canonical(language, founder)?;
+        // A large cluster keeps the times and hosts of members that left; recomputing them would read every
+        // member.
         let members = if left <= SHOWN as u64 {
             Some(self.members(language, founder, Order::Ascending, SHOWN)?)
         } else {
             None
         };
-        let Some(touched) = self.now(language, founder) else { return Ok(()) };
-        match (&mut touched.now, stands) {
-            (Some(cluster), Some(stands)) => {
-                cluster.canonical = stands.number;
+        let Some(edit) = self.edit_mut(language, founder) else { return Ok(()) };
+        match (&mut edit.now, elected) {
+            (Some(cluster), Some(elected)) => {
+                cluster.canonical = elected.number;
                 if let Some(members) = members {
                     let times = || members.iter().map(|member| member.event_time);
                     cluster.first_seen = times().min().unwrap_or(cluster.first_seen);
@@ -220,19 +234,19 @@ impl<V: View> Planner<'_, V> {
             }
             (now, _) => *now = None,
         }
-        // The rest of the item reads the row too, and a row never names who is gone.
-        let row = touched.now.clone();
+        // Later steps of the same item read the row too, and a row never names a document that is gone.
+        let row = edit.now.clone();
         match row {
-            _ if !touched.stored => Ok(()),
+            _ if !edit.stored => Ok(()),
             Some(cluster) => self.change(Change::Cluster(Box::new(cluster))),
             None => self.change(Change::ClusterDeleted(language, founder)),
         }
     }
 
-    /// Lays the changes of all clusters that the item touched, and tells their readers.
-    pub(super) fn settle_clusters(&mut self, outputs: &mut Vec<Output>) -> Result<(), StoreError> {
-        for ((language, founder), touched) in std::mem::take(&mut self.touched) {
-            let ClusterEdit { before, stored, previous, now, joined, changed } = touched;
+    /// Stages the changes of all clusters that the item edited, and publishes them.
+    pub(super) fn flush_cluster_edits(&mut self, outputs: &mut Vec<Output>) -> Result<(), StoreError> {
+        for ((language, founder), edit) in std::mem::take(&mut self.cluster_edits) {
+            let ClusterEdit { before, stored, previous, now, joined, changed } = edit;
             if !changed {
                 continue;
             }
@@ -245,28 +259,28 @@ impl<V: View> Planner<'_, V> {
                 }
                 Some(cluster) => {
                     let members = match (stored, joined) {
-                        // Without a row there was the founder alone.
+                        // Without a row, the founder was the only member.
                         (false, Some(joined)) => {
                             let founder = self.state.shared_document(language, founder)?;
                             [joined].into_iter().chain(founder).collect()
                         }
                         _ => self.members(language, founder, Order::Descending, SHOWN)?,
                     };
-                    self.settle_cluster(cluster, &before, previous, &members)?
+                    self.flush_cluster(cluster, &before, previous, &members)?
                 }
             };
-            // Readers were never told about a cluster of one.
-            let told = before.size > 1 || matches!(output, Output::Cluster(_));
-            if told && self.publishes_clusters(language) {
+            // Readers never saw a cluster of one.
+            let published_before_or_now = before.size > 1 || matches!(output, Output::Cluster(_));
+            if published_before_or_now && self.publishes_clusters(language) {
                 outputs.push(output);
             }
         }
         Ok(())
     }
 
-    /// Stages the cluster's row and gives the record for its readers: the cluster, or a tombstone where fewer than two
-    /// members are live.
-    fn settle_cluster(
+    /// Stages the cluster's row and returns the record for its readers: the cluster, or a tombstone if fewer
+    /// than two members are live.
+    fn flush_cluster(
         &mut self,
         mut cluster: Cluster,
         before: &Cluster,
@@ -278,8 +292,8 @@ impl<V: View> Planner<'_, V> {
             Some(member) => Some(Arc::clone(member)),
             None => self.state.shared_document(language, cluster.canonical)?,
         };
-        let stands = canonical.as_ref().map_or_else(|| previous.clone(), |document| document.id.clone());
-        if stands != previous {
+        let elected = canonical.as_ref().map_or_else(|| previous.clone(), |document| document.id.clone());
+        if elected != previous {
             self.stats.elections += 1;
             cluster.canonical_changed_from = Some(previous);
         } else {
@@ -287,9 +301,10 @@ impl<V: View> Planner<'_, V> {
         }
         let live: Vec<&Document> =
             shown.iter().map(|member| &**member).filter(|member| self.is_live(member)).collect();
-        // A large cluster is not counted through; those few that are expired are about to be removed.
+        // The members of a large cluster are not counted one by one; its few expired ones are about to be
+        // removed.
         let size = if cluster.size <= SHOWN as u64 { live.len() as u64 } else { cluster.size };
-        // The newest members of a large cluster may all be overdue while an older one, which was sent again, is live.
+        // All of the newest members may be overdue while an older member, which was sent again, is live.
         let is_large = cluster.size > SHOWN as u64 && canonical.is_some_and(|member| self.is_live(&member));
         let output = match live[..] {
             [] if !is_large => Output::ClusterDeleted { id: cluster.id.clone(), remaining: None },
@@ -298,7 +313,7 @@ impl<V: View> Planner<'_, V> {
             }
             [..] => {
                 let members = live.iter().map(|document| member(&cluster, document)).collect();
-                Output::Cluster(Box::new(record(&cluster, stands, size, members)))
+                Output::Cluster(Box::new(record(&cluster, elected, size, members)))
             }
         };
         self.change(Change::Cluster(Box::new(cluster)))?;
@@ -306,8 +321,8 @@ impl<V: View> Planner<'_, V> {
     }
 }
 
-/// The cluster of a document that nobody has joined.
-fn alone(document: &Document, partition: i32) -> Cluster {
+/// The implicit cluster of a document that has no other members.
+fn implicit_cluster(document: &Document, partition: i32) -> Cluster {
     Cluster {
         id: document.founds(partition),
         canonical: document.number,
@@ -347,11 +362,11 @@ fn record(cluster: &Cluster, canonical: ArticleId, size: u64, members: Vec<Membe
 }
 
 impl Engine {
-    /// Visits every cluster that has two members or more, by language and founder, with all its members, the newest first;
-    /// until told to stop.
+    /// Visits every cluster with at least two live members, by language and founder, with all its members,
+    /// newest first; stops when `visit` returns `false`.
     ///
     /// # Errors
-    /// The state could not be read.
+    /// The index could not be read.
     pub fn each_cluster(
         &self,
         state: &impl View,
@@ -360,9 +375,9 @@ impl Engine {
         let mut planner = Planner::new(self, state, None, false)?;
         for language in state.languages() {
             for founder in state.founders(language)? {
-                planner.touched.clear();
-                let cluster = planner.touch(language, founder)?.clone();
-                let Some(stands) = planner.standing(language, founder)? else { continue };
+                planner.cluster_edits.clear();
+                let cluster = planner.edit_cluster(language, founder)?.clone();
+                let Some(elected) = planner.current_canonical(language, founder)? else { continue };
                 let (mut members, mut after) = (Vec::new(), None);
                 loop {
                     let page = state.members(language, founder, Order::Descending, after, PAGE)?;
@@ -375,7 +390,7 @@ impl Engine {
                     }
                 }
                 let size = members.len() as u64;
-                if size > 1 && !visit(record(&cluster, stands.id.clone(), size, members)) {
+                if size > 1 && !visit(record(&cluster, elected.id.clone(), size, members)) {
                     return Ok(());
                 }
             }

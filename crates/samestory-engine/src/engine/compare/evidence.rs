@@ -1,48 +1,49 @@
 //! Evidence that two texts are the same item: a small additive model.
 //!
-//! [`compare`](crate::engine::compare) measures a pair. Each [`Measure`] is a share between 0 and 1, or unknown. The [`Weights`]
-//! turn a share into a contribution: a curve of straight lines through a few knots, rising or falling from one end to the
-//! other. The sum of all contributions is the log-odds that an editor would call the newer text the same item as the
-//! older, and [`probability`] turns it into a confidence. An unknown measure contributes nothing.
+//! [`compare`](crate::engine::compare) measures a pair. Each [`Measure`] is a fraction between 0 and 1, or
+//! unknown. The [`Weights`] turn it into a contribution along a monotonic, piecewise linear curve; an unknown
+//! measure contributes nothing. The sum of all contributions is the log-odds that an editor would call the
+//! newer text the same item as the older, and [`probability`] turns it into a confidence.
 //!
-//! Only sums, products and comparisons are used here, so every machine computes the same bits.
+//! The model uses only sums, products and comparisons, so every machine computes the same bits.
 
 use crate::model::Contribution;
 use crate::model::Fraction;
 
-/// What is measured about a pair.
+/// One measure of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Measure {
-    /// Share of the smaller text's shingles that are in the larger.
+    /// Containment of the smaller text in the larger.
     Contained,
-    /// Share of the newer text's sampled shingles that the older has too and that hardly any other cluster has.
+    /// Fraction of the newer text's sampled shingles that the older text shares and hardly any other cluster
+    /// has.
     Rare,
-    /// Share of one text's opening that is in the other text: of the opening of which more is.
+    /// Fraction of one text's opening that occurs in the other text; the better of both directions.
     Opening,
-    /// Share of the smaller set of numbers that is in the larger.
+    /// Fraction of the smaller set of numbers that occurs in the larger.
     Numbers,
-    /// How many numbers each has that the other has not: six or more count as all.
+    /// How many numbers each text has that the other lacks; six or more count as 1.
     NumbersReplaced,
-    /// Share of the smaller set of names that is in the larger.
+    /// Fraction of the smaller set of names that occurs in the larger.
     Names,
-    /// Share of the shorter headline's words that are in the longer.
+    /// Fraction of the shorter headline's words that occur in the longer.
     Titles,
-    /// How short the shorter text is: all at no words, nothing from 100 tokens on.
+    /// How short the shorter text is: 1 for no words, 0 from 100 tokens.
     Brevity,
-    /// How much more the newer text adds than it repeats of the older, unless both open alike.
+    /// How much more the newer text adds to the older than it repeats, unless both open alike.
     Added,
     /// A short text under unrelated headlines: a paywall stub or consent notice rather than an article.
     Wall,
-    /// One of the two holds several articles: a digest, of which no article is a copy.
+    /// One of the two contains several articles: it is a digest, and no article is a copy of a digest.
     Digest,
 }
 
-/// How many measures there are.
+/// The number of measures.
 pub const MEASURES: usize = 11;
 
 impl Measure {
-    /// All of them, in the order of the table.
+    /// All measures, in the order of the weights table.
     pub const ALL: [Measure; MEASURES] = [
         Measure::Contained,
         Measure::Rare,
@@ -57,7 +58,7 @@ impl Measure {
         Measure::Digest,
     ];
 
-    /// As written in `explain`, in the evidence of a verdict and in settings.
+    /// The name used in `explain`, in the evidence of a verdict and in settings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Measure::Contained => "contained",
@@ -74,7 +75,7 @@ impl Measure {
         }
     }
 
-    /// Whether more of it speaks for a copy. The others speak against one.
+    /// Whether a higher value speaks for a copy; the other measures speak against one.
     pub const fn speaks_for(self) -> bool {
         !matches!(
             self,
@@ -83,40 +84,40 @@ impl Measure {
     }
 }
 
-/// What was measured about a pair; nothing where it cannot be told.
+/// The measures of one pair; `None` for an unknown measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evidence([Option<f64>; MEASURES]);
 
 impl Evidence {
-    /// A measure.
+    /// The value of a measure.
     pub fn get(&self, measure: Measure) -> Option<f64> {
         self.0[measure as usize]
     }
 
-    /// Sets a measure.
+    /// Sets a measure, clamped to 0 to 1.
     pub fn set(&mut self, measure: Measure, share: Option<f64>) {
         self.0[measure as usize] = share.map(|share| share.clamp(0.0, 1.0));
     }
 }
 
-/// Knots of every curve: shares at which its slope may change.
+/// Knots of every curve: the values at which its slope may change.
 pub const KNOTS: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 const SEGMENTS: usize = KNOTS.len() - 1;
 
 /// How much each measure contributes to the log-odds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// Log-odds of a pair of which nothing is known.
+    /// Log-odds of a pair about which nothing is known.
     pub prior: f64,
-    /// For each measure, what is gained (or lost) on the way from one knot to the next. None is negative: the sign is the
-    /// measure's.
+    /// For each measure, the gain (or loss) between one knot and the next. Never negative: the measure
+    /// determines the sign.
     pub steps: [[f64; SEGMENTS]; MEASURES],
-    /// For each measure, the share that contributes nothing: that of an unknown one.
+    /// For each measure, the value that contributes nothing, as an unknown measure does.
     pub neutral: [f64; MEASURES],
 }
 
 impl Weights {
-    /// What one measure contributes.
+    /// The contribution of one measure.
     pub fn contribution(&self, measure: Measure, evidence: &Evidence) -> f64 {
         let Some(share) = evidence.get(measure) else { return 0.0 };
         let at = measure as usize;
@@ -124,7 +125,7 @@ impl Weights {
         if measure.speaks_for() { height } else { -height }
     }
 
-    /// What each measure that is known contributes, in the order of the table.
+    /// The contribution of each known measure, in the order of the weights table.
     pub fn contributions(&self, evidence: &Evidence) -> Vec<Contribution> {
         let known = Measure::ALL.into_iter().filter_map(|measure| Some((measure, evidence.get(measure)?)));
         known
@@ -136,7 +137,7 @@ impl Weights {
             .collect()
     }
 
-    /// The most that a measure can contribute.
+    /// The largest possible contribution of a measure.
     pub fn most(&self, measure: Measure) -> f64 {
         let mut evidence = Evidence::default();
         evidence.set(measure, Some(if measure.speaks_for() { 1.0 } else { 0.0 }));
@@ -149,7 +150,7 @@ impl Weights {
     }
 }
 
-/// The height of a curve above its beginning.
+/// The height of a curve above its start.
 fn climb(steps: &[f64; SEGMENTS], share: f64) -> f64 {
     let mut height = 0.0;
     for (segment, step) in steps.iter().enumerate() {
@@ -159,7 +160,7 @@ fn climb(steps: &[f64; SEGMENTS], share: f64) -> f64 {
     height
 }
 
-/// The logistic function of 0, ¼, ½ … 8: what log-odds of so much come to.
+/// The logistic function at 0, ¼, ½ … 8.
 const LOGISTIC: [f64; 33] = [
     0.5, 0.5621765, 0.62245933, 0.6791787, 0.73105858, 0.77729986, 0.81757448, 0.8519528, 0.88079708,
     0.90465054, 0.92414182, 0.93991335, 0.95257413, 0.96267311, 0.97068777, 0.97702263, 0.98201379,
@@ -167,8 +168,8 @@ const LOGISTIC: [f64; 33] = [
     0.99807327, 0.99849882, 0.99883049, 0.99908895, 0.99929033, 0.99944722, 0.99956944, 0.99966465,
 ];
 
-/// The probability that log-odds stand for: straight lines between the values of a table, so that no mathematics library
-/// has a say. Log-odds beyond 8 stay at 0.9997.
+/// The probability for given log-odds, interpolated from a table so that the result does not depend on a
+/// maths library. Log-odds beyond 8 stay at 0.9997.
 pub fn probability(log_odds: f64) -> f64 {
     let size = (log_odds.abs() * 4.0).min(32.0);
     let at = (size as usize).min(31);
@@ -176,7 +177,7 @@ pub fn probability(log_odds: f64) -> f64 {
     if log_odds >= 0.0 { upper } else { 1.0 - upper }
 }
 
-/// The same as a share, of which a verdict is made: nothing that is published depends on what lies beyond its steps.
+/// The same as a [`Fraction`], which verdicts use: its rounding hides anything finer from published records.
 pub fn confidence(log_odds: f64) -> Fraction {
     Fraction::new(probability(log_odds))
 }

@@ -1,8 +1,9 @@
-//! Evidence that only the index has: how common the shared phrases are, under how many headlines a short text has appeared, and
-//! which text is a digest of others.
+//! Evidence that only the index has: how common shared phrases are, under how many headlines a short text has
+//! appeared, and which texts are digests of others.
 //!
-//! [`candidates`](crate::engine::candidates) has measured each pair by itself; this completes the measures and decides. Everything is
-//! read from live postings and documents with fixed caps, so the same articles in the same order give the same evidence.
+//! [`candidates`](crate::engine::candidates) has measured each pair in isolation; this module completes the
+//! measures and decides. It reads only live postings and documents, with fixed caps, so the same articles in
+//! the same order give the same evidence.
 
 use crate::fingerprint::Fingerprint;
 use crate::index::{Document, Order, StoreError, View};
@@ -14,38 +15,39 @@ use super::evidence::Measure;
 use crate::engine::candidates::{Candidate, Candidates, Search, ascending, looked_up};
 use crate::engine::settings::LanguageSettings;
 
-/// Of the documents that posted a phrase, the newest so many tell how common it is.
+/// How many documents that posted a phrase, newest first, are read to see how common it is.
 const ASKED: usize = 16;
-/// Log-odds below which nothing that is still unknown makes a pair a copy: how common its phrases are is not asked.
+/// Log-odds below which no unknown measure could still make the pair a copy, so its phrases are not looked
+/// up.
 const HOPELESS: f64 = -5.0;
-/// Of fewer sampled shingles than this in common range, the share that is shared says nothing.
+/// With fewer comparable sampled shingles than this, the shared fraction says nothing.
 const ENOUGH: usize = 3;
-/// An article in a digest has at most this share of its shingles.
+/// An article in a digest has at most this fraction of the digest's shingles.
 const DIGEST_PART: f64 = 0.6;
-/// A text that holds articles of so many clusters is a digest.
+/// A text that contains articles from this many clusters is a digest.
 const DIGEST_CLUSTERS: usize = 2;
-/// Members of a cluster that are asked whether its first article is a digest.
+/// Members of a cluster that are read to decide whether its first article is a digest.
 const MEMBERS_ASKED: usize = 8;
-/// Headlines are unrelated below this share of common words.
+/// Headlines that share less than this fraction of words are unrelated.
 const UNRELATED: f64 = 0.25;
-/// A text of middle length is page furniture from so many unrelated headlines on.
+/// A text of medium length is page furniture once it has appeared under this many unrelated headlines.
 const WALL_TITLES: usize = 4;
-/// Share of each text that is in the other, from which on two texts are one for the sake of that count.
+/// Containment in both directions at and above which two texts count as one for that purpose.
 const SAME_WALL: f64 = 0.8;
 
-/// A sampled shingle of the newer text, and the documents that posted it, the newest first.
+/// A sampled shingle of the newer text, and the documents that posted it, newest first.
 pub(crate) struct Phrase<'a> {
     pub(crate) shingle: u32,
     pub(crate) posted: &'a [DocumentNumber],
 }
 
-/// Whether one text lies inside another that has clearly more.
+/// Whether one text lies inside another that is clearly longer.
 fn is_part_of(part: &Fingerprint, whole: &Fingerprint, contained: f64, settings: &LanguageSettings) -> bool {
     contained >= settings.rules.coverage
         && f64::from(part.shingles) <= DIGEST_PART * f64::from(whole.shingles)
 }
 
-/// Whether a text holds several earlier articles, each of them whole and of another cluster.
+/// Whether a text contains several complete earlier articles from different clusters.
 pub(crate) fn holds_several(
     candidates: &[Candidate],
     new: &Fingerprint,
@@ -59,8 +61,9 @@ pub(crate) fn holds_several(
     ascending(inside.map(|candidate| candidate.document.cluster)).len() >= DIGEST_CLUSTERS
 }
 
-/// The clusters of texts that are mostly the new one and have its numbers, ascending. They are the same story in several clusters,
-/// after a copy was missed, and must not make its phrases common: else every miss would lead to the next.
+/// Clusters whose texts largely coincide with the new one and have the same numbers, ascending. They are the
+/// same story spread over several clusters after a copy was missed. They must not make its phrases count as
+/// common, or every miss would cause the next one.
 fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<DocumentNumber> {
     let alike = candidates.iter().filter(|candidate| {
         let pair = &candidate.comparison;
@@ -70,12 +73,12 @@ fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<
     ascending(alike.map(|candidate| candidate.document.cluster))
 }
 
-/// Whether both texts have headlines that have hardly a word in common.
+/// Whether both texts have headlines and these share hardly a word.
 fn is_unrelated(pair: &Comparison) -> bool {
     pair.evidence.get(Measure::Titles).is_some_and(|share| share < UNRELATED)
 }
 
-/// Under how many unrelated headlines the text has appeared.
+/// How many unrelated headlines the text has appeared under.
 fn unrelated_titles(candidates: &[Candidate]) -> usize {
     let same = candidates.iter().filter(|candidate| {
         let pair = &candidate.comparison;
@@ -89,8 +92,7 @@ fn unrelated_titles(candidates: &[Candidate]) -> usize {
 }
 
 impl<V: View> Search<'_, V> {
-    /// Adds what only the index knows to the evidence: how common shared phrases are, and under how many headlines a short
-    /// text has appeared.
+    /// Completes the evidence of each candidate with what only the index knows, and decides its relation.
     pub(crate) fn weigh(
         &mut self,
         found: &mut Candidates,
@@ -129,9 +131,9 @@ impl<V: View> Search<'_, V> {
         Ok(())
     }
 
-    /// Whether an earlier document is a digest: flagged as one, or holding another article that has nothing to do with the
-    /// newer text, each under a headline of its own: two extracts of one article have none, or that of the article. Only
-    /// its newest members are asked.
+    /// Whether an earlier document is a digest: it is flagged as one, or it also contains another article
+    /// that is unrelated to the newer text and has its own headline. Excerpts of a single article have no
+    /// headline, or that article's. Only the newest members of the cluster are read.
     fn is_digest(
         &mut self,
         document: &Document,
@@ -159,9 +161,10 @@ impl<V: View> Search<'_, V> {
         }))
     }
 
-    /// Share of the sampled shingles that could be in both texts, are, and are in hardly any other cluster. Each counts
-    /// the less, the more other clusters have posted it lately. Where hardly any could be in both, as in an extract of a long
-    /// text, `contained` says how much is, and the shared ones only how rare it is.
+    /// Fraction of the comparable sampled shingles that both texts share and hardly any other cluster has. A
+    /// shingle counts less, the more other clusters posted it recently. If too few are comparable, as with an
+    /// excerpt of a long text, `contained` says how much is shared and the shared shingles only how rare it
+    /// is.
     fn rare(
         &mut self,
         document: &Document,
@@ -172,7 +175,8 @@ impl<V: View> Search<'_, V> {
     ) -> Result<Option<f64>, StoreError> {
         let old = &document.fingerprint;
         let sample = old.sample.values();
-        let posted = &sample[..self.state.postings().of(self.language).samples_of(old).min(sample.len())];
+        let posted =
+            &sample[..self.state.postings().for_language(self.language).samples_of(old).min(sample.len())];
         let looked_up = looked_up(new);
         let bound = |values: &[u32], all: u32| match values.last() {
             Some(&last) if values.len() < all as usize => last,

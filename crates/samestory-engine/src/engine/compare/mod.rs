@@ -1,7 +1,8 @@
-//! Two fingerprints → what was measured about the pair, and what the newer text is to the older one.
+//! Compares two fingerprints: measures the pair, and decides how the newer text relates to the older one.
 //!
-//! A plain function of two fingerprints and the language's settings: no state, no clock. How common the shared phrases are
-//! is known only to the index; [`candidates`](super::candidates) adds it to the evidence.
+//! [`evidence`] weighs the measures and `confidence` rates the threshold algorithms. A comparison is a pure
+//! function of two fingerprints and the language's settings; only the index knows how common the shared
+//! phrases are, and `index_evidence` adds that.
 
 pub(crate) mod confidence;
 pub mod evidence;
@@ -14,34 +15,36 @@ use crate::model::Fraction;
 use super::settings::{Algorithm, LanguageSettings};
 use evidence::{Evidence, Measure};
 
-/// When two texts count as the same.
+/// Thresholds that decide when two texts count as the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Estimated Jaccard similarity from which on texts are mostly the same wording: `minhash` calls them near-duplicates.
+    /// Estimated Jaccard similarity at and above which two texts have mostly the same wording; `minhash`
+    /// calls them near-duplicates.
     pub threshold: f64,
-    /// Share of one text's shingles that must be in the other for it to count as a part of it.
+    /// Containment at and above which a text counts as a part of the other.
     pub coverage: f64,
-    /// Confidence from which on `combined` calls an article a duplicate.
+    /// Confidence at and above which `combined` calls an article a duplicate.
     pub min_confidence: f64,
-    /// Texts with fewer tokens are short: flagged, and never a copy under an unrelated headline.
+    /// Texts with fewer tokens are short: they are flagged, and never count as copies under an unrelated
+    /// headline.
     pub min_tokens: u32,
-    /// Texts with fewer tokens than this may be page furniture, if they appear under several unrelated headlines.
+    /// Texts with fewer tokens may be page furniture if they appear under several unrelated headlines.
     pub wall_tokens: u32,
 }
 
 impl Rules {
-    /// Texts with fewer tokens are only ever compared word for word.
+    /// Texts with fewer tokens are compared word for word only.
     pub const SHORTEST: u32 = 8;
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        // Measured; docs/quality.md says on what.
+        // Measured; docs/quality.md describes the data.
         Rules { threshold: 0.5, coverage: 0.8, min_confidence: 0.5, min_tokens: 50, wall_tokens: 120 }
     }
 }
 
-/// What the newer text is to the older one.
+/// How the newer text relates to the older one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
@@ -51,22 +54,22 @@ pub enum Relation {
     Near,
     /// The same item in other wording.
     Rewritten,
-    /// One lies mostly inside the other, and is clearly shorter.
+    /// One text lies mostly inside the other and is clearly shorter.
     Partial,
-    /// The newer contains the older and adds more than it repeats.
+    /// The newer text contains the older one and adds more than it repeats.
     Extends,
-    /// The same form with other facts.
+    /// The same template filled with other facts.
     SameTemplate,
-    /// The same running story, other news.
+    /// Later news in the same running story.
     FollowUp,
     /// Only page furniture in common.
     SameFurniture,
-    /// Nothing of the above.
+    /// None of the above.
     Different,
 }
 
 impl Relation {
-    /// As written in verdicts.
+    /// The name that verdicts use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Relation::Exact => "exact",
@@ -81,46 +84,47 @@ impl Relation {
         }
     }
 
-    /// Whether the newer text is a copy of the older.
+    /// Whether the newer text counts as a copy of the older.
     pub const fn is_duplicate(self) -> bool {
         matches!(self, Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial)
     }
 }
 
-/// All that was measured about a pair.
+/// Everything measured about a pair of texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// What it comes to.
+    /// The decision.
     pub relation: Relation,
-    /// Share of lanes that agree: estimated Jaccard similarity.
+    /// Fraction of MinHash lanes that agree: the estimated Jaccard similarity.
     pub similarity: f64,
-    /// Share of the newer text that is in the older.
+    /// Containment of the newer text in the older.
     pub containment: f64,
-    /// Share of the older text that is in the newer.
+    /// Containment of the older text in the newer.
     pub containment_of_old: f64,
-    /// Share of the smaller set of numbers that is in the larger; none where either has no numbers.
+    /// Fraction of the smaller set of numbers that also occurs in the larger; `None` if either text has no
+    /// numbers.
     pub numerals: Option<f64>,
-    /// Bits in which the SimHashes differ, of 128.
+    /// Differing bits of the 128-bit SimHashes.
     pub distance: u32,
-    /// Bits in which their low halves differ, of 64.
+    /// Differing bits of their low 64-bit halves.
     pub distance64: u32,
     /// The measures that `combined` adds up.
     pub evidence: Evidence,
-    /// The log-odds that they come to.
+    /// The log-odds of the evidence.
     pub log_odds: f64,
     /// Probability that an editor would call the newer text a copy of the older.
     pub confidence: Fraction,
 }
 
 impl LanguageSettings {
-    /// What a newer text is to an older one, were the two all there is.
+    /// Compares a newer text with an older one, without the evidence that only the index has.
     pub fn compare(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
         let mut pair = measure(old, new);
         self.decide(old, new, &mut pair);
         pair
     }
 
-    /// Decides what a measured pair comes to.
+    /// Decides the relation and the confidence of a measured pair.
     pub fn decide(&self, old: &Fingerprint, new: &Fingerprint, pair: &mut Comparison) {
         pair.log_odds = self.weights.log_odds(&pair.evidence);
         if old.tokens == 0 || new.tokens == 0 {
@@ -136,13 +140,13 @@ impl LanguageSettings {
         }
     }
 
-    /// The verdict of the evidence.
+    /// Decides by the sum of the evidence.
     fn weigh(&self, old: &Fingerprint, new: &Fingerprint, pair: &mut Comparison, same_text: bool) {
         let wall = pair.evidence.get(Measure::Wall).is_some_and(|wall| wall > 0.0);
         let shortest = old.tokens.min(new.tokens) < Rules::SHORTEST;
         pair.confidence = match same_text {
             true if !wall => Fraction::new(1.0),
-            // A few words are compared word for word, or not at all.
+            // Very short texts match word for word or not at all.
             false if shortest => Fraction::new(0.0),
             _ => evidence::confidence(pair.log_odds),
         };
@@ -160,7 +164,7 @@ impl LanguageSettings {
         pair.similarity >= self.rules.threshold || pair.containment.max(pair.containment_of_old) >= MOSTLY
     }
 
-    /// What a pair that is no copy has in common.
+    /// The relation of a pair that is not a copy.
     fn kinship(&self, new: &Fingerprint, old: &Fingerprint, pair: &Comparison) -> Relation {
         let share = |measure| pair.evidence.get(measure);
         let contained = pair.containment.max(pair.containment_of_old);
@@ -183,7 +187,8 @@ impl LanguageSettings {
         }
     }
 
-    /// The verdict of a threshold: `minhash` by similarity and containment, the others by Hamming distance alone.
+    /// Decides by a threshold: `minhash` by similarity and containment, the SimHash algorithms by Hamming
+    /// distance alone.
     fn by_threshold(&self, old: &Fingerprint, new: &Fingerprint, pair: &Comparison) -> Relation {
         let rules = &self.rules;
         match self.algorithm {
@@ -212,27 +217,29 @@ impl LanguageSettings {
     }
 }
 
-/// Compares a newer text with an older one by MinHash and containment alone.
+/// Compares a newer text with an older one by MinHash similarity and containment alone.
 pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Comparison {
     let settings =
         LanguageSettings { rules: *rules, algorithm: Algorithm::Minhash, ..LanguageSettings::default() };
     settings.compare(old, new)
 }
 
-/// From this containment on two texts are mostly the same wording, whatever else one of them has.
+/// At and above this containment two texts are mostly the same wording, whatever else one of them contains.
 const MOSTLY: f64 = 0.65;
-/// Below this similarity, and twice this containment, two texts have nothing to do with each other.
+/// Below this similarity and twice this containment, two texts are unrelated.
 const KIN: f64 = 0.15;
-/// A part has at most this share of the whole's shingles. An article without its last paragraph is a version.
+/// A part has at most this fraction of the whole's shingles. An article that lost only its last paragraph is
+/// a version, not a part.
 const PART: f64 = 0.7;
-/// From so many tokens on a text is not short at all.
+/// A text with at least this many tokens is not brief at all.
 const NOT_BRIEF: f64 = 100.0;
-/// So many numbers replaced on both sides count as all of them.
+/// This many numbers replaced on both sides count as all of them.
 const REPLACED: f64 = 6.0;
-/// Openings agree from this share on: the newer text begins as the older does and goes on.
+/// Fraction at and above which openings agree: the newer text begins as the older one does and then
+/// continues.
 const OPENS_ALIKE: f64 = 0.6;
 
-/// Measures a pair. What it comes to is not decided yet.
+/// Measures a pair without deciding its relation.
 pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let similarity = old.similarity(new);
     let (old_found, new_found) = found(&old.sample, &new.sample);
@@ -242,7 +249,8 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let contained = if new.shingles <= old.shingles { containment } else { containment_of_old };
     evidence.set(Measure::Contained, Some(contained));
     let opening_of_new = opening(new, old);
-    // An extract from the middle of a long text has little of the long one's opening, and its own cannot be looked for.
+    // An excerpt from the middle of a long text contains little of that text's opening, and its own opening
+    // cannot be looked up.
     let better = opening_of_new.zip(opening(old, new)).map(|(of_new, of_old)| of_new.max(of_old));
     evidence.set(Measure::Opening, better);
     let numbers = in_common(&old.numerals, &new.numerals);
@@ -254,7 +262,7 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     evidence.set(Measure::Titles, titles.map(|common| common.share));
     evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
-    // Only of a text that holds most of another can it be said that it adds to it.
+    // Only a text that contains most of another can add to it.
     let holds = containment_of_old >= MOSTLY && !opens_alike;
     evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old)));
     Comparison {
@@ -271,15 +279,15 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     }
 }
 
-/// How much more the newer text adds than it repeats: nothing up to as much, all from three times as much on.
+/// How much more the newer text adds than it repeats: 0 up to as much, 1 from three times as much.
 fn added(old: &Fingerprint, new: &Fingerprint, containment_of_old: f64) -> f64 {
     let repeats = containment_of_old * f64::from(old.shingles);
     let adds = f64::from(new.shingles) - repeats;
     if adds <= repeats || adds <= 0.0 { 0.0 } else { ((adds / repeats.max(1.0) - 1.0) / 2.0).min(1.0) }
 }
 
-/// Share of one text's opening that is in the other; none where too little of it can be looked for there. What opens both
-/// texts is looked for in more detail.
+/// Fraction of one text's opening that occurs in the other text; `None` if too little of it can be looked up
+/// there. The other text's opening is sampled more densely, so a match there counts too.
 fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     const ENOUGH: u32 = 4;
     let in_text = part.opening.found_in(&whole.sample);
@@ -288,20 +296,21 @@ fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     Some(in_opening.share().filter(|_| in_opening.of >= ENOUGH).map_or(share, |other| share.max(other)))
 }
 
-/// What two sets have in common.
+/// The overlap of two sets.
 #[derive(Clone, Copy)]
 struct Common {
-    /// Members of the smaller set.
+    /// Size of the smaller set.
     fewer: u32,
-    /// Share of the smaller set that is in the larger.
+    /// Fraction of the smaller set that is in the larger.
     share: f64,
-    /// The same, drawn towards one half by one member: a single number that agrees is no proof.
+    /// The same, smoothed towards one half by one pseudo-observation: a single number that agrees proves
+    /// little.
     drawn: f64,
-    /// How many members each has that the other has not.
+    /// How many members each set has that the other lacks.
     replaced: f64,
 }
 
-/// What two sampled sets have in common; nothing where one is empty.
+/// The overlap of two sampled sets; `None` if either is empty.
 fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
     let (of_a, of_b) = found(a, b);
     let (looked, fewer) =
@@ -312,8 +321,8 @@ fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
     Some(Common { fewer, share, drawn, replaced: f64::from(fewer) * (1.0 - share) })
 }
 
-/// Whether the shorter of two texts is a part of the longer rather than another version of it: half an article
-/// is similar to the whole, but what a reader wants to know is that half of it is missing.
+/// Whether the shorter text is a part of the longer rather than another version of it. Half an article is
+/// similar to the whole, but readers want to know that half of it is missing.
 fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
     let (part, whole, contained) = if new.shingles <= old.shingles {
         (new, old, pair.containment)
@@ -323,18 +332,18 @@ fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rule
     f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.coverage
 }
 
-/// Estimated share of `part`'s shingles that are in `whole`.
+/// Estimated containment of `part` in `whole`.
 ///
-/// Two estimates: the sample, which is sure of subsets but small where one text is much the larger, and the lanes
-/// with the counts of shingles, which are good where the texts are of like size. Each counts as many times as it
-/// has observations.
+/// Combines two estimates, each weighted by its number of observations. The sample is reliable for subsets
+/// but small when one text is much larger than the other; the MinHash lanes with the shingle counts are good
+/// when the texts are of similar size.
 fn share(part: &Fingerprint, whole: &Fingerprint, similarity: f64, found: Looked) -> f64 {
     if part.shingles == 0 {
         return 0.0;
     }
     let (a, b) = (f64::from(part.shingles), f64::from(whole.shingles));
     let by_lanes = (similarity / (1.0 + similarity) * (a + b) / a).min(1.0);
-    // A lane tells of the part only as often as the part supplies the least value.
+    // A lane says something about the part only if the part supplies its minimum.
     let lanes = a / (a + b) * 128.0;
     if found.of == 0 {
         return by_lanes;
@@ -344,28 +353,28 @@ fn share(part: &Fingerprint, whole: &Fingerprint, similarity: f64, found: Looked
     (sampled * of + by_lanes * lanes) / (of + lanes)
 }
 
-/// `found` of `of` sampled hashes are in the other text.
+/// `found` of `of` sampled hashes occur in the other text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Looked {
     found: u32,
     of: u32,
 }
 
-/// [`Sample::found_in`] both ways at once.
+/// [`Sample::found_in`] in both directions at once.
 fn found<const A: usize, const B: usize>(a: &Sample<A>, b: &Sample<B>) -> (Looked, Looked) {
     let (of_a, of_b) = (a.values(), b.values());
     let found = in_both(of_a, of_b);
-    // What is in both lies below both bounds; and of the other's hashes, as many count as lie below ours.
+    // A shared hash lies below both bounds, and only hashes below the other side's bound are comparable.
     let (a_bound, b_bound) = (a.bound(), b.bound());
     let of = |values: &[u32], bound| values.partition_point(|&value| value <= bound) as u32;
     let bound = a_bound.min(b_bound);
     (Looked { found, of: of(of_a, bound) }, Looked { found, of: of(of_b, bound) })
 }
 
-/// How many hashes are in both lists. They are ascending.
+/// Counts the hashes that occur in both lists, which are ascending.
 ///
-/// Candidates are many and mostly strangers, whose hashes follow each other as chance will have it: so nothing here
-/// depends on guessing which comes next, and in long lists nearly all are told apart by twelve of their bits.
+/// Most candidates are unrelated, so their hashes interleave at random: the code avoids branches that would
+/// be mispredicted, and in long lists twelve bits distinguish nearly all hashes.
 fn in_both(a: &[u32], b: &[u32]) -> u32 {
     const LONG: usize = 24;
     if a.len().min(b.len()) < LONG {
@@ -396,7 +405,7 @@ mod tests {
     use crate::text::language::LANGUAGES;
 
     #[test]
-    fn looking_both_ways_at_once_finds_what_looking_twice_does() {
+    fn one_pass_in_both_directions_equals_two_passes() {
         let text = |from: usize, to: usize| {
             let words: Vec<String> = (from..to).map(|word| format!("word{}", word % 190)).collect();
             fingerprint(&words.join(" "), &LANGUAGES[0], 1)

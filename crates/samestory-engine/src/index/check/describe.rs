@@ -1,4 +1,7 @@
-//! What is wrong with a row that follows from a document, in words.
+//! Describes what is wrong with a row that follows from a document.
+//!
+//! The check calls this for each differing row. A description names the row, the document and what does not
+//! match, so that an operator can judge the damage without reading bytes.
 
 use crate::index::format::key;
 use crate::index::format::key::{ClusterRow, Family, IdRow, Overdue};
@@ -7,24 +10,24 @@ use crate::index::scheme::{IndexScheme, PostingKind};
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, Lang};
 
-/// What is wrong with a row: with the value it should have, and the one it has.
-pub(super) fn of<V: View + ?Sized>(
+/// Describes a row whose expected and actual values differ.
+pub(super) fn describe<V: View + ?Sized>(
     store: &V,
     family: Family,
     key: &[u8],
     should: Option<&[u8]>,
     is: Option<&[u8]>,
 ) -> String {
-    let unreadable = || format!("key {} is not one that this program writes", key.escape_ascii());
-    let there = is.is_some();
+    let unreadable = || format!("invalid key {}", key.escape_ascii());
+    let present = is.is_some();
     match family {
         Family::Bands(language) => match key::decode_posting(key) {
-            Ok((bucket, number)) if there => {
-                let but = standing(store, language, number, "does not belong there");
-                format!("{} names document {number}, which {but}", place(bucket))
+            Ok((bucket, number)) if present => {
+                let problem = problem_with(store, language, number, "does not belong there");
+                format!("{} names document {number}, which {problem}", bucket_name(bucket))
             }
             Ok((bucket, number)) => {
-                format!("document {number} has no posting in {}", place(bucket))
+                format!("document {number} has no posting in {}", bucket_name(bucket))
             }
             Err(_) => unreadable(),
         },
@@ -32,14 +35,16 @@ pub(super) fn of<V: View + ?Sized>(
             let number = |value: Option<&[u8]>| key::decode_number(value.unwrap_or_default());
             match (key::decode_id(key), number(should), number(is)) {
                 (Ok(IdRow::Document(id, language)), Ok(should), Ok(is)) => {
-                    format!("id {id:?} ({language}) leads to document {is}, but it is document {should}")
+                    format!(
+                        "id {id:?} ({language}) points to document {is}, but belongs to document {should}"
+                    )
                 }
                 (Ok(IdRow::Document(id, language)), Ok(should), Err(_)) => {
-                    format!("id {id:?} ({language}) is missing; it is document {should}")
+                    format!("id {id:?} ({language}) is missing; it belongs to document {should}")
                 }
                 (Ok(IdRow::Document(id, language)), Err(_), Ok(is)) => {
-                    let but = standing(store, language, is, "has another id");
-                    format!("id {id:?} ({language}) leads to document {is}, which {but}")
+                    let problem = problem_with(store, language, is, "has another id");
+                    format!("id {id:?} ({language}) points to document {is}, which {problem}")
                 }
                 _ => unreadable(),
             }
@@ -47,26 +52,26 @@ pub(super) fn of<V: View + ?Sized>(
         Family::Expiry => match key::decode_expiry(key) {
             Ok((language, time, Overdue::Residence(id))) => {
                 let time = time.millis();
-                match there {
+                match present {
                     true => {
-                        format!("residence of {id:?} ({language}) is listed at {time} ms, but is not there")
+                        format!("residence of {id:?} ({language}) has a row at {time} ms, but does not exist")
                     }
-                    false => format!("residence of {id:?} ({language}) since {time} ms is not listed"),
+                    false => format!("residence of {id:?} ({language}) since {time} ms has no row"),
                 }
             }
-            Ok((language, time, Overdue::Document(number))) if there => {
-                let but = standing(store, language, number, "was last seen at another time");
-                format!("document {number} ({language}) is listed at {} ms, but {but}", time.millis())
+            Ok((language, time, Overdue::Document(number))) if present => {
+                let problem = problem_with(store, language, number, "was last seen at another time");
+                format!("document {number} ({language}) has a row at {} ms, but {problem}", time.millis())
             }
             Ok((language, time, Overdue::Document(number))) => {
-                format!("document {number} ({language}), last seen at {} ms, is not listed", time.millis())
+                format!("document {number} ({language}), last seen at {} ms, has no row", time.millis())
             }
             Err(_) => unreadable(),
         },
         Family::Clusters => match key::decode_cluster(key) {
-            Ok(ClusterRow::Member(language, founder, number)) if there => {
-                let but = standing(store, language, number, "is in another");
-                format!("cluster {founder} ({language}) lists document {number}, which {but}")
+            Ok(ClusterRow::Member(language, founder, number)) if present => {
+                let problem = problem_with(store, language, number, "is in another cluster");
+                format!("cluster {founder} ({language}) lists document {number}, which {problem}")
             }
             Ok(ClusterRow::Member(language, founder, number)) => {
                 format!("cluster {founder} ({language}) does not list document {number}, which is in it")
@@ -77,8 +82,8 @@ pub(super) fn of<V: View + ?Sized>(
     }
 }
 
-/// Whether the document is there at all; if it is, what else is the matter.
-fn standing<V: View + ?Sized>(
+/// The problem with a document: it is missing, it is unreadable, or it exists and `otherwise` applies.
+fn problem_with<V: View + ?Sized>(
     store: &V,
     language: Lang,
     number: DocumentNumber,
@@ -86,12 +91,12 @@ fn standing<V: View + ?Sized>(
 ) -> &'static str {
     match store.document(language, number) {
         Ok(Some(_)) => otherwise,
-        Ok(None) => "is not there",
+        Ok(None) => "does not exist",
         Err(_) => "cannot be read",
     }
 }
 
-fn place(BandKey { band, hash }: BandKey) -> String {
+fn bucket_name(BandKey { band, hash }: BandKey) -> String {
     match IndexScheme::kind(BandKey { band, hash }) {
         PostingKind::MinHash | PostingKind::SimHash => format!("band {band:#06x} hash {hash:016x}"),
         PostingKind::Content => format!("content {hash:016x}"),

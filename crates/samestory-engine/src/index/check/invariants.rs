@@ -1,5 +1,7 @@
-//! Whether clusters and counters say of the documents what is true of them. The engine sees to that; a store that was
-//! filled by anything else need not.
+//! Invariants of rows that do not follow from a single document: clusters, residences and counters.
+//!
+//! The engine maintains them; a store that was filled by anything else may violate them. [`cross_check`]
+//! completes [`super::verify`], which checks the derived rows.
 
 use std::ops::ControlFlow;
 
@@ -10,23 +12,23 @@ use crate::index::read::rows::{Order, Span};
 use crate::index::read::view::View;
 use crate::model::{DocumentNumber, Lang};
 
-use super::{Named, STEP, Verifying, Watch};
+use super::{Findings, STEP, Verifying, Watch};
 
-/// The members of one cluster, while they are counted.
+/// A cluster whose members are being counted.
 struct Group {
     language: Lang,
     founder: DocumentNumber,
-    /// Who stands for it and how many there should be, if it has a row.
+    /// Its canonical and its recorded size, if it has a row.
     row: Option<(DocumentNumber, u64)>,
     members: u64,
     founder_only: bool,
     canonical_found: bool,
 }
 
-/// What clusters and counters say that is not true, in words.
+/// Checks clusters, residences and counters, and describes every violation.
 ///
 /// # Errors
-/// Something could not be read: [`super::verify`] says what.
+/// A row could not be read; [`super::verify`] names it.
 pub fn cross_check<V: View + ?Sized>(
     store: &V,
     watch: &mut dyn FnMut(Verifying),
@@ -37,27 +39,27 @@ pub fn cross_check<V: View + ?Sized>(
     Ok(findings)
 }
 
-/// An id is here or it is not: there is no residence beside a document.
+/// No id has both a residence and a document.
 fn residences<V: View + ?Sized>(store: &V) -> Result<Vec<String>, StoreError> {
-    let (mut wrong, mut last) = (Named::new(Family::Ids), None);
+    let (mut wrong, mut last) = (Findings::new(Family::Ids), None);
     store.scan(Family::Ids, &Span::all(), Order::Ascending, &mut |key, _| {
         match key::decode_id(key) {
-            // The residence is the first of an id's rows.
+            // The residence sorts before the other rows of an id.
             Ok(IdRow::Residence(id)) => last = Some(id),
             Ok(IdRow::Document(id, language)) if last.as_ref() == Some(&id) => {
                 wrong.add(|| format!("id {id:?} has a residence and a document ({language})"));
             }
-            // Named when all rows were read.
+            // Undecodable keys are reported by `verify`.
             _ => {}
         }
         ControlFlow::Continue(())
     })?;
-    Ok(wrong.told())
+    Ok(wrong.into_vec())
 }
 
-/// A number is never given twice: the next one lies above all that are there.
+/// Numbers are never reused: the next one is higher than all existing ones.
 fn counters<V: View + ?Sized>(store: &V) -> Result<Vec<String>, StoreError> {
-    let mut wrong = Named::new(Family::Meta);
+    let mut wrong = Findings::new(Family::Meta);
     for language in store.languages() {
         let mut last = None;
         store.scan(Family::Documents(language), &Span::all(), Order::Descending, &mut |key, _| {
@@ -67,15 +69,15 @@ fn counters<V: View + ?Sized>(store: &V) -> Result<Vec<String>, StoreError> {
         let next = store.counters(language)?.next_number;
         if let Some(DocumentNumber(last)) = last.filter(|last| last.0 >= next) {
             wrong.add(|| {
-                format!("position: the next {language} document gets number {next}, but {last} is there")
+                format!("position: the next {language} document would get number {next}, but {last} exists")
             });
         }
     }
-    Ok(wrong.told())
+    Ok(wrong.into_vec())
 }
 
 fn clusters<V: View + ?Sized>(store: &V, watch: &mut Watch<'_>) -> Result<Vec<String>, StoreError> {
-    let mut wrong = Named::new(Family::Clusters);
+    let mut wrong = Findings::new(Family::Clusters);
     let (mut group, mut failure, mut rows): (Option<Group>, _, _) = (None, None, 0);
     store.scan(Family::Clusters, &Span::all(), Order::Ascending, &mut |key, _| {
         rows += 1;
@@ -105,14 +107,14 @@ fn clusters<V: View + ?Sized>(store: &V, watch: &mut Watch<'_>) -> Result<Vec<St
                     }
                 })
             }
-            // Named when all rows were read.
+            // Undecodable keys are reported by `verify`.
             Err(_) => Ok(()),
         };
         failure = step.err();
         if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     close(group, &mut wrong);
-    failure.map_or(Ok(wrong.told()), Err)
+    failure.map_or(Ok(wrong.into_vec()), Err)
 }
 
 fn open<V: View + ?Sized>(store: &V, language: Lang, founder: DocumentNumber) -> Result<Group, StoreError> {
@@ -120,23 +122,19 @@ fn open<V: View + ?Sized>(store: &V, language: Lang, founder: DocumentNumber) ->
     Ok(Group { language, founder, row, members: 0, founder_only: true, canonical_found: false })
 }
 
-fn close(group: Option<Group>, wrong: &mut Named) {
+fn close(group: Option<Group>, wrong: &mut Findings) {
     let Some(Group { language, founder, row, members, founder_only, canonical_found }) = group else {
         return;
     };
     match row {
-        // A document alone is a cluster without a row.
+        // A document that is alone has no cluster row.
         None if founder_only => {}
-        None => {
-            wrong.add(|| format!("cluster {founder} ({language}) has members, but nothing says what it is"))
-        }
+        None => wrong.add(|| format!("cluster {founder} ({language}) has several members, but no row")),
         Some((_, size)) if size != members => {
-            wrong.add(|| {
-                format!("cluster {founder} ({language}) says it has {size} members; it has {members}")
-            });
+            wrong.add(|| format!("cluster {founder} ({language}) records {size} members, but has {members}"));
         }
         Some((canonical, _)) if !canonical_found => wrong.add(|| {
-            format!("cluster {founder} ({language}): document {canonical} stands for it and is not a member")
+            format!("cluster {founder} ({language}): its canonical, document {canonical}, is not a member")
         }),
         Some(_) => {}
     }

@@ -1,9 +1,10 @@
-//! Whether a store is whole: every row can be read and means something, and every document has exactly the rows
-//! that follow from it. What is wrong is named, row by row.
+//! The integrity check: every row can be decoded, and every document has exactly the rows that follow from
+//! it.
 //!
-//! The rows that there should be are never looked up one by one: what should be there and what is there are each
-//! added up ([`tally`]), and the sums compared. That reads every block once, in order, whatever the size of the
-//! store. Only where sums differ is the store read a second time, for the names of the rows.
+//! `samestory state verify` runs it on any [`View`]; findings name the wrong rows one by one. The expected
+//! rows are never looked up individually: the expected and the actual rows are each summed up ([`checksums`])
+//! and the sums compared, so every block is read once and in order, whatever the size of the store. Only if
+//! sums differ is the store read a second time to name the rows.
 
 mod checksums;
 mod describe;
@@ -23,55 +24,55 @@ use super::read::view::View;
 use super::record::{Document, Residence};
 use super::write_set::change::{document_postings, document_rows};
 
-use checksums::{Difference, Tallies};
+use checksums::{Checksums, Difference};
 
 pub use invariants::cross_check;
 
-/// What was found in a store.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Rows read.
     pub rows: u64,
-    /// Documents among them.
+    /// Documents among those rows.
     pub documents: u64,
-    /// Postings among them.
+    /// Postings among those rows.
     pub postings: u64,
-    /// What is wrong, in words, each beginning with its family; nothing if the store is whole.
+    /// Descriptions of what is wrong, each starting with its column family; empty if the store is sound.
     pub findings: Vec<String>,
-    /// The families that could not be read to their end, by name.
+    /// The names of the column families that could not be read to their end.
     pub unread: Vec<String>,
 }
 
-/// How far a verification has come.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verifying {
-    /// What is being read.
+    /// The column family being read.
     pub family: Family,
-    /// Rows read so far, of all families.
+    /// Rows read so far, in all families.
     pub rows: u64,
 }
 
-/// Who is told how far it has come.
+/// The progress callback.
 type Watch<'a> = dyn FnMut(Verifying) + 'a;
-/// Who is shown the rows of a document.
+/// The callback for each row of a document.
 type EachRow<'a> = dyn FnMut(Family, &[u8], &[u8]) + 'a;
-/// By row, what its value should be and what it is.
+/// By row, its expected and its actual value.
 type Compared = BTreeMap<(Family, Vec<u8>), [Option<Vec<u8>>; 2]>;
 
-/// Rows between two reports.
+/// Rows between two progress reports.
 const STEP: u64 = 1 << 14;
-/// Findings of one kind that are named in a family; more are counted.
+/// How many findings of one kind are named per column family; further ones are only counted.
 const NAMED: usize = 20;
 
-/// Reads everything. With RocksDB every block's checksum is compared on the way.
+/// Checks the whole store. With RocksDB, reading also verifies the checksum of every block.
 ///
 /// # Errors
-/// The store cannot be asked at all. What is damaged is a finding.
+/// The store cannot be read at all. Damage is a finding, not an error.
 pub fn verify<V: View + ?Sized>(store: &V) -> Result<Verification, StoreError> {
     verify_watched(store, &mut |_| {})
 }
 
-/// As [`verify`], and says how far it has come.
+/// As [`verify`], with a progress callback.
 ///
 /// # Errors
 /// As [`verify`].
@@ -80,29 +81,29 @@ pub fn verify_watched<V: View + ?Sized>(
     watch: &mut dyn FnMut(Verifying),
 ) -> Result<Verification, StoreError> {
     let mut verification = Verification::default();
-    let (mut should, mut is) = (Tallies::default(), Tallies::default());
+    let (mut should, mut is) = (Checksums::default(), Checksums::default());
     let mut unread = BTreeSet::new();
     for family in families(store) {
-        let mut wrong = Named::new(family);
+        let mut wrong = Findings::new(family);
         let scanned = store.scan(family, &Span::all(), Order::Ascending, &mut |key, value| {
             verification.rows += 1;
             if verification.rows.is_multiple_of(STEP) {
                 watch(Verifying { family, rows: verification.rows });
             }
             match read(family, key, value) {
-                Ok(Meaning::Document(document)) => {
+                Ok(RowRole::Document(document)) => {
                     verification.documents += 1;
                     each_row(store, &document, &mut |family, key, value| should.add(family, key, value));
                 }
-                Ok(Meaning::Residence(row)) => {
+                Ok(RowRole::Residence(row)) => {
                     let listed = key::residence_expiry(row.language, row.since, &row.id);
                     should.add(Family::Expiry, &listed, &[]);
                 }
-                Ok(Meaning::Derived) => {
+                Ok(RowRole::Derived) => {
                     verification.postings += u64::from(matches!(family, Family::Bands(_)));
                     is.add(family, key, value);
                 }
-                Ok(Meaning::Own) => {}
+                Ok(RowRole::Own) => {}
                 Err(error) => wrong.add(|| format!("key {}: {error}", key.escape_ascii())),
             }
             ControlFlow::Continue(())
@@ -114,7 +115,7 @@ pub fn verify_watched<V: View + ?Sized>(
             }
             other => other?,
         }
-        verification.findings.extend(wrong.told());
+        verification.findings.extend(wrong.into_vec());
     }
     let documents: Vec<Family> =
         unread.iter().copied().filter(|family| matches!(family, Family::Documents(_))).collect();
@@ -131,21 +132,21 @@ pub fn verify_watched<V: View + ?Sized>(
     }));
     for difference in &compared {
         let (name, should, is) = (difference.family.name(), difference.should, difference.is);
-        let found = if should == is { "as many, but others".to_owned() } else { is.to_string() };
-        verification.findings.push(format!("{name}: the documents have {should} rows here; found {found}"));
+        let found = if should == is { "as many, but different ones".to_owned() } else { is.to_string() };
+        verification.findings.push(format!("{name}: expected {should} rows, found {found}"));
     }
-    verification.findings.extend(name(store, &compared)?);
+    verification.findings.extend(name_rows(store, &compared)?);
     verification.unread = unread.into_iter().map(Family::name).collect();
     Ok(verification)
 }
 
-/// Documents come before what follows from them.
+/// The column families in the order of the check: documents come before the rows that follow from them.
 fn families<V: View + ?Sized>(store: &V) -> impl Iterator<Item = Family> + use<V> {
     store.languages().into_iter().flat_map(Family::of).chain(Family::COMMON)
 }
 
-/// Reads the differing parts of the store again, and names the rows that are too many or too few.
-fn name<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<String>, StoreError> {
+/// Reads the differing parts of the store again and names the surplus and missing rows.
+fn name_rows<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<String>, StoreError> {
     if differences.is_empty() {
         return Ok(Vec::new());
     }
@@ -159,7 +160,7 @@ fn name<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<S
         }
         let documents = Family::Documents(language);
         store.scan(documents, &Span::all(), Order::Ascending, &mut |key, value| {
-            if let Ok(Meaning::Document(document)) = read(documents, key, value) {
+            if let Ok(RowRole::Document(document)) = read(documents, key, value) {
                 each_row(store, &document, &mut |family, key, value| {
                     if concerned(family, key) {
                         rows.entry((family, key.to_vec())).or_default()[0] = Some(value.to_vec());
@@ -171,7 +172,7 @@ fn name<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<S
     }
     if parts.contains_key(&Family::Expiry) {
         store.scan(Family::Ids, &Span::all(), Order::Ascending, &mut |key, value| {
-            if let Ok(Meaning::Residence(row)) = read(Family::Ids, key, value) {
+            if let Ok(RowRole::Residence(row)) = read(Family::Ids, key, value) {
                 let listed = key::residence_expiry(row.language, row.since, &row.id);
                 if concerned(Family::Expiry, &listed) {
                     rows.entry((Family::Expiry, listed)).or_default()[0] = Some(Vec::new());
@@ -183,31 +184,31 @@ fn name<V: View + ?Sized>(store: &V, differences: &[Difference]) -> Result<Vec<S
     let mut findings = Vec::new();
     for &family in parts.keys() {
         store.scan(family, &Span::all(), Order::Ascending, &mut |key, value| {
-            if matches!(read(family, key, value), Ok(Meaning::Derived)) && concerned(family, key) {
+            if matches!(read(family, key, value), Ok(RowRole::Derived)) && concerned(family, key) {
                 rows.entry((family, key.to_vec())).or_default()[1] = Some(value.to_vec());
             }
             ControlFlow::Continue(())
         })?;
-        let mut wrong = Named::new(family);
+        let mut wrong = Findings::new(family);
         let differing = rows.iter().filter(|((of, _), [should, is])| *of == family && should != is);
         for ((_, key), [should, is]) in differing {
-            wrong.add(|| describe::of(store, family, key, should.as_deref(), is.as_deref()));
+            wrong.add(|| describe::describe(store, family, key, should.as_deref(), is.as_deref()));
         }
-        findings.extend(wrong.told());
+        findings.extend(wrong.into_vec());
     }
     Ok(findings)
 }
 
-/// The first few of the same kind, in a family.
-struct Named {
+/// The first few findings of one kind in a column family.
+struct Findings {
     family: Family,
     named: Vec<String>,
     more: u64,
 }
 
-impl Named {
-    fn new(family: Family) -> Named {
-        Named { family, named: Vec::new(), more: 0 }
+impl Findings {
+    fn new(family: Family) -> Findings {
+        Findings { family, named: Vec::new(), more: 0 }
     }
 
     fn add(&mut self, finding: impl FnOnce() -> String) {
@@ -218,58 +219,58 @@ impl Named {
         }
     }
 
-    fn told(self) -> Vec<String> {
+    fn into_vec(self) -> Vec<String> {
         let more =
             (self.more > 0).then(|| format!("{}: and {} more like these", self.family.name(), self.more));
         self.named.into_iter().chain(more).collect()
     }
 }
 
-/// What a row is.
-enum Meaning {
-    /// A document, which says what other rows there should be.
+/// The role of a row.
+enum RowRole {
+    /// A document, from which other rows follow.
     Document(Box<Document>),
-    /// What is remembered of an id without a document; it is listed in `expiry`.
+    /// A residence, which has a row in `expiry`.
     Residence(Box<Residence>),
-    /// It follows from a document or a residence.
+    /// Derived from a document or a residence.
     Derived,
-    /// It stands for itself.
+    /// Independent of other rows.
     Own,
 }
 
-fn read(family: Family, key: &[u8], value: &[u8]) -> Result<Meaning, DecodeError> {
+fn read(family: Family, key: &[u8], value: &[u8]) -> Result<RowRole, DecodeError> {
     match family {
         Family::Documents(language) => {
             let document = value::decode_document(language, value)?;
             match key == key::number(document.number) {
-                true => Ok(Meaning::Document(Box::new(document))),
+                true => Ok(RowRole::Document(Box::new(document))),
                 false => Err(DecodeError::Value("a number that is not its key")),
             }
         }
-        Family::Bands(_) => key::decode_posting(key).map(|_| Meaning::Derived),
+        Family::Bands(_) => key::decode_posting(key).map(|_| RowRole::Derived),
         Family::Ids => match key::decode_id(key)? {
             IdRow::Residence(id) => {
-                value::decode_residence(id, value).map(|row| Meaning::Residence(Box::new(row)))
+                value::decode_residence(id, value).map(|row| RowRole::Residence(Box::new(row)))
             }
-            IdRow::Document(..) => key::decode_number(value).map(|_| Meaning::Derived),
+            IdRow::Document(..) => key::decode_number(value).map(|_| RowRole::Derived),
         },
-        Family::Expiry => key::decode_expiry(key).map(|_| Meaning::Derived),
+        Family::Expiry => key::decode_expiry(key).map(|_| RowRole::Derived),
         Family::Clusters => match key::decode_cluster(key)? {
             key::ClusterRow::Cluster(language, founder) => {
-                value::decode_cluster(language, founder, value).map(|_| Meaning::Own)
+                value::decode_cluster(language, founder, value).map(|_| RowRole::Own)
             }
-            key::ClusterRow::Member(..) => Ok(Meaning::Derived),
+            key::ClusterRow::Member(..) => Ok(RowRole::Derived),
         },
         Family::Meta => match key {
-            key::POSITION => value::decode_progress(value).map(|_| Meaning::Own),
-            key::CHANGELOG => key::decode_number(value).map(|_| Meaning::Own),
-            key::FORMAT => Format::decode(value).map(|_| Meaning::Own),
+            key::POSITION => value::decode_progress(value).map(|_| RowRole::Own),
+            key::CHANGELOG => key::decode_number(value).map(|_| RowRole::Own),
+            key::FORMAT => Format::decode(value).map(|_| RowRole::Own),
             _ => Err(DecodeError::Value("a row of this name")),
         },
     }
 }
 
-/// Every row that follows from a document.
+/// Visits every row that follows from a document.
 fn each_row<V: View + ?Sized>(store: &V, document: &Document, visit: &mut EachRow<'_>) {
     for ((family, key), value) in document_rows(document) {
         if !matches!(family, Family::Documents(_)) {

@@ -1,46 +1,47 @@
-//! Writing and reading the pieces that keys and values are made of.
+//! Encoding and decoding of the primitives that keys and values consist of.
 //!
-//! Reading never trusts a length: a record from the log is somebody else's bytes until it has been read to its end.
+//! `key`, `value` and `header` build on it, and so do routed records. Decoding never trusts a length: a
+//! record from a log is untrusted until it has been read to its end.
 
 use crate::model::{ArticleId, BoundedStr, DocumentNumber, EventTime, Lang, TopicId};
 use crate::text::language::LANGUAGES;
 
-/// Why bytes are not what they should be.
+/// Why bytes cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Written by another version of the program.
-    #[error("{what} layout {found} is not known here; this program writes layout {expected}")]
+    /// A layout of another version of the program.
+    #[error("unknown {what} layout {found}; this program writes layout {expected}")]
     Layout {
-        /// What the bytes should be.
+        /// The kind of value.
         what: &'static str,
         /// The version in the bytes.
         found: u8,
         /// The version this program writes.
         expected: u8,
     },
-    /// Cut short.
-    #[error("cut short: {wanted} more bytes were expected and {left} are left")]
+    /// The bytes end too early.
+    #[error("truncated: {wanted} more bytes expected, {left} left")]
     Short {
-        /// How many bytes come next.
+        /// Bytes needed next.
         wanted: usize,
-        /// How many there are.
+        /// Bytes available.
         left: usize,
     },
-    /// Something follows the end.
+    /// Bytes follow the end of the value.
     #[error("{0} bytes are left over")]
     Leftover(usize),
-    /// A value that nobody writes.
-    #[error("{0} is not one that this program writes")]
+    /// A value that no version of the program writes.
+    #[error("invalid value: {0}")]
     Value(&'static str),
-    /// A language that the table does not have.
+    /// A language that this version does not know.
     #[error("language {0:?} is not known to this version of the program")]
     Language(String),
-    /// The fingerprint is not one.
+    /// An invalid fingerprint.
     #[error(transparent)]
     Fingerprint(#[from] crate::fingerprint::DecodeError),
 }
 
-/// Finds a language of the closed table by its code.
+/// Finds a language in the table by its code.
 pub fn language(code: &[u8]) -> Result<Lang, DecodeError> {
     LANGUAGES
         .iter()
@@ -49,20 +50,20 @@ pub fn language(code: &[u8]) -> Result<Lang, DecodeError> {
         .ok_or_else(|| DecodeError::Language(String::from_utf8_lossy(code).into_owned()))
 }
 
-/// Pieces are appended to a plain vector.
-pub trait Write {
+/// Appends primitives to a byte vector.
+pub trait ByteWriter {
     fn text(&mut self, text: &str);
     fn id(&mut self, id: &ArticleId);
     fn language(&mut self, language: Lang);
     fn number(&mut self, number: DocumentNumber);
     fn time(&mut self, time: EventTime);
-    /// A byte that says whether something follows, then that.
+    /// A presence byte, then the value if there is one.
     fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T));
 }
 
-impl Write for Vec<u8> {
+impl ByteWriter for Vec<u8> {
     fn text(&mut self, text: &str) {
-        // Every text has a type that bounds it below this.
+        // The types of all texts bound their length below this.
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
         self.extend(length.to_le_bytes());
         self.extend(&text.as_bytes()[..usize::from(length)]);
@@ -93,10 +94,10 @@ impl Write for Vec<u8> {
     }
 }
 
-/// What is left to read.
-pub struct Read<'a>(pub &'a [u8]);
+/// Reads primitives from the front of a byte slice.
+pub struct ByteReader<'a>(pub &'a [u8]);
 
-impl<'a> Read<'a> {
+impl<'a> ByteReader<'a> {
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let short = DecodeError::Short { wanted: count, left: self.0.len() };
         let (taken, rest) = self.0.split_at_checked(count).ok_or(short)?;
@@ -150,7 +151,7 @@ impl<'a> Read<'a> {
         str::from_utf8(self.take(usize::from(length))?).map_err(|_| DecodeError::Value("a text"))
     }
 
-    pub fn cut<const MAX: u16>(&mut self) -> Result<BoundedStr<MAX>, DecodeError> {
+    pub fn bounded_str<const MAX: u16>(&mut self) -> Result<BoundedStr<MAX>, DecodeError> {
         match self.str()? {
             text if text.len() <= usize::from(MAX) => Ok(BoundedStr::new(text)),
             _ => Err(DecodeError::Value("a text of this length")),

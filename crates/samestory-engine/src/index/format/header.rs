@@ -1,4 +1,7 @@
-//! What a store was made with. It stands in the store, and anything else is refused by name.
+//! The header of a store: what it was created with. A store with any other header is refused by name.
+//!
+//! Opening a store compares the stored [`Format`] with the configured one. Every mismatch becomes a
+//! [`StoreError`] that names both values and the command that resolves it.
 //!
 //! | bytes | field |
 //! |------:|-------|
@@ -12,42 +15,42 @@
 
 use crate::fingerprint::Scheme;
 
-use super::bytes::{DecodeError, Read, Write};
+use super::bytes::{ByteReader, ByteWriter, DecodeError};
 use crate::index::record::TopicIdentity;
 use crate::index::scheme::IndexSchemes;
 use crate::index::{Durability, StoreError};
 
-/// The layout of everything in a store. A number is never used twice.
+/// The format version of a store. A number is never reused.
 pub const VERSION: u8 = 2;
 
-/// What a store was made with.
+/// What a store was created with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The number of the scheme its fingerprints were made with.
+    /// The number of its fingerprint scheme.
     pub scheme: u8,
-    /// What makes it whole after a crash.
+    /// What restores it after a crash.
     pub ahead: Durability,
-    /// Which topic the changelog is, in which cluster; nothing where there is none.
+    /// The identity of the changelog topic; `None` if there is no changelog.
     pub changelog: Option<TopicIdentity>,
-    /// How its documents are posted.
+    /// The index schemes of its documents.
     pub postings: IndexSchemes,
-    /// Whether its postings are being made anew: until that is finished they are not to be read.
+    /// Whether its postings are being rebuilt; until that is done they must not be read.
     pub rebanding: bool,
 }
 
 impl Format {
-    /// What a store would be made with now.
+    /// The format of a store that is created now.
     pub fn new(ahead: Durability, postings: IndexSchemes) -> Format {
         Format { scheme: Scheme::CURRENT.number(), ahead, changelog: None, postings, rebanding: false }
     }
 
-    /// The same, made from this topic.
+    /// Sets the changelog topic that it is built from.
     #[must_use]
     pub fn made_from(self, changelog: Option<TopicIdentity>) -> Format {
         Format { changelog, ..self }
     }
 
-    /// Its bytes.
+    /// Encodes the format.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION, self.scheme, u8::from(self.rebanding)];
         let partition = match self.ahead {
@@ -63,12 +66,12 @@ impl Format {
         bytes
     }
 
-    /// Reads its bytes.
+    /// Decodes a format.
     ///
     /// # Errors
-    /// Another version's, or damaged.
+    /// The bytes are from another version, or damaged.
     pub fn decode(bytes: &[u8]) -> Result<Format, DecodeError> {
-        let mut read = Read(bytes);
+        let mut read = ByteReader(bytes);
         read.layout("state", VERSION)?;
         let scheme = read.byte()?;
         let rebanding = match read.byte()? {
@@ -79,17 +82,20 @@ impl Format {
         let partition = read.optional(|read| read.array().map(i32::from_le_bytes))?;
         let ahead = partition.map_or(Durability::OwnWal, |partition| Durability::Changelog { partition });
         let changelog = read.optional(|read| {
-            Ok(TopicIdentity { cluster: read.optional(Read::cut)?, id: read.optional(Read::topic_id)? })
+            Ok(TopicIdentity {
+                cluster: read.optional(ByteReader::bounded_str)?,
+                id: read.optional(ByteReader::topic_id)?,
+            })
         })?;
         let postings = IndexSchemes::decode(&mut read)?;
         read.end()?;
         Ok(Format { scheme, ahead, changelog, postings, rebanding })
     }
 
-    /// Whether a store made with `found` can be used as one made with this.
+    /// Checks that a store created with `found` can be used with this format.
     ///
     /// # Errors
-    /// Names what differs and the command that resolves it.
+    /// The difference, with the command that resolves it.
     pub fn accepts(&self, found: &[u8], place: &str) -> Result<(), StoreError> {
         let foreign = |what, found: String, expected: String, remedy| StoreError::Foreign {
             place: place.into(),
@@ -101,13 +107,13 @@ impl Format {
         let found = match Format::decode(found) {
             Ok(found) => found,
             Err(DecodeError::Layout { found, .. }) => {
-                let remedy = "use the version of samestory that made it; `samestory state rebuild` says what else can be done";
+                let remedy = "use the version of samestory that created it, or see what `samestory state rebuild` suggests";
                 return Err(foreign("format version", found.to_string(), VERSION.to_string(), remedy));
             }
             Err(error) => return Err(StoreError::damaged(place, "meta format", &error)),
         };
         if found.scheme != self.scheme {
-            let remedy = "fingerprints cannot be converted; `samestory state rebuild` says how the articles are read again";
+            let remedy = "fingerprints cannot be converted; `samestory state rebuild` explains how to read the articles again";
             return Err(foreign("scheme", found.scheme.to_string(), self.scheme.to_string(), remedy));
         }
         if found.ahead != self.ahead {
@@ -165,12 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_both_figures_and_the_command() {
+    fn any_other_format_is_refused_with_both_values_and_the_command() {
         let scheme = refusal(|format| format.scheme = 9);
         assert!(scheme.contains("scheme 9, but 2"), "{scheme}");
         let log = refusal(|format| format.ahead = Durability::OwnWal);
         assert!(log.contains("a log of its own, but changelog partition 3"), "{log}");
-        let bands = refusal(|format| format.postings = IndexSchemes::new(*format.postings.of(Lang::UND)));
+        let bands =
+            refusal(|format| format.postings = IndexSchemes::new(*format.postings.for_language(Lang::UND)));
         assert!(bands.contains("(no minhash") && bands.contains("(minhash 25×5"), "{bands}");
         let unfinished = refusal(|format| format.rebanding = true);
         assert!(unfinished.contains("unfinished"), "{unfinished}");
@@ -191,10 +198,10 @@ mod tests {
         }
     }
 
-    /// A changelog was deleted and created again under a kept volume. The position in the state was a bare number that
-    /// fitted the new topic too, so the state went on with what that topic never held.
+    /// A changelog was deleted and created again while the state volume stayed. The position in the state was a bare
+    /// offset that fitted the new topic too, so the state continued with data that the topic never held.
     #[test]
-    fn a_state_made_from_another_topic_of_that_name_is_told_apart() {
+    fn a_state_built_from_another_topic_of_that_name_is_refused() {
         let other_topic = refusal(|format| {
             let made_from = format.changelog.as_mut().unwrap();
             made_from.id = Some(TopicId::from_halves(0, 2));
@@ -210,7 +217,7 @@ mod tests {
             other_cluster.contains("cluster-a") && other_cluster.contains("cluster-b"),
             "{other_cluster}"
         );
-        // What a broker does not say is no proof.
+        // Ids that a broker does not report prove nothing.
         let silent = Format { changelog: Some(TopicIdentity::default()), ..format() };
         assert_eq!(format().accepts(&silent.encode(), "state/3"), Ok(()));
         assert_eq!(format().accepts(&Format { changelog: None, ..format() }.encode(), "state/3"), Ok(()));

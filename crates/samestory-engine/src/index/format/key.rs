@@ -1,7 +1,8 @@
-//! Bytes of every key: in the store, and in the changelog. Values are in [`super::value`].
+//! The bytes of every key, in the store and in the changelog. The values are in [`super::value`].
 //!
-//! Numbers in keys are big-endian, so that byte order is their order. `language` is u8 length · code, `-n` a number
-//! with all its bits turned over, so that the newest comes first, and a time has its sign bit turned over.
+//! Numbers in keys are big-endian, so that byte order equals numeric order. `language` is u8 length · code,
+//! `-n` is a number with all bits inverted, so that the newest comes first, and the sign bit of a time is
+//! inverted.
 //!
 //! | family | key | value |
 //! |--------|-----|-------|
@@ -24,13 +25,13 @@
 //! | 3 | progress |
 //! | 4 · id | residence |
 //!
-//! Changelog keys have no version: compaction goes by their bytes, and a key that changed its bytes would leave
-//! its old self in the log for ever.
+//! Changelog keys have no version: compaction compares their bytes, and a key whose bytes changed would leave
+//! its old record in the log forever.
 
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, EventTime, Lang};
 
-use super::bytes::{DecodeError, Read, Write, language};
+use super::bytes::{ByteReader, ByteWriter, DecodeError, language};
 use crate::index::read::rows::Span;
 
 /// A column family.
@@ -40,26 +41,26 @@ pub enum Family {
     Documents(Lang),
     /// Postings of a language.
     Bands(Lang),
-    /// Numbers by id and language, and residences by id.
+    /// Document numbers by id and language, and residences by id.
     Ids,
-    /// Documents by the time they were last seen, and residences by the time they were written.
+    /// Documents by when they were last seen, and residences by when they were written.
     Expiry,
     /// Clusters and their members.
     Clusters,
-    /// Position, and what the store was made with.
+    /// Progress, and what the store was created with.
     Meta,
 }
 
 impl Family {
-    /// Those that do not depend on a language.
+    /// The families that do not depend on a language.
     pub const COMMON: [Family; 4] = [Family::Ids, Family::Expiry, Family::Clusters, Family::Meta];
 
-    /// The pair that a language has.
+    /// The two families of a language.
     pub const fn of(language: Lang) -> [Family; 2] {
         [Family::Documents(language), Family::Bands(language)]
     }
 
-    /// Its name in RocksDB and in dumps.
+    /// The name in RocksDB and in dumps.
     pub fn name(self) -> String {
         match self {
             Family::Documents(language) => format!("docs:{language}"),
@@ -71,10 +72,10 @@ impl Family {
         }
     }
 
-    /// The family of that name.
+    /// The family with this name.
     ///
     /// # Errors
-    /// Another program's, or of a language that this version does not know.
+    /// The family belongs to another program, or to a language that this version does not know.
     pub fn from_name(name: &str) -> Result<Family, DecodeError> {
         let common = Family::COMMON.into_iter().find(|family| family.name() == name);
         match (common, name.split_once(':')) {
@@ -88,12 +89,12 @@ impl Family {
 
 /// Length of every key in `bands:<lang>`.
 pub(crate) const POSTING: usize = 18;
-/// Length of the part of it that names the bucket.
+/// Length of its prefix that names the bucket.
 pub(crate) const BUCKET: usize = 10;
 
 pub(crate) const POSITION: &[u8] = b"position";
 pub(crate) const CHANGELOG: &[u8] = b"changelog";
-/// Rows of `meta` that belong to this copy of the state and not to the log it was made from.
+/// `changelog` and `format` belong to this copy of the state, not to the log that it was built from.
 pub(crate) const FORMAT: &[u8] = b"format";
 
 const CLUSTER: u8 = 1;
@@ -104,7 +105,7 @@ pub(crate) fn number(number: DocumentNumber) -> [u8; 8] {
 }
 
 pub(crate) fn decode_number(bytes: &[u8]) -> Result<DocumentNumber, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let number = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
     read.end()?;
     Ok(number)
@@ -124,13 +125,13 @@ pub(crate) fn posting(key: BandKey, number: DocumentNumber) -> [u8; POSTING] {
     bytes
 }
 
-/// The bucket that a posting is in.
+/// The bucket of a posting.
 pub(crate) fn bucket_of(posting: &[u8; POSTING]) -> BandKey {
     let [b0, b1, h0, h1, h2, h3, h4, h5, h6, h7, ..] = *posting;
     BandKey { band: u16::from_be_bytes([b0, b1]), hash: u64::from_be_bytes([h0, h1, h2, h3, h4, h5, h6, h7]) }
 }
 
-/// The bucket that a span of postings lies in, if it is in one.
+/// The bucket that a range of postings lies in, if it is only one.
 pub(crate) fn bucket_in(span: &Span) -> Option<BandKey> {
     let bucket = span.from.first_chunk::<BUCKET>()?;
     let mut posting = [0; POSTING];
@@ -139,7 +140,7 @@ pub(crate) fn bucket_in(span: &Span) -> Option<BandKey> {
 }
 
 pub(crate) fn decode_posting(bytes: &[u8]) -> Result<(BandKey, DocumentNumber), DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let band = read.array().map(u16::from_be_bytes)?;
     let hash = read.array().map(u64::from_be_bytes)?;
     let number = read.array().map(u64::from_be_bytes).map(|number| DocumentNumber(!number))?;
@@ -147,7 +148,7 @@ pub(crate) fn decode_posting(bytes: &[u8]) -> Result<(BandKey, DocumentNumber), 
     Ok((BandKey { band, hash }, number))
 }
 
-/// The prefix of an id's rows. Ids are as long as they say, so none is the beginning of another's.
+/// The prefix of an id's rows. It contains the length of the id, so no id's prefix is a prefix of another's.
 pub(crate) fn id_prefix(id: &ArticleId) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(id.as_str().len() + 8);
     bytes.extend((id.as_str().len() as u16).to_be_bytes());
@@ -161,14 +162,15 @@ pub(crate) fn id(id: &ArticleId, language: Lang) -> Vec<u8> {
     bytes
 }
 
-/// The key of an id's residence. It lies beside the id's other rows, so one filter knows of both.
+/// The key of an id's residence. It shares the prefix of the id's other rows, so one membership filter entry
+/// covers both.
 pub(crate) fn residence(id: &ArticleId) -> Vec<u8> {
     let mut bytes = id_prefix(id);
     bytes.push(0);
     bytes
 }
 
-/// What a row of `ids` is.
+/// A row of `ids`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IdRow {
     Document(ArticleId, Lang),
@@ -185,7 +187,7 @@ impl IdRow {
 }
 
 pub(crate) fn decode_id(bytes: &[u8]) -> Result<IdRow, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let length = read.array().map(u16::from_be_bytes)?;
     let id = article_id(read.take(usize::from(length))?)?;
     if read.0 == [0] {
@@ -205,7 +207,7 @@ fn time(time: EventTime) -> [u8; 8] {
     (time.millis() ^ i64::MIN).to_be_bytes()
 }
 
-/// The first key after all documents of a language last seen at this time or before.
+/// The first key after all rows of a language last seen at or before this time.
 pub(crate) fn expiry_end(language: Lang, horizon: EventTime) -> Vec<u8> {
     match horizon.millis().checked_add(1) {
         Some(next) => expiry_prefix(language, EventTime::from_millis(next)),
@@ -231,7 +233,7 @@ pub(crate) fn expiry(language: Lang, last_seen: EventTime, document: DocumentNum
     bytes
 }
 
-/// Behind all documents of the same time: no document has this number.
+/// Sorts after all documents of the same time: no document has this number.
 const RESIDENCE: [u8; 8] = [0xff; 8];
 
 pub(crate) fn residence_expiry(language: Lang, since: EventTime, id: &ArticleId) -> Vec<u8> {
@@ -241,17 +243,17 @@ pub(crate) fn residence_expiry(language: Lang, since: EventTime, id: &ArticleId)
     bytes
 }
 
-/// What a row of `expiry` is about.
+/// The subject of a row of `expiry`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Overdue {
-    /// The document of this number.
+    /// The document with this number.
     Document(DocumentNumber),
     /// The residence of this id.
     Residence(ArticleId),
 }
 
 pub(crate) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, Overdue), DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let language = read.language()?;
     let time = read.array().map(|bytes| EventTime::from_millis(i64::from_be_bytes(bytes) ^ i64::MIN))?;
     let about = match read.0.strip_prefix(&RESIDENCE) {
@@ -261,7 +263,7 @@ pub(crate) fn decode_expiry(bytes: &[u8]) -> Result<(Lang, EventTime, Overdue), 
     Ok((language, time, about))
 }
 
-/// Whether a row of `expiry` is about a document.
+/// Whether a row of `expiry` belongs to a document.
 #[cfg(feature = "rocksdb")]
 pub(crate) fn is_document_expiry(bytes: &[u8]) -> bool {
     matches!(decode_expiry(bytes), Ok((_, _, Overdue::Document(_))))
@@ -291,20 +293,20 @@ pub(crate) fn member(language: Lang, founder: DocumentNumber, member: DocumentNu
     bytes
 }
 
-/// Whether a row of `clusters` is a cluster, not a member.
+/// Whether a row of `clusters` is a cluster rather than a member.
 #[cfg(feature = "rocksdb")]
 pub(crate) fn is_cluster(bytes: &[u8]) -> bool {
     bytes.first() == Some(&CLUSTER)
 }
 
-/// What a row of `clusters` is.
+/// A row of `clusters`.
 pub(crate) enum ClusterRow {
     Cluster(Lang, DocumentNumber),
     Member(Lang, DocumentNumber, DocumentNumber),
 }
 
 pub(crate) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     let kind = read.byte()?;
     let language = read.language()?;
     let founder = read.array().map(u64::from_be_bytes).map(DocumentNumber)?;
@@ -315,21 +317,21 @@ pub(crate) fn decode_cluster(bytes: &[u8]) -> Result<ClusterRow, DecodeError> {
     }
 }
 
-/// A key of the changelog.
+/// The key of a changelog record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKey {
-    /// The document of that language and id.
+    /// The document of this language and id.
     Document(Lang, ArticleId),
-    /// The cluster of that language with that founder.
+    /// The cluster of this language and founder.
     Cluster(Lang, DocumentNumber),
-    /// How far the partition has come.
+    /// The position record.
     Progress,
-    /// The residence of that id.
+    /// The residence of this id.
     Residence(ArticleId),
 }
 
 impl ChangeKey {
-    /// Its bytes.
+    /// Encodes the key.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(32);
         match self {
@@ -352,12 +354,12 @@ impl ChangeKey {
         bytes
     }
 
-    /// Reads its bytes.
+    /// Decodes a key.
     ///
     /// # Errors
-    /// This program does not write such keys: the log is another's, or a newer version's. Stop.
+    /// The key was not written by this version of the program: another log, or a newer version. Stop.
     pub fn decode(bytes: &[u8]) -> Result<ChangeKey, DecodeError> {
-        let mut read = Read(bytes);
+        let mut read = ByteReader(bytes);
         match read.byte()? {
             1 => Ok(ChangeKey::Document(read.language()?, article_id(read.0)?)),
             2 => Ok(ChangeKey::Cluster(read.language()?, decode_number(read.0)?)),
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_found_by_their_names_and_nothing_else_is() {
+    fn only_known_families_are_found_by_name() {
         for family in Family::COMMON.into_iter().chain(Family::of(en())) {
             assert_eq!(Family::from_name(&family.name()), Ok(family));
         }

@@ -1,7 +1,7 @@
-//! The bytes of the state: keys, values, and the header that says what a store was made with.
+//! The byte format of the state: keys, values, and the header that records what a store was created with.
 //!
-//! [`key`] and [`value`] open with tables of their layouts. The changelog carries the same bytes, so that a document is
-//! encoded once. [`bytes`] reads and writes the pieces and never trusts a length.
+//! [`key`] and [`value`] open with tables of their layouts. The changelog carries the same bytes, so a
+//! document is encoded once. [`bytes`] reads and writes the primitives and never trusts a length.
 
 pub mod bytes;
 pub(crate) mod header;

@@ -1,7 +1,7 @@
-//! Bytes of every value. The same bytes stand in the store and in the changelog.
+//! The bytes of every value, the same in the store and in the changelog.
 //!
-//! Numbers are little-endian. `text` is u16 length · UTF-8; `optional x` is 0, or 1 · x; `language` is u8 length ·
-//! code. Another layout gets another version in the first byte.
+//! Numbers are little-endian. `text` is u16 length · UTF-8; `optional x` is 0, or 1 · x; `language` is u8
+//! length · code. Another layout gets another version in the first byte.
 //!
 //! **Document**, layout 1
 //!
@@ -74,7 +74,7 @@
 use crate::fingerprint::Fingerprint;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, Fraction, Lang, MatchType, Position, Verdict};
 
-use super::bytes::{DecodeError, Read, Write};
+use super::bytes::{ByteReader, ByteWriter, DecodeError};
 use crate::index::record::{
     BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, OutputTopic, Progress, Residence,
     Vote, Whereabouts,
@@ -92,7 +92,7 @@ pub(crate) fn encode_document(document: &Document) -> Vec<u8> {
     bytes.id(&document.id);
     bytes.time(document.event_time);
     bytes.time(document.last_seen);
-    bytes.optional(document.published_at, Write::time);
+    bytes.optional(document.published_at, ByteWriter::time);
     bytes.number(document.cluster);
     bytes.extend(document.revision.to_le_bytes());
     bytes.push(document.outlet.number());
@@ -107,7 +107,7 @@ pub(crate) fn encode_document(document: &Document) -> Vec<u8> {
 }
 
 pub(crate) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("document", DOCUMENT)?;
     Ok(Document {
         language,
@@ -115,21 +115,21 @@ pub(crate) fn decode_document(language: Lang, bytes: &[u8]) -> Result<Document, 
         id: read.id()?,
         event_time: read.time()?,
         last_seen: read.time()?,
-        published_at: read.optional(Read::time)?,
+        published_at: read.optional(ByteReader::time)?,
         cluster: read.number()?,
         revision: read.u32()?,
         outlet: decode_outlet(&mut read)?,
         judgement: decode_judgement(&mut read)?,
         flags: read.u32()?,
         position: decode_position(&mut read)?,
-        title: read.optional(Read::cut)?,
-        host: read.optional(Read::cut)?,
-        url: read.optional(Read::cut)?,
+        title: read.optional(ByteReader::bounded_str)?,
+        host: read.optional(ByteReader::bounded_str)?,
+        url: read.optional(ByteReader::bounded_str)?,
         fingerprint: Fingerprint::decode(read.0)?,
     })
 }
 
-fn decode_outlet(read: &mut Read<'_>) -> Result<OutputTopic, DecodeError> {
+fn decode_outlet(read: &mut ByteReader<'_>) -> Result<OutputTopic, DecodeError> {
     OutputTopic::from_number(read.byte()?).ok_or(DecodeError::Value("an outlet"))
 }
 
@@ -149,14 +149,14 @@ fn encode_position(position: &Position, bytes: &mut Vec<u8>) {
     }
 }
 
-fn decode_position(read: &mut Read<'_>) -> Result<Position, DecodeError> {
+fn decode_position(read: &mut ByteReader<'_>) -> Result<Position, DecodeError> {
     match read.byte()? {
         0 => Ok(Position::Topic {
-            topic: read.cut()?,
+            topic: read.bounded_str()?,
             partition: read.array().map(i32::from_le_bytes)?,
             offset: read.array().map(i64::from_le_bytes)?,
         }),
-        1 => Ok(Position::File { file: read.cut()?, line: read.u64()? }),
+        1 => Ok(Position::File { file: read.bounded_str()?, line: read.u64()? }),
         _ => Err(DecodeError::Value("a position")),
     }
 }
@@ -165,7 +165,7 @@ pub(crate) fn encode_residence(row: &Residence) -> Vec<u8> {
     let mut bytes = vec![RESIDENCE];
     bytes.language(row.language);
     bytes.time(row.since);
-    match row.stay {
+    match row.whereabouts {
         Whereabouts::Moved { to } => {
             bytes.push(0);
             bytes.extend(to.to_le_bytes());
@@ -178,13 +178,13 @@ pub(crate) fn encode_residence(row: &Residence) -> Vec<u8> {
 }
 
 pub(crate) fn decode_residence(id: ArticleId, bytes: &[u8]) -> Result<Residence, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("residence", RESIDENCE)?;
     let row = Residence {
         id,
         language: read.language()?,
         since: read.time()?,
-        stay: match read.byte()? {
+        whereabouts: match read.byte()? {
             0 => Whereabouts::Moved { to: read.array().map(i32::from_le_bytes)? },
             1 => Whereabouts::Gone,
             2 => Whereabouts::Published(decode_outlet(&mut read)?),
@@ -212,12 +212,12 @@ fn encode_judgement(judgement: &Judgement, bytes: &mut Vec<u8>) {
         Some(MatchType::Reviewed) => 6,
     });
     bytes.push(judgement.is_part.into());
-    bytes.optional(judgement.duplicate_of, Write::number);
+    bytes.optional(judgement.duplicate_of, ByteWriter::number);
     bytes.extend(judgement.similarity.steps().to_le_bytes());
     bytes.extend(judgement.confidence.steps().to_le_bytes());
 }
 
-fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
+fn decode_judgement(read: &mut ByteReader<'_>) -> Result<Judgement, DecodeError> {
     let share = |steps| Fraction::from_steps(steps).ok_or(DecodeError::Value("a share above the whole"));
     Ok(Judgement {
         verdict: match read.byte()? {
@@ -241,7 +241,7 @@ fn decode_judgement(read: &mut Read<'_>) -> Result<Judgement, DecodeError> {
             1 => true,
             _ => return Err(DecodeError::Value("a part")),
         },
-        duplicate_of: read.optional(Read::number)?,
+        duplicate_of: read.optional(ByteReader::number)?,
         similarity: share(read.u16()?)?,
         confidence: share(read.u16()?)?,
     })
@@ -259,7 +259,7 @@ pub(crate) fn encode_cluster(cluster: &Cluster) -> Vec<u8> {
         bytes.extend(other.partition.to_le_bytes());
         bytes.number(other.number);
     });
-    bytes.optional(cluster.canonical_changed_from.as_ref(), Write::id);
+    bytes.optional(cluster.canonical_changed_from.as_ref(), ByteWriter::id);
     bytes.push(cluster.hosts.iter().len() as u8);
     cluster.hosts.iter().for_each(|host| bytes.text(host.as_str()));
     bytes
@@ -270,7 +270,7 @@ pub(crate) fn decode_cluster(
     number: DocumentNumber,
     bytes: &[u8],
 ) -> Result<Cluster, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("cluster", CLUSTER)?;
     let cluster = Cluster {
         id: ClusterId { language, partition: read.array().map(i32::from_le_bytes)?, number },
@@ -285,10 +285,10 @@ pub(crate) fn decode_cluster(
                 number: read.number()?,
             })
         })?,
-        canonical_changed_from: read.optional(Read::id)?,
+        canonical_changed_from: read.optional(ByteReader::id)?,
         hosts: {
             let count = usize::from(read.byte()?);
-            let hosts = (0..count).map(|_| read.cut()).collect::<Result<Hosts, _>>()?;
+            let hosts = (0..count).map(|_| read.bounded_str()).collect::<Result<Hosts, _>>()?;
             if hosts.iter().len() != count {
                 return Err(DecodeError::Value("a list of hosts like this"));
             }
@@ -308,13 +308,13 @@ pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
         bytes.extend(input.next.to_le_bytes());
         bytes.optional(input.note.as_ref(), |bytes, note| bytes.text(note.as_str()));
     }
-    // The closed table has a few dozen rows.
+    // The language table has a few dozen rows.
     bytes.extend((progress.languages.len() as u16).to_le_bytes());
     for (&language, counters) in &progress.languages {
         bytes.language(language);
         bytes.extend(counters.next_number.to_le_bytes());
-        bytes.optional(counters.stream_time, Write::time);
-        // A handful: the engine lets stream time follow before there are more.
+        bytes.optional(counters.stream_time, ByteWriter::time);
+        // A handful: the engine advances stream time before there are more.
         bytes.push(counters.votes.len() as u8);
         for vote in &counters.votes {
             bytes.extend(vote.article.to_le_bytes());
@@ -332,11 +332,11 @@ pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
 }
 
 pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
-    let mut read = Read(bytes);
+    let mut read = ByteReader(bytes);
     read.layout("progress", PROGRESS)?;
     let mut progress = Progress { bus: read.optional(decode_bus_position)?, ..Progress::default() };
     for _ in 0..read.u32()? {
-        let (name, next, note) = (read.cut()?, read.u64()?, read.optional(Read::cut)?);
+        let (name, next, note) = (read.bounded_str()?, read.u64()?, read.optional(ByteReader::bounded_str)?);
         if progress.inputs.last_key_value().is_some_and(|(last, _)| *last >= name) {
             return Err(DecodeError::Value("a list of inputs in this order"));
         }
@@ -344,7 +344,7 @@ pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
     }
     for _ in 0..read.u16()? {
         let (language, next_number, stream_time) =
-            (read.language()?, read.u64()?, read.optional(Read::time)?);
+            (read.language()?, read.u64()?, read.optional(ByteReader::time)?);
         if progress.languages.last_key_value().is_some_and(|(last, _)| *last >= language) {
             return Err(DecodeError::Value("a list of languages in this order"));
         }
@@ -354,12 +354,12 @@ pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
         progress.languages.insert(language, Counters { next_number, stream_time, votes });
     }
     for _ in 0..read.u32()? {
-        let place = (read.topic_id()?, read.array().map(i32::from_le_bytes)?);
+        let partition = (read.topic_id()?, read.array().map(i32::from_le_bytes)?);
         let offset = read.array().map(i64::from_le_bytes)?;
-        if progress.raw.last_key_value().is_some_and(|(last, _)| *last >= place) {
+        if progress.raw.last_key_value().is_some_and(|(last, _)| *last >= partition) {
             return Err(DecodeError::Value("a list of raw partitions in this order"));
         }
-        progress.raw.insert(place, offset);
+        progress.raw.insert(partition, offset);
     }
     read.end()?;
     Ok(progress)
@@ -376,13 +376,13 @@ fn encode_bus_position(bytes: &mut Vec<u8>, position: &BusPosition) {
     bytes.optional(position.leader_epoch, |bytes, epoch| bytes.extend(epoch.to_le_bytes()));
 }
 
-fn decode_bus_position(read: &mut Read<'_>) -> Result<BusPosition, DecodeError> {
+fn decode_bus_position(read: &mut ByteReader<'_>) -> Result<BusPosition, DecodeError> {
     Ok(BusPosition {
-        application: read.cut()?,
-        cluster: read.optional(Read::cut)?,
-        changelog: read.optional(Read::topic_id)?,
-        topic: read.cut()?,
-        topic_id: read.optional(Read::topic_id)?,
+        application: read.bounded_str()?,
+        cluster: read.optional(ByteReader::bounded_str)?,
+        changelog: read.optional(ByteReader::topic_id)?,
+        topic: read.bounded_str()?,
+        topic_id: read.optional(ByteReader::topic_id)?,
         partition: read.array().map(i32::from_le_bytes)?,
         next: read.u64()?,
         leader_epoch: read.optional(|read| read.array().map(i32::from_le_bytes))?,
@@ -396,7 +396,7 @@ mod tests {
     use crate::model::TopicId;
 
     #[test]
-    fn a_position_on_the_bus_survives_its_bytes_with_and_without_ids() {
+    fn a_bus_position_survives_encoding_with_and_without_ids() {
         let known = BusPosition {
             application: TopicName::new("samestory"),
             cluster: Some(TopicName::new("MkU3OEVBNTcwNTJENDM2Qk")),

@@ -1,6 +1,7 @@
-//! Postings in memory: for each bucket the documents in it.
+//! Posting lists in memory.
 //!
-//! Most buckets hold one document for ever, so that takes no more room than its key and its number.
+//! [`super::Memory`] keeps one [`Buckets`] per language. Most buckets hold a single document forever, so such
+//! a bucket takes no more memory than its key and that document's number.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -13,7 +14,7 @@ use crate::index::format::key::{BUCKET, POSTING};
 use crate::index::read::rows::{PostingList, Span};
 use crate::index::write_set::staged_postings::Spread;
 
-/// A bucket, in as few bytes as it has.
+/// A bucket's key in its compact byte form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bucket([u8; BUCKET]);
 
@@ -25,63 +26,63 @@ impl Hash for Bucket {
     }
 }
 
-/// A number, or this bit and a place in the list of those that hold several.
+/// A single document number, or, with the `SEVERAL` bit set, an index into `Buckets::several`.
 #[derive(Clone, Copy, Debug)]
-struct Holds([u8; 8]);
+struct PackedBucket([u8; 8]);
 
 const SEVERAL: u64 = 1 << 63;
 
-enum Held {
+enum BucketContent {
     One(DocumentNumber),
     Several(usize),
 }
 
-impl Holds {
-    fn get(self) -> Held {
+impl PackedBucket {
+    fn get(self) -> BucketContent {
         match u64::from_le_bytes(self.0) {
-            number if number & SEVERAL == 0 => Held::One(DocumentNumber(number)),
-            place => Held::Several((place ^ SEVERAL) as usize),
+            number if number & SEVERAL == 0 => BucketContent::One(DocumentNumber(number)),
+            index => BucketContent::Several((index ^ SEVERAL) as usize),
         }
     }
 
-    fn one(number: DocumentNumber) -> Option<Holds> {
-        (number.0 & SEVERAL == 0).then(|| Holds(number.0.to_le_bytes()))
+    fn one(number: DocumentNumber) -> Option<PackedBucket> {
+        (number.0 & SEVERAL == 0).then(|| PackedBucket(number.0.to_le_bytes()))
     }
 
-    fn several(place: usize) -> Holds {
-        Holds((place as u64 | SEVERAL).to_le_bytes())
+    fn several(index: usize) -> PackedBucket {
+        PackedBucket((index as u64 | SEVERAL).to_le_bytes())
     }
 }
 
-/// Postings of one language.
+/// The posting lists of one language.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buckets {
-    /// Only ever asked for one bucket, or sorted first: its order never shows.
-    all: HashMap<Bucket, Holds, BuildHasherDefault<Spread>>,
-    /// Ascending numbers.
+    /// Only looked up or sorted before use, so its order does not matter.
+    all: HashMap<Bucket, PackedBucket, BuildHasherDefault<Spread>>,
+    /// Lists of ascending numbers.
     several: Vec<VecDeque<DocumentNumber>>,
-    /// Places in that list that are free.
+    /// Free indexes of `several`.
     free: Vec<usize>,
 }
 
 impl Buckets {
-    pub(crate) fn set(&mut self, key: BandKey, number: DocumentNumber, there: bool) {
-        if there { self.insert(key, number) } else { self.remove(key, number) }
+    pub(crate) fn set(&mut self, key: BandKey, number: DocumentNumber, present: bool) {
+        if present { self.insert(key, number) } else { self.remove(key, number) }
     }
 
     fn insert(&mut self, key: BandKey, number: DocumentNumber) {
         let bucket = Bucket(key::bucket(key));
-        let numbers = match (self.all.get(&bucket).map(|holds| holds.get()), Holds::one(number)) {
+        let numbers = match (self.all.get(&bucket).map(|packed| packed.get()), PackedBucket::one(number)) {
             (None, Some(one)) => {
                 self.all.insert(bucket, one);
                 return;
             }
             (None, None) => VecDeque::from([number]),
-            (Some(Held::One(other)), _) if other == number => return,
-            (Some(Held::One(other)), _) => VecDeque::from([other.min(number), other.max(number)]),
-            (Some(Held::Several(place)), _) => {
-                let numbers = &mut self.several[place];
-                // The newest comes last, and nearly always is the one that comes.
+            (Some(BucketContent::One(other)), _) if other == number => return,
+            (Some(BucketContent::One(other)), _) => VecDeque::from([other.min(number), other.max(number)]),
+            (Some(BucketContent::Several(index)), _) => {
+                let numbers = &mut self.several[index];
+                // New documents have the highest number, so they nearly always go to the end.
                 if numbers.back().is_none_or(|last| *last < number) {
                     numbers.push_back(number);
                 } else if let Err(at) = numbers.binary_search(&number) {
@@ -90,26 +91,26 @@ impl Buckets {
                 return;
             }
         };
-        let place = self.free.pop().unwrap_or(self.several.len());
-        if place == self.several.len() {
+        let index = self.free.pop().unwrap_or(self.several.len());
+        if index == self.several.len() {
             self.several.push(numbers);
         } else {
-            self.several[place] = numbers;
+            self.several[index] = numbers;
         }
-        self.all.insert(bucket, Holds::several(place));
+        self.all.insert(bucket, PackedBucket::several(index));
     }
 
     fn remove(&mut self, key: BandKey, number: DocumentNumber) {
         let bucket = Bucket(key::bucket(key));
-        match self.all.get(&bucket).map(|holds| holds.get()) {
-            Some(Held::One(other)) if other == number => drop(self.all.remove(&bucket)),
-            Some(Held::Several(place)) => {
-                let numbers = &mut self.several[place];
+        match self.all.get(&bucket).map(|packed| packed.get()) {
+            Some(BucketContent::One(other)) if other == number => drop(self.all.remove(&bucket)),
+            Some(BucketContent::Several(index)) => {
+                let numbers = &mut self.several[index];
                 if let Ok(at) = numbers.binary_search(&number) {
                     numbers.remove(at);
                 }
                 if numbers.is_empty() {
-                    self.free.push(place);
+                    self.free.push(index);
                     self.all.remove(&bucket);
                 }
             }
@@ -117,13 +118,13 @@ impl Buckets {
         }
     }
 
-    /// The newest documents of a bucket; nothing where it is empty.
-    pub(crate) fn page(&self, key: BandKey, cap: usize) -> Option<PostingList> {
+    /// The newest documents of a bucket; `None` if it is empty.
+    pub(crate) fn posting_list(&self, key: BandKey, cap: usize) -> Option<PostingList> {
         Some(match self.all.get(&Bucket(key::bucket(key)))?.get() {
-            Held::One(number) if cap > 0 => PostingList { numbers: vec![number], more: false },
-            Held::One(_) => PostingList { numbers: Vec::new(), more: true },
-            Held::Several(place) => {
-                let numbers = &self.several[place];
+            BucketContent::One(number) if cap > 0 => PostingList { numbers: vec![number], more: false },
+            BucketContent::One(_) => PostingList { numbers: Vec::new(), more: true },
+            BucketContent::Several(index) => {
+                let numbers = &self.several[index];
                 PostingList {
                     numbers: numbers.iter().rev().take(cap).copied().collect(),
                     more: numbers.len() > cap,
@@ -133,35 +134,35 @@ impl Buckets {
     }
 
     pub(crate) fn contains(&self, key: BandKey, number: DocumentNumber) -> bool {
-        match self.all.get(&Bucket(key::bucket(key))).map(|holds| holds.get()) {
-            Some(Held::One(other)) => other == number,
-            Some(Held::Several(place)) => self.several[place].binary_search(&number).is_ok(),
+        match self.all.get(&Bucket(key::bucket(key))).map(|packed| packed.get()) {
+            Some(BucketContent::One(other)) => other == number,
+            Some(BucketContent::Several(index)) => self.several[index].binary_search(&number).is_ok(),
             None => false,
         }
     }
 
-    /// The postings of a span, in the order of their bytes. Takes long unless the span lies in one bucket.
+    /// The postings of a range, in byte order. Slow unless the range lies within one bucket.
     pub(crate) fn span(&self, span: &Span) -> Vec<[u8; POSTING]> {
         let mut postings = Vec::new();
-        let mut add = |bucket: Bucket, holds: Holds| {
+        let mut add = |bucket: Bucket, packed: PackedBucket| {
             let mut posting = [0; POSTING];
             posting[..BUCKET].copy_from_slice(&bucket.0);
             let key = key::bucket_of(&posting);
-            match holds.get() {
-                Held::One(number) => postings.push(key::posting(key, number)),
-                Held::Several(place) => {
-                    postings.extend(self.several[place].iter().map(|&number| key::posting(key, number)));
+            match packed.get() {
+                BucketContent::One(number) => postings.push(key::posting(key, number)),
+                BucketContent::Several(index) => {
+                    postings.extend(self.several[index].iter().map(|&number| key::posting(key, number)));
                 }
             }
         };
         match key::bucket_in(span) {
             Some(key) => {
                 let bucket = Bucket(key::bucket(key));
-                if let Some(&holds) = self.all.get(&bucket) {
-                    add(bucket, holds);
+                if let Some(&packed) = self.all.get(&bucket) {
+                    add(bucket, packed);
                 }
             }
-            None => self.all.iter().for_each(|(&bucket, &holds)| add(bucket, holds)),
+            None => self.all.iter().for_each(|(&bucket, &packed)| add(bucket, packed)),
         }
         postings.retain(|posting| span.holds(posting));
         postings.sort_unstable();

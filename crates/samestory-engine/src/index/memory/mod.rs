@@ -1,4 +1,8 @@
-//! State in memory: the one-minute start, and the simple model that tests compare with.
+//! The in-memory store: for quick starts and pure-Rust builds, and the simple model that tests compare
+//! RocksDB with.
+//!
+//! It implements [`Store`] and `Rows` like the RocksDB store and gives the same answers; nothing survives the
+//! process.
 
 mod buckets;
 
@@ -22,10 +26,10 @@ use super::write_set::staged_postings::Spread;
 use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 use buckets::Buckets;
 
-/// Only ever asked for one, or sorted first: their order never shows.
+/// Only looked up or sorted before use, so its order does not matter.
 type Documents = HashMap<DocumentNumber, Arc<Document>, BuildHasherDefault<Spread>>;
 
-/// State in memory, gone with the process.
+/// An index in memory that ends with the process.
 #[derive(Debug, Clone)]
 pub struct Memory {
     postings: IndexSchemes,
@@ -33,15 +37,15 @@ pub struct Memory {
     opening: Opening,
     version: u64,
     bands: BTreeMap<Lang, Buckets>,
-    /// As they are read, not as bytes: they are read far more often than they are written.
+    /// Decoded documents: they are read far more often than written.
     documents: BTreeMap<Lang, Documents>,
-    /// What the rows of clusters say, ready to be read.
+    /// The canonicals from the cluster rows, decoded.
     canonicals: BTreeMap<Lang, Canonicals>,
     rows: BTreeMap<Family, BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl Memory {
-    /// Empty.
+    /// Creates an empty store.
     pub fn new(postings: IndexSchemes, durability: Durability) -> Memory {
         let (bands, documents, canonicals, rows) = Default::default();
         Memory {
@@ -59,7 +63,8 @@ impl Memory {
     fn write_pending(&mut self, pending: Pending) {
         for (language, bands) in pending.bands {
             let ours = self.bands.entry(language).or_default();
-            bands.noted().for_each(|(key, number, there)| ours.set(key, number, there));
+            let entries = bands.entries_in_order();
+            entries.for_each(|(key, number, present)| ours.set(key, number, present));
         }
         for (language, documents) in pending.documents {
             let ours = self.documents.entry(language).or_default();
@@ -213,15 +218,20 @@ impl Rows for Memory {
         Ok(founders.iter().map(|founder| *canonicals?.get(founder)?).collect())
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
-        let mut pages = PostingLists::empty(keys.len());
-        let Some(bands) = self.bands.get(&language) else { return Ok(pages) };
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        let mut lists = PostingLists::empty(keys.len());
+        let Some(bands) = self.bands.get(&language) else { return Ok(lists) };
         for (at, &key) in keys.iter().enumerate() {
-            if let Some(page) = bands.page(key, cap) {
-                let place = pages.add(page);
-                pages.set(at, place);
+            if let Some(list) = bands.posting_list(key, cap) {
+                let slot = lists.add(list);
+                lists.set(at, slot);
             }
         }
-        Ok(pages)
+        Ok(lists)
     }
 }

@@ -1,4 +1,7 @@
-//! Ordered rows of bytes in families: all that a home for state has to offer. Meaning is added in [`super::view`].
+//! The storage interface: ordered byte rows in column families.
+//!
+//! Memory, RocksDB, snapshots and overlays implement [`Rows`]; [`super::view`] decodes the rows into records.
+//! A failed read is always an error and never looks like an absent row.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,12 +17,13 @@ use crate::index::format::value;
 use crate::index::record::Document;
 use crate::index::scheme::IndexSchemes;
 
-/// Keys from `from` on, up to but not including `to`; to the family's end where there is no `to`.
+/// A half-open range of keys: from `from` up to but not including `to`, or to the end of the family if `to`
+/// is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The first key.
     pub from: Vec<u8>,
-    /// The first key after it.
+    /// The first key after the range.
     pub to: Option<Vec<u8>>,
 }
 
@@ -29,7 +33,7 @@ impl Span {
         Span { from: Vec::new(), to: None }
     }
 
-    /// Every key that begins like this.
+    /// Every key that starts with this prefix.
     pub fn prefix(prefix: &[u8]) -> Span {
         let mut to = prefix.to_vec();
         while to.pop_if(|last| *last == u8::MAX).is_some() {}
@@ -37,89 +41,89 @@ impl Span {
         Span { from: prefix.to_vec(), to }
     }
 
-    /// Whether a key lies in it.
+    /// Whether the range contains a key.
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         *self.from <= *key && self.to.as_ref().is_none_or(|to| *key < **to)
     }
 }
 
-/// Which end to begin at.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// With the least.
+    /// Smallest key first.
     Ascending,
-    /// With the greatest.
+    /// Largest key first.
     Descending,
 }
 
-/// Some document numbers, and whether more would have followed.
+/// A posting list: document numbers up to a cap, and whether there are more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PostingList {
-    /// In the order asked for.
+    /// Document numbers in the requested order.
     pub numbers: Vec<DocumentNumber>,
-    /// Whether the cap cut something off.
+    /// Whether the cap cut any off.
     pub more: bool,
 }
 
-/// Pages of several buckets. Where many ask for one bucket it is there once.
+/// The posting lists of several buckets. A bucket that is requested several times is stored once.
 #[derive(Clone, Debug, Default)]
 pub struct PostingLists {
-    pages: Vec<PostingList>,
-    /// For each key that was asked for, one more than the place of its page; 0 for an empty bucket.
-    places: Vec<u32>,
+    lists: Vec<PostingList>,
+    /// For each requested key, one plus the index of its list; 0 for an empty bucket.
+    slots: Vec<u32>,
 }
 
 impl PostingLists {
-    /// So many empty buckets.
+    /// Posting lists for this many buckets, all empty.
     pub(crate) fn empty(count: usize) -> PostingLists {
-        PostingLists { pages: Vec::new(), places: vec![0; count] }
+        PostingLists { lists: Vec::new(), slots: vec![0; count] }
     }
 
-    /// Adds a page and gives its place.
-    pub(crate) fn add(&mut self, page: PostingList) -> u32 {
-        self.pages.push(page);
-        self.pages.len() as u32
+    /// Adds a posting list and returns its slot for [`PostingLists::set`].
+    pub(crate) fn add(&mut self, list: PostingList) -> u32 {
+        self.lists.push(list);
+        self.lists.len() as u32
     }
 
-    /// Says which page a key has.
-    pub(crate) fn set(&mut self, key: usize, place: u32) {
-        self.places[key] = place;
+    /// Assigns a slot to a key.
+    pub(crate) fn set(&mut self, key: usize, slot: u32) {
+        self.slots[key] = slot;
     }
 
-    /// The page of the key that was the n-th; nothing for an empty bucket.
-    pub fn of(&self, key: usize) -> Option<&PostingList> {
-        let place = *self.places.get(key)? as usize;
-        self.pages.get(place.checked_sub(1)?)
+    /// The posting list of the n-th requested key; `None` for an empty bucket.
+    pub fn get(&self, key: usize) -> Option<&PostingList> {
+        let slot = *self.slots.get(key)? as usize;
+        self.lists.get(slot.checked_sub(1)?)
     }
 }
 
-/// What a scan calls with each key and value; it says whether to go on.
+/// The callback of a scan: receives each key and value, and returns whether to continue.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
-/// Ordered rows of bytes.
+/// Ordered byte rows in column families.
 pub trait Rows {
-    /// Its directory, or `memory`: for messages.
+    /// Its directory, or `memory`; used in messages.
     fn place(&self) -> &str;
 
-    /// How often it has been changed since it was opened.
+    /// How many write sets have been applied since it was opened.
     fn version(&self) -> u64;
 
-    /// How its documents are posted.
+    /// The index schemes of its documents.
     fn postings(&self) -> &IndexSchemes;
 
-    /// The languages that have families, ascending.
+    /// The languages that have column families, ascending.
     fn languages(&self) -> Vec<Lang>;
 
     /// The value of a key.
     ///
     /// # Errors
-    /// The store could not be read. That is never the same as "not there".
+    /// The store could not be read. That never means that the row is absent.
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Visits the rows of a span until told to stop.
+    /// Visits the rows of a range until the visitor stops.
     ///
     /// # Errors
-    /// The store could not be read; what was visited so far may not be all.
+    /// The store could not be read; the rows visited so far may be incomplete.
     fn scan(
         &self,
         family: Family,
@@ -136,15 +140,15 @@ pub trait Rows {
         keys.iter().map(|key| self.get(family, key)).collect()
     }
 
-    /// Whether an id may be known, in any language; if not, that is certain.
+    /// Whether an id may be known in any language; `false` is certain.
     fn may_know(&self, _id: &ArticleId) -> bool {
         true
     }
 
-    /// Documents by their numbers, in that order.
+    /// Documents by number, in the given order.
     ///
     /// # Errors
-    /// As [`Rows::get`]; and if one cannot be read or is another's.
+    /// As [`Rows::get`]; also if a document cannot be decoded or has another number than its key.
     fn shared_documents(
         &self,
         language: Lang,
@@ -159,7 +163,7 @@ pub trait Rows {
         values.into_iter().zip(numbers).map(decode).collect()
     }
 
-    /// Who stands for the clusters of these founders, in that order; nothing where a cluster has no row.
+    /// The canonicals of the clusters with these founders, in order; `None` for a cluster without a row.
     ///
     /// # Errors
     /// As [`Rows::get`].
@@ -171,7 +175,7 @@ pub trait Rows {
         founders.iter().map(|&founder| canonical(self, language, founder)).collect()
     }
 
-    /// Says which documents will be asked for soon, where reading them together is quicker.
+    /// Announces documents that will be needed soon, for stores that read many at once faster.
     ///
     /// # Errors
     /// As [`Rows::get`].
@@ -179,17 +183,22 @@ pub trait Rows {
         Ok(())
     }
 
-    /// The newest `cap` documents of each bucket.
+    /// The newest `cap` documents of each bucket, each distinct bucket once.
     ///
     /// # Errors
     /// As [`Rows::scan`].
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
-        let mut pages = PostingLists::empty(keys.len());
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        let mut lists = PostingLists::empty(keys.len());
         for (at, &key) in keys.iter().enumerate() {
-            let place = pages.add(scan_bucket(self, language, key, None, cap)?);
-            pages.set(at, place);
+            let slot = lists.add(scan_bucket(self, language, key, None, cap)?);
+            lists.set(at, slot);
         }
-        Ok(pages)
+        Ok(lists)
     }
 
     /// The newest `cap` documents of each bucket, in the order of the keys.
@@ -197,12 +206,12 @@ pub trait Rows {
     /// # Errors
     /// As [`Rows::scan`].
     fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<PostingList>, StoreError> {
-        let pages = self.pages(language, keys, cap)?;
-        Ok((0..keys.len()).map(|at| pages.of(at).cloned().unwrap_or_default()).collect())
+        let lists = self.posting_lists(language, keys, cap)?;
+        Ok((0..keys.len()).map(|at| lists.get(at).cloned().unwrap_or_default()).collect())
     }
 }
 
-/// Reads a document from its bytes, and sees that it is the one that was asked for.
+/// Decodes a document and checks that it has the expected number.
 pub(crate) fn decode_own(
     place: &str,
     language: Lang,
@@ -217,7 +226,7 @@ pub(crate) fn decode_own(
     own.map_err(|error| StoreError::damaged(place, &row(), &error))
 }
 
-/// Who stands for a cluster, by its row.
+/// The canonical according to a cluster's row.
 pub(crate) fn canonical<R: Rows + ?Sized>(
     rows: &R,
     language: Lang,
@@ -232,7 +241,7 @@ pub(crate) fn canonical<R: Rows + ?Sized>(
     }
 }
 
-/// Reads one bucket row by row, newest first; only documents older than `below`, if that is given.
+/// Reads one bucket row by row, newest first; only documents older than `below`, if given.
 pub(crate) fn scan_bucket<R: Rows + ?Sized>(
     rows: &R,
     language: Lang,
@@ -244,16 +253,16 @@ pub(crate) fn scan_bucket<R: Rows + ?Sized>(
     match below {
         None => {}
         Some(DocumentNumber(0)) => return Ok(PostingList::default()),
-        // Newest first: what is older than a document comes after it.
+        // Keys are newest first, so older documents follow.
         Some(DocumentNumber(below)) => span.from = key::posting(key, DocumentNumber(below - 1)).to_vec(),
     }
-    page(rows, Family::Bands(language), &span, Order::Ascending, cap, |key| {
+    scan_numbers(rows, Family::Bands(language), &span, Order::Ascending, cap, |key| {
         key::decode_posting(key).map(|(_, number)| number)
     })
 }
 
-/// Reads document numbers out of keys, up to a cap.
-pub(crate) fn page<R: Rows + ?Sized>(
+/// Reads document numbers from the keys of a range, up to a cap.
+pub(crate) fn scan_numbers<R: Rows + ?Sized>(
     rows: &R,
     family: Family,
     span: &Span,
@@ -325,8 +334,13 @@ impl<R: Rows + ?Sized> Rows for &R {
     fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         (**self).read_ahead(language, numbers)
     }
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
-        (**self).pages(language, keys, cap)
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        (**self).posting_lists(language, keys, cap)
     }
 }
 

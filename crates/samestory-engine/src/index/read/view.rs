@@ -1,5 +1,8 @@
-//! Reading state: what the rows mean. Everything comes in a stated order, so that no answer depends on where the
-//! rows live.
+//! The reading interface of the index: decodes rows into documents, clusters, residences and progress.
+//!
+//! The engine, the query API and the state commands read through [`View`], which every implementation of
+//! [`Rows`] gets for free. Results come in a defined order, so no answer depends on where the rows are
+//! stored.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -7,7 +10,7 @@ use std::sync::Arc;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, EventTime, Lang};
 
-use super::rows::{Order, PostingList, Rows, Span, page, scan_bucket};
+use super::rows::{Order, PostingList, Rows, Span, scan_bucket, scan_numbers};
 use crate::index::StoreError;
 use crate::index::format::bytes::DecodeError;
 use crate::index::format::key;
@@ -15,30 +18,30 @@ use crate::index::format::key::{Family, IdRow, Overdue};
 use crate::index::format::value;
 use crate::index::record::{Cluster, Counters, Document, Progress, Residence};
 
-/// A row as it stands in the store.
+/// A raw row of a store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// Its family's name.
+    /// The name of its column family.
     pub family: String,
-    /// Its key.
+    /// Key bytes.
     pub key: Vec<u8>,
-    /// Its value.
+    /// Value bytes.
     pub value: Vec<u8>,
 }
 
-/// State as a reader sees it: a store, or an overlay on one.
+/// The contents of an index as a reader sees them: a store, a snapshot, or an overlay.
 ///
 /// # Errors
-/// Every method fails if the store cannot be read or holds what nobody writes; then nothing can be said, least of
-/// all "not there".
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+/// Every method fails if the store cannot be read or holds invalid data. An error never means that something
+/// is absent.
+#[expect(clippy::missing_errors_doc, reason = "documented once for all methods, above")]
 pub trait View: Rows {
-    /// A document by its number.
+    /// A document by number.
     fn document(&self, language: Lang, number: DocumentNumber) -> Result<Option<Document>, StoreError> {
         Ok(self.documents(language, &[number])?.pop().flatten())
     }
 
-    /// Documents by their numbers, in that order.
+    /// Documents by number, in the given order.
     fn documents(
         &self,
         language: Lang,
@@ -48,7 +51,7 @@ pub trait View: Rows {
         Ok(documents.into_iter().map(|document| document.map(Arc::unwrap_or_clone)).collect())
     }
 
-    /// A document by its number, for reading.
+    /// A shared, read-only document by number.
     fn shared_document(
         &self,
         language: Lang,
@@ -57,7 +60,7 @@ pub trait View: Rows {
         Ok(self.shared_documents(language, &[number])?.pop().flatten())
     }
 
-    /// Every document of a language, oldest number first, until told to stop.
+    /// Visits every document of a language, lowest number first, until the visitor stops.
     fn each_document(
         &self,
         language: Lang,
@@ -87,7 +90,7 @@ pub trait View: Rows {
         number.map_err(|error| self.damage(Family::Ids, &format!("{id:?}"), &error))
     }
 
-    /// The languages that hold an article of this id, ascending. A delete knows only the id.
+    /// The languages that hold a document of this id, ascending. A delete knows only the id.
     fn languages_of(&self, id: &ArticleId) -> Result<Vec<Lang>, StoreError> {
         if !self.may_know(id) {
             return Ok(Vec::new());
@@ -109,7 +112,7 @@ pub trait View: Rows {
         Ok(languages)
     }
 
-    /// What is remembered of an id without a document, expired or not.
+    /// The residence of an id, expired or not.
     fn residence(&self, id: &ArticleId) -> Result<Option<Residence>, StoreError> {
         if !self.may_know(id) {
             return Ok(None);
@@ -119,7 +122,8 @@ pub trait View: Rows {
         row.map_err(|error| self.damage(Family::Ids, &format!("residence {id:?}"), &error))
     }
 
-    /// The newest `cap` documents of a bucket that are older than `below`. Turns pages where some are expired.
+    /// The newest `cap` documents of a bucket that are older than `below`. Used to read further when some are
+    /// expired.
     fn bucket(
         &self,
         language: Lang,
@@ -137,15 +141,16 @@ pub trait View: Rows {
         cluster.map_err(|error| self.damage(Family::Clusters, &format!("{language} {founder}"), &error))
     }
 
-    /// The founders of the clusters of a language that have rows, the oldest first.
+    /// The founders of all clusters of a language that have a row, oldest first.
     fn founders(&self, language: Lang) -> Result<Vec<DocumentNumber>, StoreError> {
         let prefix = key::clusters(language);
         let founder = |key: &[u8]| key::decode_number(key.get(prefix.len()..).unwrap_or_default());
         let span = Span::prefix(&prefix);
-        Ok(page(self, Family::Clusters, &span, Order::Ascending, usize::MAX, founder)?.numbers)
+        Ok(scan_numbers(self, Family::Clusters, &span, Order::Ascending, usize::MAX, founder)?.numbers)
     }
 
-    /// The name of a document's cluster. A document alone is a cluster without a row; nothing where there is neither.
+    /// The id of a document's cluster. A cluster of one has no row, so its id follows from the document;
+    /// `None` if a row is missing.
     fn cluster_of(&self, document: &Document) -> Result<Option<ClusterId>, StoreError> {
         match self.cluster(document.language, document.cluster)? {
             Some(cluster) => Ok(Some(cluster.id)),
@@ -156,7 +161,7 @@ pub trait View: Rows {
         }
     }
 
-    /// The first `cap` members of a cluster in that order of their numbers, beyond `after` if that is given.
+    /// The first `cap` members of a cluster in this order of their numbers, starting after `after`.
     fn members(
         &self,
         language: Lang,
@@ -170,17 +175,18 @@ pub trait View: Rows {
         if let Some(after) = after {
             let edge = key::member(language, founder, after);
             match order {
-                // The least key that is greater than this one.
+                // The smallest key that is greater than this one.
                 Order::Ascending => span.from = [&edge[..], &[0]].concat(),
                 Order::Descending => span.to = Some(edge),
             }
         }
-        page(self, Family::Clusters, &span, order, cap, |key| {
+        scan_numbers(self, Family::Clusters, &span, order, cap, |key| {
             key::decode_number(key.get(prefix.len()..).unwrap_or_default())
         })
     }
 
-    /// The `cap` documents and residences of a language that were last seen longest ago, at `horizon` or before.
+    /// The `cap` documents and residences of a language that were last seen longest ago, at or before
+    /// `horizon`.
     fn overdue(&self, language: Lang, horizon: EventTime, cap: usize) -> Result<Vec<Overdue>, StoreError> {
         let from = key::language_prefix(language);
         let span = Span { from, to: Some(key::expiry_end(language, horizon)) };
@@ -198,7 +204,7 @@ pub trait View: Rows {
         damage.map_or(Ok(found), Err)
     }
 
-    /// The time that the document or residence of a language which was last seen longest ago was last seen.
+    /// When the longest-unseen document or residence of a language was last seen.
     fn longest_unseen(&self, language: Lang) -> Result<Option<EventTime>, StoreError> {
         let mut first = None;
         let span = Span::prefix(&key::language_prefix(language));
@@ -209,7 +215,7 @@ pub trait View: Rows {
         first.transpose().map_err(|error| self.damage(Family::Expiry, "first row", &error))
     }
 
-    /// How far the partition has come.
+    /// How far the partition has been processed.
     fn progress(&self) -> Result<Progress, StoreError> {
         let value = self.get(Family::Meta, key::POSITION)?;
         let progress = value.map_or(Ok(Progress::default()), |value| value::decode_progress(&value));
@@ -221,7 +227,7 @@ pub trait View: Rows {
         Ok(self.progress()?.languages.get(&language).cloned().unwrap_or_default())
     }
 
-    /// Where the changelog is to be read from; nothing where there is no changelog, or nothing was read of it.
+    /// The changelog offset to resume from; `None` if there is no changelog or nothing has been read from it.
     fn changelog_next(&self) -> Result<Option<u64>, StoreError> {
         let value = self.get(Family::Meta, key::CHANGELOG)?;
         let next = value.map(|value| key::decode_number(&value)).transpose();
@@ -229,14 +235,14 @@ pub trait View: Rows {
         Ok(next.map(|DocumentNumber(next)| next))
     }
 
-    /// What the store was made with, as bytes of a [`crate::index::Format`]; nothing in memory.
+    /// The encoded [`crate::index::Format`] that the store was created with; `None` in memory.
     fn format(&self) -> Result<Option<Vec<u8>>, StoreError> {
         self.get(Family::Meta, key::FORMAT)
     }
 
-    /// Every row that the log determines, sorted: two stores with equal dumps hold the same state.
+    /// Every row that the log determines, sorted. Two stores with equal dumps hold the same state.
     ///
-    /// What belongs to one copy alone (its format, its place in the changelog) is left out.
+    /// Rows that belong to one copy only, its format and its changelog offset, are left out.
     fn dump(&self) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         let languages = self.languages();

@@ -1,11 +1,11 @@
-//! Calls into RocksDB that would otherwise wait without a bound.
+//! Bounded calls into RocksDB: writes, flushes and closes that would otherwise wait indefinitely.
 //!
-//! A flush or compaction that finds no space fails in the background. RocksDB then waits by itself until a whole write
-//! buffer (48 MB) is free (`SstFileManagerImpl::ClearError`), however long that takes, and a write that it has stalled waits
-//! with it (`DBImpl::DelayWrite`). The thread that would wait is the one that polls Kafka and reports the health of its
-//! partitions. So a write never stalls inside RocksDB,
-//! flushing and closing happen on threads of their own, and a store with an error in the background is closed and opened
-//! again instead of being repaired under its owner.
+//! A flush or compaction that finds no space fails in the background. RocksDB then waits on its own until a
+//! whole memtable (48 MB) is free (`SstFileManagerImpl::ClearError`), however long that takes, and a stalled
+//! write waits with it (`DBImpl::DelayWrite`). The thread that would wait is the one that polls Kafka and
+//! reports the health of its partitions. So a write never stalls inside RocksDB, flushing and closing happen
+//! on their own threads, and a store with a background error is closed and reopened instead of being repaired
+//! while it is in use.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,15 +17,16 @@ use rocksdb::{BoundColumnFamily, DB, ErrorKind, FlushOptions, WriteBatch, proper
 use super::{Opened, open};
 use crate::index::{Durability, StoreError};
 
-/// How long a flush or a close is waited for: 64 MB at 3 MB a second.
+/// How long to wait for a flush or a close: 64 MB at 3 MB a second.
 const FLUSH: Duration = Duration::from_secs(20);
-/// How long a write waits for flushes and compactions that have not failed. Less than `max.poll.interval.ms`, after which the
-/// partition would be lost.
+/// How long a write waits for flushes and compactions that have not failed. Shorter than
+/// `max.poll.interval.ms`, after which the partition would be revoked.
 const STALL: Duration = Duration::from_secs(120);
-/// Pause between two looks at a stalled store.
+/// Pause between two checks of a stalled store.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// An open database. Dropping it waits for the close for a bounded time; until it is closed, its directory is in use.
+/// An open database. Dropping it waits a bounded time for the close; until it is closed, its directory is in
+/// use.
 pub(super) struct Database(Option<Arc<DB>>);
 
 impl Database {
@@ -51,7 +52,7 @@ impl Drop for Database {
             drop(db);
             drop(closed);
         };
-        // Without a thread the closure is dropped here, and closes the database on this one.
+        // If no thread can be started, the closure is dropped here and closes the database on this thread.
         if std::thread::Builder::new().name("close-store".into()).spawn(close).is_ok() {
             let _closed_or_late = wait.recv_timeout(FLUSH);
         }
@@ -59,7 +60,8 @@ impl Drop for Database {
 }
 
 impl Opened {
-    /// Writes the batch that `make` gives, all or nothing. While writes are stalled it waits, unless the reason is an error.
+    /// Writes the batch that `make` returns, all or nothing. Waits while writes are stalled, unless an error
+    /// is the cause.
     pub(super) fn write(
         &self,
         ahead: Durability,
@@ -67,7 +69,7 @@ impl Opened {
     ) -> Result<(), StoreError> {
         let deadline = Instant::now() + STALL;
         loop {
-            match self.db.write_opt(make()?, &open::writing(ahead)) {
+            match self.db.write_opt(make()?, &open::write_options(ahead)) {
                 Err(error) if error.kind() == ErrorKind::Incomplete => {}
                 written => return written.map_err(|error| self.failure(&error)),
             }
@@ -85,7 +87,8 @@ impl Opened {
         }
     }
 
-    /// Flushes every family by name: together they are a consistent state, and only those that are named are.
+    /// Flushes all column families together. Each is named, because only the named ones form a consistent
+    /// state.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
         self.check_background()?;
         let Some(db) = self.db.0.clone() else { return Ok(()) };
@@ -93,7 +96,7 @@ impl Opened {
         let (flushed, wait) = channel();
         let flush = move || {
             let outcome = flush_named(&db, &names);
-            // Before the answer: its owner may close it next.
+            // Released before the answer is sent, because the owner may close the database next.
             drop(db);
             let _nobody_waits = flushed.send(outcome);
         };
@@ -101,7 +104,7 @@ impl Opened {
         let thread = std::thread::Builder::new().name("flush-store".into()).spawn(flush);
         thread.map_err(|error| StoreError::Failing {
             place: self.place.clone(),
-            detail: format!("no thread to flush it: {error}"),
+            detail: format!("could not start the flush thread: {error}"),
         })?;
         match wait.recv_timeout(FLUSH) {
             Ok(outcome) => outcome.map_err(|error| self.failure(&error)),
@@ -109,7 +112,7 @@ impl Opened {
                 self.check_background()?;
                 Err(stalled(format!("a flush has taken more than {} s", FLUSH.as_secs())))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(stalled("the thread that flushes it panicked".into())),
+            Err(RecvTimeoutError::Disconnected) => Err(stalled("the flush thread panicked".into())),
         }
     }
 
@@ -118,20 +121,22 @@ impl Opened {
         if self.db_property(properties::BACKGROUND_ERRORS)? == 0 {
             return Ok(());
         }
-        // An error that stops writes is what a write answers; an empty one changes nothing.
-        let answer =
-            self.db.write_opt(WriteBatch::default(), &open::writing(Durability::Changelog { partition: 0 }));
+        // A write returns the error that stops writes; an empty write changes nothing.
+        let answer = self
+            .db
+            .write_opt(WriteBatch::default(), &open::write_options(Durability::Changelog { partition: 0 }));
         match answer {
             Err(error) if error.kind() != ErrorKind::Incomplete => Err(self.failure(&error)),
-            // Only a compaction without space leaves writes possible (`ErrorSeverityMap` in RocksDB's error_handler.cc).
+            // Only a compaction without space still allows writes (`ErrorSeverityMap` in RocksDB's
+            // error_handler.cc).
             _ => {
-                let detail = "a compaction had no space; its file LOG has the details".into();
+                let detail = "a compaction ran out of space; see the file LOG in that directory".into();
                 Err(StoreError::Full { place: self.place.clone(), detail })
             }
         }
     }
 
-    /// A property of the whole database: RocksDB counts errors in the family `default`, for all of them.
+    /// A property of the whole database. RocksDB counts errors in the family `default`, for all families.
     pub(super) fn db_property(&self, name: &properties::PropName) -> Result<u64, StoreError> {
         let value = self.db.property_int_value(name);
         value.map(Option::unwrap_or_default).map_err(|error| self.failure(&error))

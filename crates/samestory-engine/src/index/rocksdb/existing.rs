@@ -1,5 +1,6 @@
-//! Opening what is there as it was made, for those who look after a store without knowing its settings. Nothing is
-//! made where there is nothing.
+//! Opens an existing store as it was created, for commands that do not know its settings.
+//!
+//! The `state` commands use it to inspect, verify and rebuild. It never creates a store where there is none.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -17,15 +18,15 @@ use crate::index::{Durability, Format, IndexScheme, IndexSchemes, SimHashBands, 
 use crate::model::Lang;
 
 impl RocksReader {
-    /// Opens the store in a directory, whatever bands and log it was made with, whether its bands are complete or not.
-    /// The directory is in use until the last reader is gone.
+    /// Opens the store in a directory, whatever bands and log it was created with and whether or not its
+    /// bands are complete. The directory stays in use until the last handle is dropped.
     ///
     /// # Errors
-    /// There is none, it is damaged, in use, or another program's.
+    /// There is no store, or it is damaged, in use, or another program's.
     pub fn existing(directory: &Path, budget: &Budget) -> Result<RocksReader, StoreError> {
         let place = directory.display().to_string();
         find(directory, &place)?;
-        // How documents are posted is not known yet, and opening does not ask.
+        // The index schemes are not known yet, and opening does not need them.
         let none = IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
         let options = RocksOptions::new(IndexSchemes::new(none), Durability::OwnWal, budget.clone());
         let mut reader = RocksReader(Arc::new(open_unchecked(directory, &options)?));
@@ -43,7 +44,7 @@ impl RocksReader {
         if let (Some(format), Some(opened)) = (format, Arc::get_mut(&mut reader.0)) {
             opened.postings = format.postings;
         }
-        // A crash can fall between the two families of a language.
+        // A crash can happen between the creation of a language's two column families.
         for language in reader.languages() {
             for family in Family::of(language) {
                 reader.0.create(family, &options)?;
@@ -52,10 +53,10 @@ impl RocksReader {
         Ok(reader)
     }
 
-    /// Says that the postings are not to be read until they have been made anew with [`super::Rocks::reband`].
+    /// Marks the postings as unusable until [`super::Rocks::reband`] has rebuilt them.
     ///
     /// # Errors
-    /// It could not be written down.
+    /// The mark could not be written.
     pub fn distrust_postings(&self) -> Result<(), StoreError> {
         let format = View::format(self)?.map(|bytes| Format::decode(&bytes)).transpose();
         match format.map_err(|error| self.damage(Family::Meta, "format", &error))? {
@@ -64,7 +65,7 @@ impl RocksReader {
         }
     }
 
-    /// About how many rows there are.
+    /// The approximate number of rows.
     pub fn rows_estimate(&self) -> u64 {
         let rows = |family| {
             let handle = self.0.family(family)?;
@@ -73,10 +74,10 @@ impl RocksReader {
         self.0.families().into_iter().filter_map(rows).sum()
     }
 
-    /// How many postings a language has, counted: about a second for five million.
+    /// Counts the postings of a language: about a second for five million.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The postings could not be read.
     pub fn count_postings(&self, language: Lang) -> Result<u64, StoreError> {
         let mut count = 0;
         self.scan(Family::Bands(language), &Span::all(), Order::Ascending, &mut |_, _| {
@@ -86,7 +87,7 @@ impl RocksReader {
         Ok(count)
     }
 
-    /// Bytes on disk, family by family.
+    /// Bytes on disk per column family.
     pub fn sizes(&self) -> Vec<(Family, u64)> {
         let size = |family| {
             let handle = self.0.family(family)?;
@@ -96,20 +97,21 @@ impl RocksReader {
         families.map(|family| (family, size(family).unwrap_or_default())).collect()
     }
 
-    /// Blocks that were asked for since this was called last.
+    /// Block cache hits and misses since the last call.
     pub fn blocks(&self) -> super::Blocks {
         self.0.blocks.since()
     }
 
-    /// The size of the cache of hot buckets, and the work done on it.
+    /// The size of the hot bucket cache, and the work done on it.
     pub fn hot_buckets(&self) -> super::HotBuckets {
-        self.0.crowded.load()
+        self.0.hot_bucket_cache.load()
     }
 
-    /// What is damaged, file by file: reading a family ends at the first damage, and there may be more.
+    /// Lists the damage in every SST file: a scan of a family stops at the first damage, and there may be
+    /// more.
     ///
     /// # Errors
-    /// The store cannot be asked at all.
+    /// The store cannot be read at all.
     pub fn damages(&self) -> Result<Vec<String>, StoreError> {
         let files = self.0.db.live_files().map_err(|error| self.0.failure(&error))?;
         let mut damages = BTreeSet::new();
@@ -117,7 +119,7 @@ impl RocksReader {
             let Ok(family) = Family::from_name(&file.column_family_name) else { continue };
             let to = file.end_key.map(|end| [&end[..], &[0]].concat());
             let span = Span { from: file.start_key.unwrap_or_default(), to };
-            // From either end: what lies behind the first damage may be damaged too.
+            // From both ends: data behind the first damage may be damaged too.
             for order in [Order::Ascending, Order::Descending] {
                 let read = self.scan(family, &span, order, &mut |_, _| ControlFlow::Continue(()));
                 match read {
@@ -132,7 +134,7 @@ impl RocksReader {
     }
 }
 
-/// Whether there is a store of this program, as far as can be told without opening it.
+/// Checks, as far as possible without opening it, that the directory contains a store of this program.
 fn find(directory: &Path, place: &str) -> Result<(), StoreError> {
     let unusable = |detail: String| StoreError::Unusable { place: place.into(), detail };
     if !directory.is_dir() {
@@ -147,7 +149,7 @@ fn find(directory: &Path, place: &str) -> Result<(), StoreError> {
                 None => unusable("there is no state in it".into()),
                 Some(data) => StoreError::Corrupt {
                     place: place.into(),
-                    detail: format!("{} is there, but the file CURRENT is not", data.display()),
+                    detail: format!("{} exists, but the file CURRENT is missing", data.display()),
                 },
             },
         );

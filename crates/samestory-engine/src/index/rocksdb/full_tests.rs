@@ -1,4 +1,5 @@
-//! A store on a disk that is full, and has space again. Needs the right to mount; skipped without it.
+//! Tests of a store on a disk that is full and later has space again. They need the right to mount and are
+//! skipped without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::index::{
 use crate::lsh::Banding;
 use crate::model::{DocumentNumber, Lang};
 
-/// A small file system in memory, unmounted when it is dropped.
+/// A small tmpfs, unmounted when it is dropped.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -37,7 +38,7 @@ impl SmallDisk {
         self.0.join("filler")
     }
 
-    /// Takes all space but so many bytes.
+    /// Fills the disk, leaving this many bytes.
     fn fill(&self, left: usize) {
         let mut filler = vec![7; 64 << 20];
         while fs::write(self.filler(), &filler).is_err() {
@@ -55,7 +56,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Each write fills a write buffer of 16 KiB several times over, so that writes stall while earlier ones are flushed.
+/// Each write fills a memtable of 16 KiB several times over, so that writes stall while earlier ones are
+/// flushed.
 fn options() -> RocksOptions {
     let minhash = Banding::new(32, 4, LANES).ok();
     let posting = IndexScheme { minhash, simhash: SimHashBands::None, samples: 2, shortest: 1 };
@@ -63,7 +65,8 @@ fn options() -> RocksOptions {
     RocksOptions { write_buffer: 16 << 10, ..RocksOptions::new(IndexSchemes::new(posting), ahead, budget) }
 }
 
-/// Applies documents from a number on until the store refuses one: its error, and the first number it does not hold.
+/// Applies documents from a number on until the store refuses one. Returns the error and the first number
+/// that is missing.
 fn apply_until_full(directory: &Path, from: u64) -> (StoreError, u64) {
     let mut store = Rocks::open(directory, &options()).unwrap();
     let attestor = store.attestor().unwrap();
@@ -76,8 +79,9 @@ fn apply_until_full(directory: &Path, from: u64) -> (StoreError, u64) {
     unreachable!("a small disk is full in the end")
 }
 
-// A write that RocksDB had stalled waited for a flush that had failed: for ever, and without a word, until a whole write
-// buffer of 48 MB was free. The worker sat in `DBImpl::DelayWrite` and polled nothing.
+// A write that RocksDB had stalled waited, silently and forever, for a flush that had failed: it would have
+// resumed only when a whole memtable of 48 MB was free. The worker sat in `DBImpl::DelayWrite` and no longer
+// polled Kafka.
 #[test]
 fn a_write_on_a_full_disk_fails_and_never_waits_for_space() {
     for round in 0..6 {
@@ -92,7 +96,7 @@ fn a_write_on_a_full_disk_fails_and_never_waits_for_space() {
         assert!(matches!(error, StoreError::Full { .. }), "{error}");
         fs::remove_file(disk.filler()).unwrap();
         assert_eq!(check_room(&directory), Ok(()));
-        // Nothing is wiped: some whole number of batches is there, and the log has the rest.
+        // Nothing is wiped: a whole number of batches is there, and the log has the rest.
         let mut store = Rocks::open(&directory, &options()).unwrap();
         let attestor = store.attestor().unwrap();
         let next = store.changelog_next().unwrap().unwrap_or(0);

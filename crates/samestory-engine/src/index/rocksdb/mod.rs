@@ -1,7 +1,9 @@
-//! State in RocksDB, one database per partition. The only place that names the library.
+//! The RocksDB store: one database per partition. Only this folder uses the `rocksdb` crate.
 //!
-//! Whatever survives a crash is what some number of whole batches left: the families are flushed together, and the
-//! position is a row like any other. Opening never wipes.
+//! [`open`] opens and checks a directory, [`read`] serves lookups through the caches in [`cache`], and
+//! [`maintenance`] holds the operators' work. After a crash the store holds exactly the batches up to some
+//! point: all column families are flushed together, and the position is a row like any other. Opening never
+//! wipes anything.
 
 mod bounded;
 mod cache;
@@ -47,19 +49,19 @@ pub use open::{Budget, RocksOptions, destroy};
 pub use registry::{ReadLease, Registration, StoreRegistry};
 pub use snapshot::Snapshot;
 
-/// State in a directory.
+/// An index in a directory.
 pub struct Rocks {
-    // Dropped first: the scan reads the store.
+    // Dropped first, because the scan reads the store.
     scan: cache::membership::Scan,
     reader: RocksReader,
     options: RocksOptions,
     opening: Opening,
-    /// Why a batch is missing. A later one on top of that would be a state that no log ever had.
+    /// Why a batch could not be applied. Applying a later one would create a state that no log ever had.
     broken: Option<StoreError>,
 }
 
-/// Reads a store from other threads while it is worked on. Each call sees some whole number of batches; two calls
-/// may see different ones.
+/// A read handle for other threads while the store is being written. Each call sees a whole number of
+/// batches; two calls may see different ones.
 #[derive(Clone)]
 pub struct RocksReader(Arc<Opened>);
 
@@ -68,20 +70,20 @@ struct Opened {
     place: String,
     postings: IndexSchemes,
     sieve: cache::membership::MembershipFilter,
-    recent: cache::documents::DocumentCache<Arc<Document>>,
-    /// Who stands for clusters; nothing where a cluster has no row.
-    standing: cache::documents::DocumentCache<Option<DocumentNumber>>,
-    crowded: cache::hot_buckets::HotBucketCache,
+    document_cache: cache::documents::DocumentCache<Arc<Document>>,
+    /// Canonicals by founder; `None` if a cluster has no row.
+    canonical_cache: cache::documents::DocumentCache<Option<DocumentNumber>>,
+    hot_bucket_cache: cache::hot_buckets::HotBucketCache,
     version: AtomicU64,
     blocks: cache::blocks::Counted,
 }
 
 impl Rocks {
-    /// Opens the state in a directory, or makes it where there is none.
+    /// Opens the state in a directory, or creates it if there is none.
     ///
     /// # Errors
-    /// Nothing is ever wiped: see [`StoreError`] for what to do about each. In particular
-    /// [`StoreError::OtherBands`] can be resolved by [`Rocks::reband`].
+    /// Nothing is ever wiped; see [`StoreError`] for the reaction to each. In particular, [`Rocks::reband`]
+    /// resolves [`StoreError::OtherBands`].
     pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
         let reader = RocksReader(Arc::new(open::open(directory, options)?));
         Ok(Rocks {
@@ -93,13 +95,13 @@ impl Rocks {
         })
     }
 
-    /// Waits until the filter of buckets is complete. Nothing needs this but measurements: until then look-ups are
-    /// slower, and say the same.
+    /// Waits until the membership filter is complete. Only measurements need this: until then lookups are
+    /// slower but return the same.
     pub fn wait_for_filter(&mut self) {
         self.scan.wait();
     }
 
-    /// A view for other threads. The directory stays in use until the last of them is gone.
+    /// A read handle for other threads. The directory stays in use until the last handle is dropped.
     pub fn reader(&self) -> RocksReader {
         self.reader.clone()
     }
@@ -137,7 +139,8 @@ impl Rocks {
         Ok(())
     }
 
-    /// The mistake of a place that is written down by itself: it is safe before what it speaks of.
+    /// An injected fault: writes the position outside the batch, so that it is durable before the rows that
+    /// it covers.
     #[cfg(feature = "faults")]
     fn written_beside(&self, next: Option<u64>) -> Result<Option<u64>, StoreError> {
         let Some(at) = next.filter(|_| self.options.position_beside_the_batch) else { return Ok(next) };
@@ -187,7 +190,8 @@ impl Rocks {
 
 impl Store for Rocks {
     fn ensure_language(&mut self, language: Lang) -> Result<(), StoreError> {
-        // A flush that has failed since the last turn: the next write would fail too, after its commit.
+        // If a flush has failed since the last turn, the next write would fail too, but only after its
+        // commit.
         self.opened().check_background()?;
         for family in Family::of(language) {
             self.opened().create(family, &self.options)?;
@@ -228,22 +232,22 @@ impl Store for Rocks {
 }
 
 impl Opened {
-    /// Puts right what is kept in memory, once it is written.
+    /// Updates the caches after a write.
     fn note(&self, pending: &Pending) {
         std::thread::scope(|scope| {
-            let crowded = || self.crowded.written(pending);
-            // Without a thread there is still this one.
-            if std::thread::Builder::new().spawn_scoped(scope, crowded).is_err() {
-                crowded();
+            let hot_buckets = || self.hot_bucket_cache.written(pending);
+            // If no thread can be started, this one does the work.
+            if std::thread::Builder::new().spawn_scoped(scope, hot_buckets).is_err() {
+                hot_buckets();
             }
             let documents = pending.documents.iter().flat_map(|(&language, documents)| {
                 documents.iter().map(move |(&number, document)| ((language, number), document.clone()))
             });
-            self.recent.written(documents);
+            self.document_cache.written(documents);
             let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {
                 canonicals.iter().map(move |(&founder, &canonical)| ((language, founder), Some(canonical)))
             });
-            self.standing.written(canonicals);
+            self.canonical_cache.written(canonicals);
         });
     }
 
@@ -266,7 +270,7 @@ impl Opened {
         created.map_err(|error| self.failure(&error))
     }
 
-    /// The families that exist: the common ones, then a pair for each language.
+    /// The existing column families: the common ones, then two for each language.
     fn families(&self) -> Vec<Family> {
         let languages = self.languages().into_iter().flat_map(Family::of);
         Family::COMMON.into_iter().chain(languages).filter(|&family| self.family(family).is_some()).collect()
@@ -279,8 +283,7 @@ impl Opened {
         languages
     }
 
-    /// What the library may do at any time when families need not reach the disk together: one, and another after a
-    /// while.
+    /// What RocksDB may do at any time without atomic flush: flush one family now and another one later.
     #[cfg(feature = "faults")]
     fn flush_one_by_one(&self) -> Result<(), StoreError> {
         for family in self.families().into_iter().filter_map(|family| self.family(family)) {
@@ -295,10 +298,11 @@ impl Opened {
     }
 }
 
-/// How the system says that there is no space.
+/// Messages of the operating system about missing space.
 const NO_SPACE: &[&str] = &["No space left", "quota exceeded", "File too large"];
 
-/// What to do about an error. A kind that the library does not know is taken for damage, never for "not there".
+/// Classifies an error of RocksDB by the reaction that it needs. An unknown kind counts as damage, never as
+/// an absent row.
 fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
     let (place, detail) = (place.to_owned(), error.to_string());
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| detail.contains(phrase));
@@ -308,7 +312,7 @@ fn failure(place: &str, error: &rocksdb::Error) -> StoreError {
         }
         ErrorKind::IOError if says(&["lock file", "lock hold"]) => StoreError::InUse { place },
         ErrorKind::IOError | ErrorKind::Incomplete if says(NO_SPACE) => StoreError::Full { place, detail },
-        // Nothing is wrong with the store: background work is late, or was stopped by closing it.
+        // The store is intact: background work is late, or was stopped by closing.
         ErrorKind::Incomplete
         | ErrorKind::ShutdownInProgress
         | ErrorKind::TimedOut
@@ -330,9 +334,10 @@ fn io_failure(place: &str, error: &io::Error) -> StoreError {
     }
 }
 
-/// Whether an error of the system says nothing about the path, so that the same call may succeed later.
+/// Whether an operating system error is unrelated to the path, so that the same call may succeed later.
 fn may_pass(error: &io::Error) -> bool {
-    // EIO, EAGAIN, ENOMEM, ENFILE, EMFILE, ETIMEDOUT, ESTALE: the standard library has no kinds for most of them.
+    // EIO, EAGAIN, ENOMEM, ENFILE, EMFILE, ETIMEDOUT, ESTALE: the standard library has no error kinds for
+    // most of them.
     matches!(error.raw_os_error(), Some(5 | 11 | 12 | 23 | 24 | 110 | 116))
 }
 
@@ -341,20 +346,20 @@ fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// Whether there is room beside a store's directory for it to be opened and written to: 1 MiB, which is tried.
+/// Checks that there is room beside a store's directory for it to be opened and written, by writing 1 MiB.
 ///
 /// # Errors
-/// There is none: [`StoreError::Full`].
+/// There is no room: [`StoreError::Full`].
 pub fn check_room(directory: &Path) -> Result<(), StoreError> {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(".room");
     let probe = directory.with_file_name(name);
     let written = fs::write(&probe, vec![0; 1 << 20]);
-    // Where it cannot be removed it is overwritten the next time.
+    // If it cannot be removed, the next check overwrites it.
     let _removed = fs::remove_file(&probe);
     match written {
         Err(error) if is_no_space(&error) => Err(io_failure(&directory.display().to_string(), &error)),
-        // Any other reason shows when the store is opened.
+        // Any other problem shows when the store is opened.
         _ => Ok(()),
     }
 }
@@ -407,7 +412,12 @@ impl Rows for Rocks {
     fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         self.reader.read_ahead(language, numbers)
     }
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
-        self.reader.pages(language, keys, cap)
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        self.reader.posting_lists(language, keys, cap)
     }
 }

@@ -1,4 +1,8 @@
-//! Opening: the directory, the families, the settings of each, and the check of what the store was made with.
+//! Opening a store: the directory, the column families and their RocksDB options, and the check of the
+//! header.
+//!
+//! `Rocks::open` and the maintenance commands come through here. A directory that is not clearly a store of
+//! this program, or was created with other settings, is refused and left untouched.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,7 +18,7 @@ use crate::index::format::key;
 use crate::index::format::key::{BUCKET, Family};
 use crate::index::{Durability, Format, IndexSchemes, StoreError, TopicIdentity};
 
-/// Memory that all stores of the process share.
+/// The memory budget that all stores of a process share.
 #[derive(Clone)]
 pub struct Budget {
     cache: Cache,
@@ -22,14 +26,15 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many bytes for blocks read, of which write buffers may take so many.
+    /// A budget of `cache` bytes for the block cache, of which memtables may use `write_buffers`.
     pub fn new(cache: usize, write_buffers: usize) -> Budget {
         let mut options = LruCacheOptions::default();
         options.set_capacity(cache);
-        // Few shards: what is larger than one is never kept.
+        // Few shards, because an entry larger than a shard is never cached.
         options.set_num_shard_bits(3);
         let cache = Cache::new_lru_cache_opts(&options);
-        // Never stall: with many families a stalled writer can wait for a flush that waits for it.
+        // Never stall writes here: with many column families a stalled writer can wait for a flush that waits
+        // for it.
         let write_buffers =
             WriteBufferManager::new_write_buffer_manager_with_cache(write_buffers, false, cache.clone());
         Budget { cache, write_buffers }
@@ -38,36 +43,37 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        // Filters, indexes and what is kept decoded come on top of it: `samestory plan` says how much.
+        // Filters, indexes and decoded documents come on top: `samestory plan` estimates how much.
         Budget::new(crate::index::BUDGET_BYTES, 64 << 20)
     }
 }
 
-/// How to open a store.
+/// Options for opening a store.
 #[derive(Clone)]
 pub struct RocksOptions {
-    /// How documents are posted; a store made with other ones is refused.
+    /// The index schemes; a store created with others is refused.
     pub postings: IndexSchemes,
-    /// What makes it whole after a crash; with a changelog it keeps no log of its own.
+    /// What restores the store after a crash; with a changelog it keeps no WAL.
     pub ahead: Durability,
-    /// Which topic the changelog is; a store that was made from another one is refused. Nothing asks for nothing.
+    /// The identity of the changelog topic; a store that was built from another one is refused. `None` skips
+    /// the check.
     pub changelog: Option<TopicIdentity>,
-    /// Memory shared with the other stores.
+    /// The memory budget, shared with the other stores.
     pub budget: Budget,
-    /// Bytes that a family collects before they are written down.
+    /// Memtable size of a column family, in bytes.
     pub write_buffer: usize,
-    /// Files kept open, of the process's limit.
+    /// Maximum number of open files, within the limit of the process.
     pub open_files: i32,
-    /// A guard taken away, to see that its absence is noticed.
+    /// Disables atomic flush, to prove that a test notices.
     #[cfg(feature = "faults")]
     pub without_atomic_flush: bool,
-    /// A guard taken away, to see that its absence is noticed.
+    /// Writes the position outside the batch, to prove that a test notices.
     #[cfg(feature = "faults")]
     pub position_beside_the_batch: bool,
 }
 
 impl RocksOptions {
-    /// The usual sizes.
+    /// Options with the default sizes.
     pub fn new(postings: IndexSchemes, ahead: Durability, budget: Budget) -> RocksOptions {
         RocksOptions {
             postings,
@@ -96,7 +102,7 @@ pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, S
         }
     }
     drop(meta);
-    // A crash can fall between the two families of a language.
+    // A crash can happen between the creation of a language's two column families.
     for language in opened.languages() {
         for family in Family::of(language) {
             opened.create(family, options)?;
@@ -105,7 +111,7 @@ pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, S
     Ok(opened)
 }
 
-/// Opens without asking what the store was made with.
+/// Opens a store without checking its header.
 pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result<Opened, StoreError> {
     let place = directory.display().to_string();
     let exists = prepare(directory, &place)?;
@@ -121,7 +127,7 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
                 what: "column family",
                 found: format!("{name:?} ({error})"),
                 expected: "only those of this version".into(),
-                remedy: "use the version of samestory that made it; `samestory state rebuild` says what else can be done",
+                remedy: "use the version of samestory that created it, or see what `samestory state rebuild` suggests",
             })?);
         }
     }
@@ -135,25 +141,25 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         place,
         postings: options.postings.clone(),
         sieve: crate::index::rocksdb::cache::membership::MembershipFilter::default(),
-        recent: crate::index::rocksdb::cache::documents::DocumentCache::new(
+        document_cache: crate::index::rocksdb::cache::documents::DocumentCache::new(
             crate::index::rocksdb::cache::documents::DOCUMENTS,
         ),
-        standing: crate::index::rocksdb::cache::documents::DocumentCache::new(
+        canonical_cache: crate::index::rocksdb::cache::documents::DocumentCache::new(
             crate::index::rocksdb::cache::documents::CANONICALS,
         ),
-        crowded: super::HotBucketCache::default(),
+        hot_bucket_cache: super::HotBucketCache::default(),
         version: 0.into(),
         blocks,
     })
 }
 
-/// Deletes a store and its directory. One that is open anywhere is refused.
+/// Deletes a store and its directory. Refuses if any process has it open.
 ///
 /// # Errors
-/// It is in use, or the file system refuses.
+/// The store is in use, or the file system refuses.
 pub fn destroy(directory: &Path) -> Result<(), StoreError> {
     let place = directory.display().to_string();
-    // It takes the lock of the store first.
+    // RocksDB takes the store's lock first.
     DB::destroy(&Options::default(), directory).map_err(|error| failure(&place, &error))?;
     match std::fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(super::io_failure(&place, &error)),
@@ -161,7 +167,8 @@ pub fn destroy(directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes the directory, and tells whether a store is in it. Anything that might be one and is not is refused.
+/// Creates the directory if needed, and returns whether it contains a store. Refuses a directory that
+/// contains anything else.
 fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
     let unusable = |detail: String| StoreError::Unusable { place: place.into(), detail };
     if directory.exists() && !directory.is_dir() {
@@ -169,7 +176,7 @@ fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
     }
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
-    // Titles, addresses and fingerprints of articles are nobody else's business.
+    // Titles, URLs and fingerprints of articles are private.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory).map_err(|error| super::io_failure(place, &error))?;
@@ -180,7 +187,7 @@ fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
         if name == "CURRENT" {
             return Ok(true);
         }
-        // Left by a start that was cut off before the store existed, or by the file system.
+        // Left by a start that was interrupted before the store existed, or by the file system.
         let harmless = ["LOCK", "LOG", "IDENTITY", "MANIFEST", "OPTIONS", "lost+found"];
         let temporary = Path::new(&name).extension() == Some(OsStr::new("dbtmp"));
         if !temporary && !harmless.iter().any(|start| name.to_string_lossy().starts_with(start)) {
@@ -193,7 +200,7 @@ fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
     match (strangers.iter().find(data), strangers.first()) {
         (Some(data), _) => Err(StoreError::Corrupt {
             place: place.into(),
-            detail: format!("{} is there, but the file CURRENT is not", data.display()),
+            detail: format!("{} exists, but the file CURRENT is missing", data.display()),
         }),
         (None, Some(stranger)) => Err(unusable(format!(
             "it holds {}, which is not state; choose an empty directory",
@@ -204,21 +211,21 @@ fn prepare(directory: &Path, place: &str) -> Result<bool, StoreError> {
 }
 
 impl Opened {
-    /// A store that has rows knows what it was made with: the first thing written is that.
+    /// Refuses a store that has rows but no header: the header is written first.
     fn refuse_rows_without_a_format(&self) -> Result<(), StoreError> {
         for family in self.families() {
             let mut rows = self.db.raw_iterator_cf(&self.existing(family)?);
             rows.seek_to_first();
             rows.status().map_err(|error| self.failure(&error))?;
             if rows.valid() {
-                let detail = format!("{} has rows, but there is no meta format", family.name());
+                let detail = format!("{} has rows, but the row meta format is missing", family.name());
                 return Err(StoreError::Corrupt { place: self.place.clone(), detail });
             }
         }
         Ok(())
     }
 
-    /// Writes down what the store is made with, and sees to it that it stays.
+    /// Writes the header and flushes it.
     pub(super) fn put_format(&self, format: &Format) -> Result<(), StoreError> {
         self.write(format.ahead, || {
             let mut batch = WriteBatch::default();
@@ -229,8 +236,9 @@ impl Opened {
     }
 }
 
-/// Where the changelog is the log, RocksDB keeps none. A write that would stall fails instead; [`Opened::write`] waits.
-pub(super) fn writing(ahead: Durability) -> WriteOptions {
+/// Write options: no WAL if there is a changelog, and a write that would stall fails instead, because
+/// [`Opened::write`] does the waiting.
+pub(super) fn write_options(ahead: Durability) -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_no_slowdown(true);
     options.disable_wal(matches!(ahead, Durability::Changelog { .. }));
@@ -240,7 +248,8 @@ pub(super) fn writing(ahead: Durability) -> WriteOptions {
 fn database_options(options: &RocksOptions) -> Options {
     let mut settings = Options::default();
     settings.create_missing_column_families(true);
-    // Without this a crash leaves each family at another moment: the position ahead of its rows, or behind.
+    // Otherwise a crash leaves each column family at a different point: the position ahead of its rows, or
+    // behind them.
     settings.set_atomic_flush(true);
     #[cfg(feature = "faults")]
     settings.set_atomic_flush(!options.without_atomic_flush);
@@ -258,12 +267,15 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     settings.set_write_buffer_size(options.write_buffer);
     settings.set_compression_type(DBCompressionType::Lz4);
     settings.set_bottommost_compression_type(DBCompressionType::Zstd);
-    // Hashes have no repeats to search for, only bits that are seldom set: a harder search finds nothing more.
+    // Hashes contain no repetition to search for, only bits that are rarely set, so a higher level gains
+    // nothing.
     settings.set_bottommost_compression_options(-14, 1, 0, 0, true);
-    // Every merge rewrites much of what is there. So it waits for many new tables, which filters keep look-ups out of, and
-    // there is one level below them until that is large: a second one would be rewritten ten times over.
+    // Every compaction rewrites much of the existing data. So it waits for many new SST files, whose filters
+    // keep lookups out of them, and there is one level below until that is large: a second level would be
+    // rewritten ten times over.
     settings.set_level_zero_file_num_compaction_trigger(12);
-    // A write that must not wait cannot be slowed down, only stopped: each attempt would add to its own delay.
+    // Our writes must not wait, so they cannot be slowed down, only stopped: each retry would add to its own
+    // delay.
     settings.set_level_zero_slowdown_writes_trigger(60);
     settings.set_level_zero_stop_writes_trigger(60);
     settings.set_soft_pending_compaction_bytes_limit(256 << 30);
@@ -274,27 +286,30 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     table.set_block_cache(&options.budget.cache);
     table.set_bloom_filter(10.0, false);
     table.set_format_version(6);
-    // Filters stay with their tables: in the cache, one larger than a shard would be read again at every look-up.
+    // Filters stay in memory with their SST files: in the block cache, one larger than a shard would be read
+    // again at every lookup.
     table.set_cache_index_and_filter_blocks(false);
     if let Family::Documents(_) = family {
-        // Documents come with ascending numbers, so their tables do not overlap and need no merging: packed for good at
-        // once, they are moved down as they are.
+        // Documents arrive with ascending numbers, so their SST files do not overlap and need no compaction.
+        // Compressed fully at once, they are moved down unchanged.
         settings.set_compression_type(DBCompressionType::Zstd);
         settings.set_compression_options(-14, 1, 0, 0);
-        // Two or three to a block: nothing else of it is wanted, and all of it is unpacked.
+        // Two or three documents per block: a lookup wants only one of them but decompresses all.
         table.set_block_size(2 << 10);
-        // Those wanted again are kept ready to be compared, and who is looked for is there.
+        // Documents that are needed again are cached decoded, and a document that is looked up nearly always
+        // exists.
         table.disable_cache();
         settings.set_optimize_filters_for_hits(true);
     }
     if let Family::Bands(_) = family {
-        // Six buckets are read for an article, each in another block: unpacking those took longer than finding them.
+        // An article reads six buckets, each in a different block; decompressing those with Zstd took longer
+        // than finding them.
         settings.set_bottommost_compression_type(DBCompressionType::Lz4);
-        // Buckets are looked up by prefix, rows never.
+        // Buckets are looked up by prefix, single rows never.
         settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
         table.set_whole_key_filtering(false);
-        // The filter of all buckets has been asked before, so what is looked for is nearly always there: filters of the
-        // last level, nine tenths of them all, would say so again.
+        // The membership filter has been consulted before, so a bucket that is looked up nearly always
+        // exists. The Bloom filters of the last level, nine tenths of all, would only repeat that.
         settings.set_optimize_filters_for_hits(true);
     }
     settings.set_block_based_table_factory(&table);

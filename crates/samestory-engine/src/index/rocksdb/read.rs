@@ -1,4 +1,8 @@
-//! Reading: from what is kept in memory where that knows, else from disk, many keys at a time and in their order.
+//! Reading from the RocksDB store: from the caches if they know the answer, otherwise from disk, many keys at
+//! a time and in key order.
+//!
+//! This file implements `Rows` for [`RocksReader`]; [`super::snapshot`] reuses its scans. Caches and the
+//! membership filter only save reads, so the answers are the same without them.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -8,7 +12,7 @@ use std::sync::atomic::Ordering;
 use rocksdb::{BoundColumnFamily, DBRawIterator, ReadOptions};
 
 use super::RocksReader;
-use super::cache::documents as recent;
+use super::cache::documents::DOCUMENTS;
 use super::cache::hot_buckets::HotBucketCache;
 use crate::index::StoreError;
 use crate::index::format::key;
@@ -20,19 +24,19 @@ use crate::index::write_set::staged_postings::Spread;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
-/// Of the buckets that hold one document at most, every so-manieth is read first. A copy shares forty with its original.
+/// One in this many of the single-document buckets is read first. A copy shares forty with its original.
 const PROBED: usize = 12;
 
-/// A bucket that may exist.
+/// A bucket that may exist, according to the membership filter.
 #[derive(Clone, Copy)]
-struct Perhaps {
-    /// The place of its key among those asked for.
+struct PossibleBucket {
+    /// The index of its key among the requested ones.
     at: usize,
-    /// Whether at most one document is in it.
+    /// Whether it holds at most one document.
     single: bool,
 }
 
-/// Buckets that hold one document at most, and the place of each. Never walked through unsorted.
+/// Single-document buckets, each with its index. Never iterated without sorting.
 type SingleBuckets = HashMap<BandKey, usize, BuildHasherDefault<Spread>>;
 
 impl Rows for RocksReader {
@@ -53,7 +57,7 @@ impl Rows for RocksReader {
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        // Most documents are alone, and a cluster of one has no row.
+        // Most documents are alone in their cluster, and such a cluster has no row.
         if family == Family::Clusters && key::is_cluster(key) && !self.0.sieve.may_cluster(key) {
             return Ok(None);
         }
@@ -87,7 +91,7 @@ impl Rows for RocksReader {
         language: Lang,
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
-        let (mut found, version) = self.0.recent.get(language, numbers);
+        let (mut found, version) = self.0.document_cache.get(language, numbers);
         let missing: Vec<usize> = (0..numbers.len()).filter(|&at| found[at].is_none()).collect();
         if missing.is_empty() {
             return Ok(found);
@@ -97,7 +101,7 @@ impl Rows for RocksReader {
             found[at] = document;
         }
         let read = missing.iter().filter_map(|&at| found[at].clone());
-        self.0.recent.keep(language, read.map(|document| (document.number, document)), version);
+        self.0.document_cache.keep(language, read.map(|document| (document.number, document)), version);
         Ok(found)
     }
 
@@ -106,75 +110,81 @@ impl Rows for RocksReader {
         language: Lang,
         founders: &[DocumentNumber],
     ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
-        let (known, version) = self.0.standing.get(language, founders);
+        let (known, version) = self.0.canonical_cache.get(language, founders);
         let mut read = Vec::new();
         let canonical = |(known, &founder): (Option<Option<DocumentNumber>>, &DocumentNumber)| match known {
             Some(known) => Ok(known),
             None => canonical(self, language, founder).inspect(|&canonical| read.push((founder, canonical))),
         };
         let canonicals: Result<Vec<_>, _> = known.into_iter().zip(founders).map(canonical).collect();
-        self.0.standing.keep(language, read.into_iter(), version);
+        self.0.canonical_cache.keep(language, read.into_iter(), version);
         canonicals
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
-        let mut pages = PostingLists::empty(keys.len());
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        let mut lists = PostingLists::empty(keys.len());
         if self.0.family(Family::Bands(language)).is_none() {
-            return Ok(pages);
+            return Ok(lists);
         }
         let singles = both_halves(keys, FILTERED, |keys| Ok(self.0.sieve.singles(language, keys)))?;
-        let perhaps = |(at, single): (usize, Option<bool>)| single.map(|single| Perhaps { at, single });
-        let mut order: Vec<Perhaps> = singles.into_iter().enumerate().filter_map(perhaps).collect();
+        let possible =
+            |(at, single): (usize, Option<bool>)| single.map(|single| PossibleBucket { at, single });
+        let mut order: Vec<PossibleBucket> = singles.into_iter().enumerate().filter_map(possible).collect();
         if order.is_empty() {
-            return Ok(pages);
+            return Ok(lists);
         }
-        // In key order one iterator meets each block once, and each bucket is asked for once.
-        order.sort_unstable_by_key(|perhaps| (keys[perhaps.at], perhaps.at));
+        // In key order one iterator visits each block once, and each bucket is looked up once.
+        order.sort_unstable_by_key(|possible| (keys[possible.at], possible.at));
         let mut first = order.clone();
-        first.dedup_by_key(|perhaps| keys[perhaps.at]);
-        let places: Vec<usize> = first.iter().map(|perhaps| perhaps.at).collect();
-        let (known, version) = self.0.crowded.pages(language, keys, &places, cap);
+        first.dedup_by_key(|possible| keys[possible.at]);
+        let places: Vec<usize> = first.iter().map(|possible| possible.at).collect();
+        let (known, version) = self.0.hot_bucket_cache.pages(language, keys, &places, cap);
         let unknown = first.iter().zip(&known).filter(|(_, known)| known.is_none());
-        let unknown: Vec<Perhaps> = unknown.map(|(&perhaps, _)| perhaps).collect();
-        let mut read = self.unknown_pages(language, keys, &unknown, cap)?.into_iter();
-        let mut crowds = Vec::new();
+        let unknown: Vec<PossibleBucket> = unknown.map(|(&possible, _)| possible).collect();
+        let mut read = self.read_uncached(language, keys, &unknown, cap)?.into_iter();
+        let mut hot = Vec::new();
         let mut order = order.into_iter().peekable();
         for (at, known) in places.into_iter().zip(known) {
-            let page = known.unwrap_or_else(|| {
-                let page = read.next().unwrap_or_default();
-                if HotBucketCache::is_crowd(&page) {
-                    crowds.push((keys[at], page.clone()));
+            let list = known.unwrap_or_else(|| {
+                let list = read.next().unwrap_or_default();
+                if HotBucketCache::is_crowd(&list) {
+                    hot.push((keys[at], list.clone()));
                 }
-                page
+                list
             });
-            let place = pages.add(page);
+            let slot = lists.add(list);
             while let Some(same) = order.next_if(|other| keys[other.at] == keys[at]) {
-                pages.set(same.at, place);
+                lists.set(same.at, slot);
             }
         }
-        self.0.crowded.keep(language, crowds, cap, version);
-        Ok(pages)
+        self.0.hot_bucket_cache.keep(language, hot, cap, version);
+        Ok(lists)
     }
 
     fn read_ahead(&self, language: Lang, mut numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         numbers.sort_unstable();
         numbers.dedup();
-        // More than are kept would drive each other out.
-        numbers.truncate(recent::DOCUMENTS);
-        let version = self.0.recent.missing(language, &mut numbers);
+        // More documents than the cache holds would evict each other.
+        numbers.truncate(DOCUMENTS);
+        let version = self.0.document_cache.missing(language, &mut numbers);
         let read = both_halves(&numbers, READ, |numbers| self.read_documents(language, numbers))?;
         let read = read.into_iter().flatten();
-        self.0.recent.keep(language, read.map(|document| (document.number, document)), version);
+        self.0.document_cache.keep(language, read.map(|document| (document.number, document)), version);
         Ok(())
     }
 }
 
-/// So many keys are looked for in the filter before another thread has begun.
+/// From this many keys on, a second thread speeds up the filter lookups.
 const FILTERED: usize = 2048;
-/// So many are read before that: reading is mostly unpacking.
+/// From this many keys on, a second thread speeds up the reads, which mostly decompress.
 const READ: usize = 64;
 
-/// Work on keys in their order, the halves at the same time where there are many.
+/// Processes keys in order, both halves in parallel if there are many.
 fn both_halves<K: Sync, R: Send>(
     keys: &[K],
     many: usize,
@@ -190,7 +200,7 @@ fn both_halves<K: Sync, R: Send>(
         let mut all = work(left)?;
         let more = match started.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(more)) => more?,
-            // Without a thread, or with one that panicked, there is still this one.
+            // If there is no thread, or it panicked, do the work on this one.
             _ => work(right)?,
         };
         all.extend(more);
@@ -199,8 +209,8 @@ fn both_halves<K: Sync, R: Send>(
 }
 
 impl RocksReader {
-    /// Reads buckets that are in order.
-    fn read_pages(
+    /// Reads buckets, which are in key order.
+    fn read_buckets(
         &self,
         language: Lang,
         keys: &[BandKey],
@@ -213,56 +223,56 @@ impl RocksReader {
         let mut options = ReadOptions::default();
         options.set_prefix_same_as_start(true);
         let mut rows = self.0.db.raw_iterator_cf_opt(&family, options);
-        keys.iter().map(|&key| self.page(language, key, cap, &mut rows)).collect()
+        keys.iter().map(|&key| self.read_bucket(language, key, cap, &mut rows)).collect()
     }
 
-    /// Reads buckets that are in order, and whose documents are not known from elsewhere.
+    /// Reads buckets that are in key order and not cached.
     ///
-    /// A copy shares dozens of buckets with its original, which is alone in most of them. So of the buckets that hold
-    /// one document at most only some are read: where such a document is posted in another of them too, that is all
-    /// there is to read of it.
-    fn unknown_pages(
+    /// A copy shares dozens of buckets with its original, which is alone in most of them. So only some of the
+    /// single-document buckets are read at first: if the document found there is also posted in another such
+    /// bucket, that bucket holds nothing else and need not be read.
+    fn read_uncached(
         &self,
         language: Lang,
         keys: &[BandKey],
-        unknown: &[Perhaps],
+        unknown: &[PossibleBucket],
         cap: usize,
     ) -> Result<Vec<PostingList>, StoreError> {
-        let mut pages: Vec<Option<PostingList>> = vec![None; unknown.len()];
+        let mut lists: Vec<Option<PostingList>> = vec![None; unknown.len()];
         let mut singles: Vec<usize> =
             (0..unknown.len()).filter(|&at| unknown[at].single && cap > 0).collect();
-        // As they were asked for: those of one article lie side by side.
+        // In request order, because the buckets of one article are adjacent.
         singles.sort_unstable_by_key(|&at| unknown[at].at);
         let left_out: Vec<usize> =
             singles.iter().copied().enumerate().filter(|(n, _)| n % PROBED != 0).map(|(_, at)| at).collect();
         let mut open: SingleBuckets = left_out.into_iter().map(|at| (keys[unknown[at].at], at)).collect();
-        let read = |pages: &mut Vec<Option<PostingList>>, places: Vec<usize>| {
+        let read = |lists: &mut Vec<Option<PostingList>>, places: Vec<usize>| {
             let keys: Vec<BandKey> = places.iter().map(|&at| keys[unknown[at].at]).collect();
-            let read = both_halves(&keys, READ, |keys| self.read_pages(language, keys, cap))?;
-            places.iter().zip(read).for_each(|(&at, page)| pages[at] = Some(page));
+            let read = both_halves(&keys, READ, |keys| self.read_buckets(language, keys, cap))?;
+            places.iter().zip(read).for_each(|(&at, list)| lists[at] = Some(list));
             Ok::<_, StoreError>(places)
         };
         let places = (0..unknown.len()).filter(|&at| !open.contains_key(&keys[unknown[at].at])).collect();
-        let places = read(&mut pages, places)?;
+        let places = read(&mut lists, places)?;
         if !open.is_empty() {
             let probed = places.into_iter().filter(|&at| unknown[at].single);
-            let probed = probed.filter_map(|at| pages[at].as_ref()?.numbers.first().copied());
+            let probed = probed.filter_map(|at| lists[at].as_ref()?.numbers.first().copied());
             let mut found: Vec<DocumentNumber> = probed.collect();
             found.sort_unstable();
             found.dedup();
-            let posting = self.0.postings.of(language);
+            let posting = self.0.postings.for_language(language);
             for document in self.shared_documents(language, &found)?.iter().flatten() {
                 for key in posting.keys(&document.fingerprint) {
                     if let Some(at) = open.remove(&key) {
-                        pages[at] = Some(PostingList { numbers: vec![document.number], more: false });
+                        lists[at] = Some(PostingList { numbers: vec![document.number], more: false });
                     }
                 }
             }
             let mut places: Vec<usize> = open.into_values().collect();
             places.sort_unstable();
-            read(&mut pages, places)?;
+            read(&mut lists, places)?;
         }
-        Ok(pages.into_iter().map(Option::unwrap_or_default).collect())
+        Ok(lists.into_iter().map(Option::unwrap_or_default).collect())
     }
 
     fn read_documents(
@@ -277,7 +287,7 @@ impl RocksReader {
         order.sort_unstable_by_key(|&at| numbers[at]);
         let keys: Vec<[u8; 8]> = order.iter().map(|&at| key::number(numbers[at])).collect();
         let mut options = ReadOptions::default();
-        // They are kept ready to be compared; their blocks would drive out those of the buckets.
+        // Documents are cached decoded; their blocks would evict those of the buckets.
         options.fill_cache(false);
         let values = self.0.db.batched_multi_get_cf_opt(&family, &keys, true, &options);
         let mut documents = vec![None; numbers.len()];
@@ -289,7 +299,7 @@ impl RocksReader {
         Ok(documents)
     }
 
-    /// Visits the rows of a span as the options see them.
+    /// Visits the rows of a range with these read options.
     pub(super) fn scan_by(
         &self,
         mut options: ReadOptions,
@@ -299,7 +309,7 @@ impl RocksReader {
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         let Some(handle) = self.0.family(family) else { return Ok(()) };
-        // Inside one bucket the filters help; anywhere else they would hide rows.
+        // Within one bucket the prefix filters help; elsewhere they would hide rows.
         if in_one_bucket(family, span) && order == Order::Ascending {
             options.set_prefix_same_as_start(true);
         } else {
@@ -323,11 +333,11 @@ impl RocksReader {
                 Order::Descending => rows.prev(),
             }
         }
-        // An iterator that ends may have failed: then what was seen is not all.
+        // An iterator may end because of an error; then the rows seen are incomplete.
         rows.status().map_err(|error| self.0.failure(&error))
     }
 
-    /// The values of several keys as the options see them.
+    /// The values of several keys with these read options.
     pub(super) fn get_many_by(
         &self,
         options: &ReadOptions,
@@ -346,7 +356,7 @@ impl RocksReader {
     }
 
     /// Reads one bucket.
-    pub(super) fn page(
+    pub(super) fn read_bucket(
         &self,
         language: Lang,
         key: BandKey,
@@ -354,21 +364,21 @@ impl RocksReader {
         rows: &mut DBRawIterator<'_>,
     ) -> Result<PostingList, StoreError> {
         let bucket = key::bucket(key);
-        let mut page = PostingList::default();
+        let mut list = PostingList::default();
         rows.seek(bucket);
         while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
-            if page.numbers.len() == cap {
-                page.more = true;
+            if list.numbers.len() == cap {
+                list.more = true;
                 break;
             }
             let (_, number) = key::decode_posting(key).map_err(|error| {
                 StoreError::damaged(&self.0.place, &Family::Bands(language).name(), &error)
             })?;
-            page.numbers.push(number);
+            list.numbers.push(number);
             rows.next();
         }
         rows.status().map_err(|error| self.0.failure(&error))?;
-        Ok(page)
+        Ok(list)
     }
 }
 

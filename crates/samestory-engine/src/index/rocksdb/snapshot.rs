@@ -1,5 +1,8 @@
-//! A store at one moment. Whatever is asked of it sees the same whole number of batches, whatever is written meanwhile:
-//! a bucket never names a document that is not there. Nothing it reads takes the place of what the worker keeps ready.
+//! A consistent snapshot of a store for query threads.
+//!
+//! [`super::registry`] hands out snapshots; they read through [`RocksReader`]. All reads of a snapshot see
+//! the same whole number of batches, so a bucket never names a document that does not exist, and no read
+//! evicts what the worker has cached.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +17,18 @@ use crate::index::scheme::IndexSchemes;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
 
-/// A store at one moment, read from another thread than that which works on it.
+/// A store at one point in time, read from another thread than the one that writes it.
 pub struct Snapshot<'r> {
     reader: &'r RocksReader,
     rows: SnapshotWithThreadMode<'r, DB>,
     version: u64,
-    /// Its owner wants to close the store.
+    /// Set when the owner wants to close the store.
     withdrawn: &'r AtomicBool,
 }
 
 impl RocksReader {
-    /// The store as it is now. Every read fails from the moment on that `withdrawn` is set, so that who closes the
-    /// store need not wait for long.
+    /// A snapshot of the store as it is now. Every read fails once `withdrawn` is set, so that closing the
+    /// store need not wait long.
     pub(super) fn snapshot<'r>(&'r self, withdrawn: &'r AtomicBool) -> Snapshot<'r> {
         Snapshot { reader: self, rows: self.0.db.snapshot(), version: self.version(), withdrawn }
     }
@@ -93,20 +96,26 @@ impl Rows for Snapshot<'_> {
         self.readable()?;
         let Some(handle) = self.reader.0.family(family) else { return Ok(vec![None; keys.len()]) };
         let mut options = self.options();
-        // Who asks now and then must not drive out what the worker reads all the time.
+        // Occasional queries must not evict what the worker reads all the time.
         options.fill_cache(false);
         self.reader.get_many_by(&options, &handle, keys)
     }
 
-    // The filters hold what there is now, which is all that is still there of this moment.
+    // The filter describes the store as it is now. After a rebuild it may lack ids that were removed since the
+    // snapshot.
     fn may_know(&self, id: &ArticleId) -> bool {
         self.reader.may_know(id)
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
         self.readable()?;
-        let mut pages = PostingLists::empty(keys.len());
-        let Some(family) = self.reader.0.family(Family::Bands(language)) else { return Ok(pages) };
+        let mut lists = PostingLists::empty(keys.len());
+        let Some(family) = self.reader.0.family(Family::Bands(language)) else { return Ok(lists) };
         let there = self.reader.0.sieve.singles(language, keys);
         let mut order: Vec<usize> = (0..keys.len()).filter(|&at| there[at].is_some()).collect();
         order.sort_unstable_by_key(|&at| (keys[at], at));
@@ -116,16 +125,16 @@ impl Rows for Snapshot<'_> {
         let mut last: Option<(BandKey, u32)> = None;
         for at in order {
             let key = keys[at];
-            let place = match last {
-                Some((same, place)) if same == key => place,
+            let slot = match last {
+                Some((same, slot)) if same == key => slot,
                 _ => {
                     self.readable()?;
-                    pages.add(self.reader.page(language, key, cap, &mut rows)?)
+                    lists.add(self.reader.read_bucket(language, key, cap, &mut rows)?)
                 }
             };
-            last = Some((key, place));
-            pages.set(at, place);
+            last = Some((key, slot));
+            lists.set(at, slot);
         }
-        Ok(pages)
+        Ok(lists)
     }
 }

@@ -1,7 +1,10 @@
-//! What a decision does to state, as a value; its changelog bytes; and the rows it becomes.
+//! Changes: what a decision does to the index, with the changelog encoding and the rows that follow from a
+//! document.
 //!
-//! A change is the whole state of its key. So the last one of each key is all that counts, and a compacted log
-//! restores what the full log does.
+//! The engine plans changes, the changelog carries them, and an overlay turns them into rows.
+//!
+//! A change carries the complete value of its key, so only the last change of each key matters, and a
+//! compacted changelog restores the same state as the full one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,27 +19,27 @@ use crate::index::format::value;
 use crate::index::record::{Cluster, Document, Progress, Residence};
 use crate::index::scheme::IndexSchemes;
 
-/// What a decision does to state.
+/// A change to the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This is the document of its language and id now.
+    /// Sets the document of its language and id.
     Document(Arc<Document>),
-    /// There is no such document any more.
+    /// Removes the document.
     NoDocument(Lang, ArticleId),
-    /// This is the cluster of its founder now.
+    /// Sets the cluster of its founder.
     Cluster(Box<Cluster>),
-    /// There is no such cluster any more.
+    /// Removes the cluster's row.
     ClusterDeleted(Lang, DocumentNumber),
-    /// So far has the partition come.
+    /// Sets the position record.
     Progress(Progress),
-    /// This is what is remembered of an id without a document now.
+    /// Sets the residence of an id.
     Residence(Box<Residence>),
-    /// Nothing of that kind is remembered of the id any more.
+    /// Removes the residence of an id.
     NoResidence(ArticleId),
 }
 
 impl Change {
-    /// The key whose state it is.
+    /// The key that it sets or removes.
     pub fn key(&self) -> ChangeKey {
         match self {
             Change::Document(document) => ChangeKey::Document(document.language, document.id.clone()),
@@ -49,7 +52,7 @@ impl Change {
         }
     }
 
-    /// The language whose families it needs.
+    /// The language whose column families it needs.
     pub fn language(&self) -> Option<Lang> {
         match self {
             Change::Document(document) => Some(document.language),
@@ -57,7 +60,7 @@ impl Change {
         }
     }
 
-    /// The key and value of its changelog record; no value is a tombstone.
+    /// The key and value of its changelog record; a record without a value is a tombstone.
     pub fn encode(&self) -> (Vec<u8>, Option<Vec<u8>>) {
         let value = match self {
             Change::Document(document) => Some(value::encode_document(document)),
@@ -69,10 +72,11 @@ impl Change {
         (self.key().encode(), value)
     }
 
-    /// Reads a changelog record.
+    /// Decodes a changelog record.
     ///
     /// # Errors
-    /// This program does not write such records: the log is another's, a newer version's, or damaged. Stop.
+    /// The record was not written by this version of the program: another log, a newer version, or damage.
+    /// Stop.
     pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Change, DecodeError> {
         match (ChangeKey::decode(key)?, value) {
             (ChangeKey::Document(language, id), None) => Ok(Change::NoDocument(language, id)),
@@ -101,7 +105,7 @@ impl Change {
 /// Rows by family and key.
 pub(crate) type RowSet = BTreeMap<(Family, Vec<u8>), Vec<u8>>;
 
-/// All rows that a document has outside its bands.
+/// All rows that follow from a document, except its postings.
 pub(crate) fn document_rows(document: &Document) -> RowSet {
     let (language, number) = (document.language, document.number);
     BTreeMap::from([
@@ -112,13 +116,13 @@ pub(crate) fn document_rows(document: &Document) -> RowSet {
     ])
 }
 
-/// The buckets that a document is in with its number, ascending.
+/// The postings of a document as bucket and number, ascending.
 pub(crate) fn document_keys(document: &Document, postings: &IndexSchemes) -> Vec<(BandKey, DocumentNumber)> {
-    let keys = postings.of(document.language).keys(&document.fingerprint);
+    let keys = postings.for_language(document.language).keys(&document.fingerprint);
     keys.into_iter().map(|key| (key, document.number)).collect()
 }
 
-/// The keys of all postings of a document, ascending.
+/// The posting keys of a document, ascending.
 pub(crate) fn document_postings(document: &Document, postings: &IndexSchemes) -> Vec<[u8; key::POSTING]> {
     let keys = document_keys(document, postings).into_iter();
     keys.map(|(key, number)| key::posting(key, number)).collect()

@@ -1,7 +1,8 @@
-//! Pending changes over committed state. Reads see them at once; the store sees them only after a commit.
+//! The overlay: staged changes on top of committed state.
 //!
-//! A store applies changes by laying them over itself and then writing down what has become different. So an
-//! overlay reads as the store will.
+//! The planner reads through an [`Overlay`] and sees its own changes at once; a store applies the resulting
+//! [`WriteSet`] only after the commit. Stores apply changes through the same overlay, so an overlay always
+//! reads as the store will.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -13,7 +14,7 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::change::{Change, document_keys};
 use super::pending::{Pending, PendingRow};
-use super::staged_postings::Over;
+use super::staged_postings::CombinedBucket;
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, POSTING};
@@ -23,7 +24,7 @@ use crate::index::read::view::View;
 use crate::index::record::{Document, Progress, Residence};
 use crate::index::scheme::IndexSchemes;
 
-/// Changes that were laid over a store, worked out: applying them is writing them down.
+/// Staged changes, already turned into rows: applying them only writes them.
 #[derive(Debug)]
 pub struct WriteSet {
     version: u64,
@@ -31,13 +32,13 @@ pub struct WriteSet {
 }
 
 impl WriteSet {
-    /// Puts another progress in the place of the one that was laid.
+    /// Replaces the staged position record.
     pub fn set_progress(&mut self, progress: &Progress) {
         let value = value::encode_progress(progress);
         self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
     }
 
-    /// What to write, if the store is still the one it was worked out for.
+    /// The staged rows, if the store is still at the version that they were computed for.
     pub(crate) fn pending(self, store: &impl Rows) -> Result<Pending, StoreError> {
         if self.version == store.version() {
             return Ok(self.pending);
@@ -46,7 +47,7 @@ impl WriteSet {
     }
 }
 
-/// Pending changes over a view; itself a view.
+/// Staged changes over a view; itself a view.
 #[derive(Debug)]
 pub struct Overlay<'a, B: ?Sized> {
     base: &'a B,
@@ -54,26 +55,26 @@ pub struct Overlay<'a, B: ?Sized> {
 }
 
 impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
-    /// Nothing is pending yet.
+    /// Creates an overlay without changes.
     pub fn new(base: &'a B) -> Overlay<'a, B> {
         Overlay { base, pending: Pending::default() }
     }
 
-    /// About how much memory the pending rows take. Commit early when it is large.
+    /// Approximate memory of the staged rows. Commit early if it is large.
     pub fn bytes(&self) -> usize {
         self.pending.bytes
     }
 
-    /// Lays a change over what is there: first everything that its key holds is removed, then the new is put.
+    /// Stages a change: removes everything that its key holds, then adds the new value.
     ///
     /// # Errors
-    /// What the key holds could not be read. The change is not laid over.
+    /// The current value of the key could not be read; the change is not staged.
     pub fn lay(&mut self, change: &Change) -> Result<(), StoreError> {
         match change {
             Change::Document(document) => {
-                self.lay_document(document.language, &document.id, Some(document))?
+                self.stage_document(document.language, &document.id, Some(document))?
             }
-            Change::NoDocument(language, id) => self.lay_document(*language, id, None)?,
+            Change::NoDocument(language, id) => self.stage_document(*language, id, None)?,
             Change::Cluster(cluster) => {
                 self.pending.cluster(cluster.id.language, cluster.id.number, Some(cluster));
             }
@@ -82,13 +83,13 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
                 let value = value::encode_progress(progress);
                 self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
             }
-            Change::Residence(row) => self.lay_residence(&row.id, Some(row))?,
-            Change::NoResidence(id) => self.lay_residence(id, None)?,
+            Change::Residence(row) => self.stage_residence(&row.id, Some(row))?,
+            Change::NoResidence(id) => self.stage_residence(id, None)?,
         }
         Ok(())
     }
 
-    fn lay_residence(&mut self, id: &ArticleId, new: Option<&Residence>) -> Result<(), StoreError> {
+    fn stage_residence(&mut self, id: &ArticleId, new: Option<&Residence>) -> Result<(), StoreError> {
         let old = self.residence(id)?;
         let expiry = |row: &Residence| key::residence_expiry(row.language, row.since, id);
         self.pending.replace(Family::Expiry, old.as_ref().map(expiry), new.map(expiry));
@@ -98,12 +99,12 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         Ok(())
     }
 
-    /// What was laid over, to be applied as it is.
+    /// Turns the staged changes into a write set.
     pub fn into_write_set(self) -> WriteSet {
         WriteSet { version: self.base.version(), pending: self.pending }
     }
 
-    fn lay_document(
+    fn stage_document(
         &mut self,
         language: Lang,
         id: &ArticleId,
@@ -114,7 +115,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
             Some(number) => Some(self.document_of(language, number)?),
         };
         let (old, pending) = (old.as_deref(), &mut self.pending);
-        // A document that is only seen again keeps most of its rows: those are not written twice.
+        // A document that was merely seen again keeps most of its rows, which are not written twice.
         if old.map(|old| old.number) != new.map(|new| new.number) {
             if let Some(old) = old {
                 pending.document(language, old.number, None);
@@ -136,18 +137,19 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
         };
         let (old_keys, new_keys) = (keys(old), keys(new));
         let bands = pending.bands.entry(language).or_default();
-        let (mut gone, mut come) = (old_keys.clone(), new_keys.clone());
-        if !gone.is_empty() && !come.is_empty() {
-            gone.retain(|key| new_keys.binary_search(key).is_err());
-            come.retain(|key| old_keys.binary_search(key).is_err());
+        let (mut removed, mut added) = (old_keys.clone(), new_keys.clone());
+        if !removed.is_empty() && !added.is_empty() {
+            removed.retain(|key| new_keys.binary_search(key).is_err());
+            added.retain(|key| old_keys.binary_search(key).is_err());
         }
-        gone.into_iter().for_each(|(key, number)| bands.note(key, number, false));
-        come.into_iter().for_each(|(key, number)| bands.note(key, number, true));
+        removed.into_iter().for_each(|(key, number)| bands.note(key, number, false));
+        added.into_iter().for_each(|(key, number)| bands.note(key, number, true));
         pending.bytes += POSTING * 3 * (old_keys.len() + new_keys.len());
         Ok(())
     }
 
-    /// The document that an id points to. If it is missing, its postings cannot be removed: that is damage.
+    /// The document that an id points to. If it is missing, its postings cannot be removed, so that is an
+    /// error.
     fn document_of(&self, language: Lang, number: DocumentNumber) -> Result<Arc<Document>, StoreError> {
         self.shared_document(language, number)?.ok_or_else(|| StoreError::Corrupt {
             place: self.place().into(),
@@ -195,7 +197,7 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
             flow
         })?;
         if flow.is_continue() {
-            // Breaking off is the visitor's business; there is nothing after this.
+            // The visitor may stop; nothing follows in either case.
             let _stopped = pending.try_for_each(|(key, value)| match value {
                 Some(value) => visit(&key, &value),
                 None => ControlFlow::Continue(()),
@@ -254,24 +256,30 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         Ok(canonicals)
     }
 
-    fn pages(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<PostingLists, StoreError> {
-        let mut pages = self.base.pages(language, keys, cap)?;
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        let mut lists = self.base.posting_lists(language, keys, cap)?;
         for (at, &key) in keys.iter().enumerate() {
-            if let Cow::Owned(page) = self.page_over(language, key, pages.of(at), cap)? {
-                let place = pages.add(page);
-                pages.set(at, place);
+            if let Cow::Owned(list) = self.staged_posting_list(language, key, lists.get(at), cap)? {
+                let slot = lists.add(list);
+                lists.set(at, slot);
             }
         }
-        Ok(pages)
+        Ok(lists)
     }
 }
 
 impl<B: Rows + ?Sized> Overlay<'_, B> {
-    /// A bucket of which the base holds this page, with what is pending laid over it.
+    /// A bucket's posting list with the staged postings applied to `base`, the list that the base store
+    /// holds.
     ///
     /// # Errors
     /// As [`Rows::scan`].
-    pub fn page_over<'p>(
+    pub fn staged_posting_list<'p>(
         &self,
         language: Lang,
         key: BandKey,
@@ -280,21 +288,25 @@ impl<B: Rows + ?Sized> Overlay<'_, B> {
     ) -> Result<Cow<'p, PostingList>, StoreError> {
         const EMPTY: &PostingList = &PostingList { numbers: Vec::new(), more: false };
         let base = base.unwrap_or(EMPTY);
-        let over = self.pending.bands.get(&language).map_or(Over::Base, |bands| bands.over(key, base, cap));
-        Ok(match over {
-            Over::Base => Cow::Borrowed(base),
-            Over::PostingList(page) => Cow::Owned(page),
-            Over::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
+        let combined = self
+            .pending
+            .bands
+            .get(&language)
+            .map_or(CombinedBucket::Base, |bands| bands.combine(key, base, cap));
+        Ok(match combined {
+            CombinedBucket::Base => Cow::Borrowed(base),
+            CombinedBucket::PostingList(list) => Cow::Owned(list),
+            CombinedBucket::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
         })
     }
 
-    /// What lies under the pending changes.
+    /// The view under the staged changes.
     pub fn base(&self) -> &B {
         self.base
     }
 }
 
-/// Visits the pending rows that come before a row of the base, then the row, unless that is overlaid or gone.
+/// Visits the staged rows that precede a base row, then the base row unless it is replaced or removed.
 fn merge<'p>(
     pending: &mut Peekable<impl Iterator<Item = PendingRow<'p>>>,
     order: Order,

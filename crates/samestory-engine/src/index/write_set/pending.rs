@@ -1,4 +1,7 @@
-//! What has become different: rows to write, and rows to remove.
+//! The rows of a write set: what to write and what to delete.
+//!
+//! [`super::overlay`] fills it and reads through it, and stores write it out. Documents stay decoded until
+//! they are written, since they are read more often.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -16,26 +19,26 @@ use crate::index::format::value;
 use crate::index::read::rows::{Order, Span};
 use crate::index::record::{Cluster, Document};
 
-/// What has become different.
+/// Staged rows.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// Postings by language.
+    /// Staged postings by language.
     pub(crate) bands: BTreeMap<Lang, Bands>,
-    /// Documents by language; nothing where they are gone. They become bytes when they are written.
+    /// Documents by language; `None` for a removed one. They are encoded when they are written.
     pub(crate) documents: BTreeMap<Lang, BTreeMap<DocumentNumber, Option<Arc<Document>>>>,
-    /// Who stands for clusters, which their rows say too; nothing where the row is gone. Only ever asked for one, or
-    /// put where order does not show.
+    /// Canonicals of clusters, also recorded in the cluster rows; `None` if the row was removed. It is only
+    /// looked up or merged, so its order does not matter.
     pub(crate) canonicals: BTreeMap<Lang, Canonicals>,
-    /// All other rows; nothing where they are gone.
+    /// All other rows; `None` for a removed one.
     pub(crate) rows: BTreeMap<Family, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
-    /// About how much memory they take.
+    /// Approximate memory of everything staged.
     pub(crate) bytes: usize,
 }
 
-/// By founder, who stands for a cluster; nothing where it has no row.
+/// The canonical of each cluster by founder; `None` if the cluster has no row.
 pub(crate) type Canonicals = HashMap<DocumentNumber, Option<DocumentNumber>, BuildHasherDefault<Spread>>;
 
-/// A row in order; nothing where it is gone.
+/// A staged row; `None` as value if it was removed.
 pub(crate) type PendingRow<'p> = (Cow<'p, [u8]>, Option<Cow<'p, [u8]>>);
 
 impl Pending {
@@ -44,7 +47,7 @@ impl Pending {
         self.rows.entry(family).or_default().insert(key, value);
     }
 
-    /// A row without a value takes the place of another; the same one stays.
+    /// Replaces one row without a value by another; does nothing if they are equal.
     pub(crate) fn replace(&mut self, family: Family, old: Option<Vec<u8>>, new: Option<Vec<u8>>) {
         if old != new {
             if let Some(old) = old {
@@ -56,7 +59,7 @@ impl Pending {
         }
     }
 
-    /// A cluster is this now; nothing where it has no row any more.
+    /// Stages a cluster's row, or its removal.
     pub(crate) fn cluster(&mut self, language: Lang, founder: DocumentNumber, cluster: Option<&Cluster>) {
         let canonicals = self.canonicals.entry(language).or_default();
         canonicals.insert(founder, cluster.map(|cluster| cluster.canonical));
@@ -73,13 +76,13 @@ impl Pending {
         self.documents.entry(language).or_default().insert(number, document);
     }
 
-    /// Whether a key is pending, and with what value.
+    /// The staged value of a key, if there is one; `Some(None)` means removed.
     pub(crate) fn get(&self, family: Family, key: &[u8]) -> Option<Option<Vec<u8>>> {
         match family {
             Family::Bands(language) => {
                 let (bucket, number) = key::decode_posting(key).ok()?;
-                let there = self.bands.get(&language)?.get(bucket, number)?;
-                Some(there.then(Vec::new))
+                let present = self.bands.get(&language)?.get(bucket, number)?;
+                Some(present.then(Vec::new))
             }
             Family::Documents(language) => {
                 let document = self.documents.get(&language)?.get(&key::decode_number(key).ok()?)?;
@@ -89,7 +92,7 @@ impl Pending {
         }
     }
 
-    /// The pending rows of a span in that order.
+    /// The staged rows of a range, in order.
     pub(crate) fn span(&self, family: Family, span: &Span, order: Order) -> Vec<PendingRow<'_>> {
         let mut rows: Vec<PendingRow<'_>> = match family {
             Family::Bands(language) => {
@@ -100,7 +103,7 @@ impl Pending {
                 };
                 let inside = rows.into_iter().filter(|(key, _)| span.holds(key));
                 inside
-                    .map(|(key, there)| (Cow::from(key.to_vec()), there.then_some(Cow::from(&[][..]))))
+                    .map(|(key, present)| (Cow::from(key.to_vec()), present.then_some(Cow::from(&[][..]))))
                     .collect()
             }
             Family::Documents(language) => {
@@ -127,7 +130,7 @@ impl Pending {
     }
 }
 
-/// A span as the bounds of a range; an empty one where the end lies before the beginning.
+/// A [`Span`] as range bounds; empty if the end lies before the start.
 pub(crate) fn bounds(span: &Span) -> (Bound<&[u8]>, Bound<&[u8]>) {
     match &span.to {
         Some(to) if *to < span.from => (Bound::Included(&span.from), Bound::Excluded(&span.from)),

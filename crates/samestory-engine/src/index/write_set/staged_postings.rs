@@ -1,4 +1,7 @@
-//! Pending postings, found by their bucket. Written down they are in order; until then they need not be.
+//! Staged postings, grouped by bucket.
+//!
+//! [`super::pending`] holds one [`Bands`] per language; [`super::overlay`] reads through it and stores write
+//! it out. Entries stay in order of arrival and are sorted only when they are written or scanned.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,13 +13,13 @@ use crate::index::format::key;
 use crate::index::format::key::POSTING;
 use crate::index::read::rows::PostingList;
 
-/// Hashes of bands are spread already, but some bands have small numbers for hashes.
+/// A cheap hasher: most band hashes are uniform already, but some bands have small numbers as hashes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Spread(u64);
 
 impl Hasher for Spread {
     fn finish(&self) -> u64 {
-        // The table goes by the highest bits and the lowest.
+        // The hash table uses both the highest and the lowest bits.
         self.0 ^ self.0 >> 32
     }
 
@@ -33,33 +36,33 @@ impl Hasher for Spread {
     }
 }
 
-/// No entry.
+/// Marks the end of a chain.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: BandKey,
     number: DocumentNumber,
-    there: bool,
-    /// The entry of the same bucket that was made before this.
+    present: bool,
+    /// The previous entry of the same bucket.
     before: u32,
 }
 
-/// Postings that have come or gone. What was said last of one counts.
+/// Added and removed postings. The last entry for a posting wins.
 #[derive(Debug, Default)]
 pub(crate) struct Bands {
-    /// The latest entry of each bucket. Only ever asked for one bucket, so its order never shows.
+    /// The latest entry of each bucket. It is only looked up, never iterated, so its order does not matter.
     latest: HashMap<BandKey, u32, BuildHasherDefault<Spread>>,
     entries: Vec<Entry>,
 }
 
 impl Bands {
-    /// Notes that a document is in a bucket now, or is not.
-    pub(crate) fn note(&mut self, key: BandKey, number: DocumentNumber, there: bool) {
-        // A batch has thousands of entries; the overlay's size is bounded long before this.
+    /// Stages that a document is added to a bucket or removed from it.
+    pub(crate) fn note(&mut self, key: BandKey, number: DocumentNumber, present: bool) {
+        // A batch has thousands of entries; the overlay's size limit applies long before this one.
         let at = u32::try_from(self.entries.len()).unwrap_or(NONE);
         let before = self.latest.insert(key, at).unwrap_or(NONE);
-        self.entries.push(Entry { key, number, there, before });
+        self.entries.push(Entry { key, number, present, before });
     }
 
     fn chain(&self, key: BandKey) -> impl Iterator<Item = &Entry> {
@@ -67,75 +70,75 @@ impl Bands {
         std::iter::successors(self.latest.get(&key).copied().and_then(entry), move |last| entry(last.before))
     }
 
-    /// A bucket of the base with what is pending laid over it; nothing where only reading on can tell.
-    pub(crate) fn over(&self, key: BandKey, base: &PostingList, cap: usize) -> Over {
+    /// Combines a bucket of the base store with the staged postings.
+    pub(crate) fn combine(&self, key: BandKey, base: &PostingList, cap: usize) -> CombinedBucket {
         let mut numbers = Vec::new();
         for entry in self.chain(key) {
-            if !entry.there {
-                // What takes the place of one that is gone may lie beyond the page.
-                return Over::Unknown;
+            if !entry.present {
+                // The document that moves up into the gap may lie beyond the posting list that was read.
+                return CombinedBucket::Unknown;
             }
             numbers.push(entry.number);
         }
         if numbers.is_empty() {
-            return Over::Base;
+            return CombinedBucket::Base;
         }
         numbers.extend(&base.numbers);
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         numbers.dedup();
         let more = base.more || numbers.len() > cap;
         numbers.truncate(cap);
-        Over::PostingList(PostingList { numbers, more })
+        CombinedBucket::PostingList(PostingList { numbers, more })
     }
 
-    /// Whether a posting has come or gone.
+    /// Whether a posting was added or removed; `None` if it is not staged.
     pub(crate) fn get(&self, key: BandKey, number: DocumentNumber) -> Option<bool> {
-        self.chain(key).find(|entry| entry.number == number).map(|entry| entry.there)
+        self.chain(key).find(|entry| entry.number == number).map(|entry| entry.present)
     }
 
-    /// The postings of one bucket, as [`Bands::sorted`].
+    /// The staged postings of one bucket, as [`Bands::sorted`].
     pub(crate) fn sorted_bucket(&self, key: BandKey) -> Vec<([u8; POSTING], bool)> {
         let mut entries: Vec<&Entry> = self.chain(key).collect();
         entries.reverse();
         sorted(entries.into_iter())
     }
 
-    /// Every posting once, in the order of its bytes, and whether it is there now.
+    /// Every staged posting once, in byte order, and whether it was added.
     pub(crate) fn sorted(&self) -> Vec<([u8; POSTING], bool)> {
         sorted(self.entries.iter())
     }
 
-    /// The buckets that postings were put in; some may have gone again.
+    /// The buckets that postings were added to; some may have been removed again.
     #[cfg(feature = "rocksdb")]
     pub(crate) fn buckets(&self) -> impl Iterator<Item = BandKey> {
-        self.entries.iter().filter(|entry| entry.there).map(|entry| entry.key)
+        self.entries.iter().filter(|entry| entry.present).map(|entry| entry.key)
     }
 
-    /// All that was noted, in that order.
-    pub(crate) fn noted(&self) -> impl Iterator<Item = (BandKey, DocumentNumber, bool)> {
-        self.entries.iter().map(|entry| (entry.key, entry.number, entry.there))
+    /// All entries in the order in which they were staged.
+    pub(crate) fn entries_in_order(&self) -> impl Iterator<Item = (BandKey, DocumentNumber, bool)> {
+        self.entries.iter().map(|entry| (entry.key, entry.number, entry.present))
     }
 }
 
-/// What a bucket holds once pending postings are laid over it.
-pub(crate) enum Over {
-    /// Nothing is pending.
+/// A bucket combined with its staged postings.
+pub(crate) enum CombinedBucket {
+    /// Nothing is staged: the base list holds.
     Base,
-    /// This.
+    /// The combined list.
     PostingList(PostingList),
-    /// It has to be read row by row.
+    /// The bucket has to be read row by row.
     Unknown,
 }
 
 fn sorted<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<([u8; POSTING], bool)> {
-    // The order of their bytes: newer documents come first. Of equals the last was said last.
-    let order = |(at, entry): (usize, &'a Entry)| (entry.key, !entry.number.0, at, entry.there);
+    // Byte order puts newer documents first. Among equal postings the last entry wins.
+    let order = |(at, entry): (usize, &'a Entry)| (entry.key, !entry.number.0, at, entry.present);
     let mut rows: Vec<(BandKey, u64, usize, bool)> = entries.enumerate().map(order).collect();
     rows.sort_unstable();
     let mut kept: Vec<([u8; POSTING], bool)> = Vec::with_capacity(rows.len());
     let last = |same: &[(BandKey, u64, usize, bool)]| {
-        let &(key, number, _, there) = same.last()?;
-        Some((key::posting(key, DocumentNumber(!number)), there))
+        let &(key, number, _, present) = same.last()?;
+        Some((key::posting(key, DocumentNumber(!number)), present))
     };
     kept.extend(rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter_map(last));
     kept

@@ -1,6 +1,6 @@
-//! How often a block of a table was in memory when it was asked for, and how often it had to be read.
+//! Block cache hits and misses of a store, for metrics.
 //!
-//! RocksDB counts that itself. It is told to take no times, which would cost more than the counting.
+//! RocksDB counts them itself. Timers are disabled, because they would cost more than the counting.
 
 use std::sync::{Mutex, PoisonError};
 

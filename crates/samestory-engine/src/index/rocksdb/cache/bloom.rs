@@ -1,6 +1,8 @@
-//! Which buckets, ids and clusters exist, in memory: most of a new article's do not, and need not be looked for on disk.
+//! A blocked Bloom filter in memory for buckets, ids and clusters. Most lookups of a new article miss, and
+//! the filter saves the disk read.
 //!
-//! A blocked Bloom filter. It may say "perhaps" of what is not there, never "no" of what is.
+//! [`super::membership`] fills and owns it. It may report an absent key as present, but never a present key
+//! as absent.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

@@ -1,8 +1,8 @@
-//! What was read or written lately: documents, ready to be compared, for a phrase that many articles have leads every one
-//! of them to the newest of the others; and who stands for clusters.
+//! Caches of recently used documents, decoded and ready to be compared, and of the canonicals of clusters.
 //!
-//! It holds what the store holds, or nothing. What is written takes the place of what was here, and what was
-//! read from the store before that write is not put here after it.
+//! [`crate::index::rocksdb::read`] uses them: a phrase that many articles share leads each of them to the
+//! newest others. An entry equals what the store holds: a write replaces it, and a value that was read before
+//! a write is not cached after it.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

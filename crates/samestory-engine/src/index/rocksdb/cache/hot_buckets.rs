@@ -1,11 +1,12 @@
-//! Cache of hot buckets: the newest documents of buckets that hold several, such as common phrases and boilerplate, which
-//! article after article looks up. On disk they are spread over all levels, and reading one takes as long as judging an
-//! article.
+//! Cache of hot buckets: the newest documents of buckets that hold several, such as common phrases and
+//! boilerplate, which article after article looks up. On disk they are spread over all levels, and reading
+//! one takes as long as judging an article.
 //!
-//! An entry equals the newest documents of its bucket in the store. A write adds a document to its bucket here too; a bucket
-//! that loses a document is dropped, and pages that were read before a write are not kept after it. An entry never holds
-//! more documents than were once asked for, and all entries together stay within [`BUDGET`], so that the cost of an article
-//! does not depend on how many copies of it there are.
+//! An entry equals the newest documents of its bucket in the store. A write adds a document to its bucket
+//! here too; a bucket that loses a document is dropped, and posting lists that were read before a write are
+//! not cached after it. An entry never holds more documents than were once requested, and all entries
+//! together stay within [`BUDGET`], so the cost of an article does not depend on how many copies of it there
+//! are.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -191,7 +192,8 @@ impl HotBucketCache {
         let mut state = self.state();
         state.version += 1;
         for (&language, bands) in &pending.bands {
-            bands.noted().for_each(|(key, number, there)| state.note((language, key), number, there));
+            let entries = bands.entries_in_order();
+            entries.for_each(|(key, number, present)| state.note((language, key), number, present));
         }
     }
 

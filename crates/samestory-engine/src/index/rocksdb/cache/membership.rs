@@ -1,10 +1,11 @@
-//! The filter of a store's buckets, ids and clusters: filled in the background when the store is opened, used once it is complete.
+//! The membership filter of a store: which buckets, ids and clusters may exist. A background scan fills it
+//! when the store is opened, and it is used once it is complete.
 //!
-//! Of a bucket it knows too whether more than one document may ever have been put in it. If not, who is found in it is
-//! all that is in it.
+//! It also records which buckets may ever have held a second document. For the others, the first hit is the
+//! whole bucket.
 //!
-//! What is applied goes into it before it is written. So when the scan of what was there before has ended, nothing
-//! is missing. Only the one who applies starts a scan, so no batch can fall between the two.
+//! Every write is added to the filter before it is applied, so nothing is missing when the scan of the
+//! existing rows has ended. Only the writer starts a scan, so no batch can fall between the two.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,7 +164,7 @@ impl MembershipFilter {
         tracing::warn!(
             state = place,
             retry_in_seconds = wait.as_secs(),
-            "the filter of buckets could not be built, look-ups are slower until it is: {error}"
+            "could not build the membership filter, lookups are slower until the retry succeeds: {error}"
         );
     }
 
@@ -347,9 +348,9 @@ mod tests {
     #[test]
     fn a_scan_that_failed_is_started_again() {
         use crate::index::Store;
-        use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+        use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
 
-        let (mut store, directory) = made("failed-scan");
+        let (mut store, directory) = empty_store("failed-scan");
         store.apply_own_changes(&[document(0)]).unwrap();
         store.wait_for_filter();
         let damaged = b"no id".as_slice();

@@ -1,6 +1,8 @@
-//! What is kept in memory beside RocksDB's own block cache: documents read lately, hot buckets, and a membership filter.
+//! Caches beside RocksDB's own block cache: recent documents, hot buckets, canonicals, and the membership
+//! filter.
 //!
-//! A cache holds what the store holds, or nothing. It never shows in a verdict.
+//! [`super::read`] consults them and every write updates them. A cache entry equals what the store holds, or
+//! is absent, so caches never affect a verdict.
 
 pub(crate) mod blocks;
 pub(crate) mod bloom;

@@ -1,8 +1,9 @@
-//! The filter of buckets is made anew: when the store is opened, and when most of what it knows has gone.
+//! Tests that the membership filter is rebuilt: when the store is opened, and when most of what it knows has
+//! been removed.
 
 use crate::index::read::rows::Rows;
 use crate::index::rocksdb::Rocks;
-use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
 use crate::index::{Change, Store};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
@@ -18,7 +19,7 @@ fn remove(store: &mut Rocks, number: u64) {
 
 fn buckets(store: &Rocks, number: u64) -> Vec<BandKey> {
     let Change::Document(document) = document(number) else { unreachable!() };
-    store.postings().of(Lang::UND).keys(&document.fingerprint)
+    store.postings().for_language(Lang::UND).keys(&document.fingerprint)
 }
 
 /// Every bucket of this document has it.
@@ -38,7 +39,7 @@ fn assert_denied(store: &Rocks, number: u64, live: u64) {
 
 #[test]
 fn a_filter_of_what_has_gone_is_made_anew() {
-    let (mut store, directory) = made("stale");
+    let (mut store, directory) = empty_store("stale");
     store.wait_for_filter();
     apply_changes(&mut store, document(0));
     let mut most = 0;
@@ -57,7 +58,7 @@ fn a_filter_of_what_has_gone_is_made_anew() {
 
 #[test]
 fn a_store_that_is_opened_filters_by_what_is_there() {
-    let (mut store, directory) = made("reopened");
+    let (mut store, directory) = empty_store("reopened");
     (0..20).for_each(|number| apply_changes(&mut store, document(number)));
     (1..20).for_each(|number| remove(&mut store, number));
     let options = store.options.clone();

@@ -1,7 +1,9 @@
-//! Postings made anew from the stored fingerprints: for other bands, and for a store that was filled without any.
+//! Re-banding: rebuilds all postings from the stored fingerprints, for new bands or for a store that was
+//! filled without postings.
 //!
-//! They are sorted in memory and handed over as finished tables. Written one by one, each would pass a write buffer and
-//! several merges, and of all that a document writes they are nine tenths.
+//! `samestory state rebuild` and the restore from the changelog use it. The postings are sorted in memory and
+//! ingested as finished SST files: written one by one, each would pass a memtable and several compactions,
+//! and postings are nine tenths of what a document writes.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -22,28 +24,28 @@ use crate::index::write_set::change::document_postings;
 use crate::index::{Format, IndexScheme, IndexSchemes, Opening, SimHashBands, StoreError};
 use crate::model::Lang;
 
-/// Postings that are sorted together: 64 MB of them.
+/// Postings per sorted run: 64 MB of them.
 const RUN: usize = if cfg!(test) { 100 } else { 2 << 20 };
-/// Documents between two reports.
+/// Documents between two progress reports.
 const STEP: u64 = 1000;
-/// Where tables are made, inside the store's directory so that they need not be copied.
-const WORKSHOP: &str = "new-postings";
+/// Where SST files are built: inside the store's directory, so that they need not be copied.
+const SST_DIRECTORY: &str = "new-postings";
 
-/// How far re-banding has come.
+/// Progress of re-banding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rebanded {
-    /// The language.
+    /// The language being processed.
     pub language: Lang,
     /// Documents posted so far.
     pub documents: u64,
-    /// Documents there are.
+    /// Documents of the language.
     pub of: u64,
 }
 
-/// Hears how far it has come, and says whether to go on.
+/// The progress callback; returns whether to continue.
 pub type Watch<'a> = dyn FnMut(Rebanded) -> ControlFlow<()> + 'a;
 
-/// A posting as two numbers that sort as its bytes do, which is quicker.
+/// A posting as two numbers that sort like its bytes, but faster.
 type Sortable = (u128, u16);
 
 fn sortable(posting: [u8; POSTING]) -> Sortable {
@@ -59,13 +61,13 @@ fn bytes((head, tail): Sortable) -> [u8; POSTING] {
 }
 
 impl Rocks {
-    /// Opens a store that holds nothing, to be filled without postings: those are made by [`Rocks::reband`] when all is
-    /// in it. Until then it says so when it is opened.
+    /// Opens an empty store to be filled without postings, which [`Rocks::reband`] builds at the end. Until
+    /// then the store refuses to be opened normally.
     ///
     /// # Errors
-    /// As [`Rocks::open`]; and if it holds something.
+    /// As [`Rocks::open`]; also if the store is not empty.
     pub fn refill(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
-        // One bucket for each, of the content, which is removed with the others.
+        // Each document is posted by content only; re-banding removes that posting with the others.
         let unposted =
             IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: u32::MAX };
         let filling = RocksOptions { postings: IndexSchemes::new(unposted), ..options.clone() };
@@ -75,7 +77,7 @@ impl Rocks {
         opened.put_format(&Format { rebanding: true, ..wanted })?;
         let reader = RocksReader(Arc::new(opened));
         if reader.count(Family::Ids, &[])? > 0 {
-            let detail = "it holds articles, but not how far it has come".into();
+            let detail = "it holds articles, but no position".into();
             return Err(StoreError::Corrupt { place: reader.place().into(), detail });
         }
         Ok(Rocks {
@@ -87,12 +89,13 @@ impl Rocks {
         })
     }
 
-    /// Makes all postings anew from the stored fingerprints, as the options say, and opens the store.
+    /// Rebuilds all postings from the stored fingerprints according to the options, and opens the store.
     ///
-    /// If this is cut off, the store says so when it is opened, and doing it again begins at the beginning.
+    /// If it is interrupted, the store says so when it is opened, and the next attempt starts from the
+    /// beginning.
     ///
     /// # Errors
-    /// As [`Rocks::open`]; a store of another format or scheme cannot be re-banded.
+    /// As [`Rocks::open`]; a store of another format or fingerprint scheme cannot be re-banded.
     pub fn reband(
         directory: &Path,
         options: &RocksOptions,
@@ -103,24 +106,27 @@ impl Rocks {
         let opened = open_unchecked(directory, options)?;
         let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
         match found.map_err(|error| opened.failure(&error))? {
-            // Nothing to make anew.
+            // An empty store: nothing to rebuild.
             None => {}
             Some(found) => match wanted.accepts(&found, &opened.place) {
                 Ok(()) => {}
                 Err(StoreError::OtherBands { .. }) => {
-                    // The caller may not know which topic it was made from; the store must not forget it.
+                    // The caller may not know which topic the store was built from; the store must not forget
+                    // it.
                     let made_from = Format::decode(&found).ok().and_then(|found| found.changelog);
                     wanted.changelog = wanted.changelog.or(made_from);
-                    // First of all it must be known that the postings are not to be trusted.
+                    // First mark the postings as untrustworthy.
                     opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
-                    let workshop = opened.workshop(directory)?;
+                    let sst_directory = opened.sst_directory(directory)?;
                     let reader = RocksReader(Arc::new(opened));
                     let mut languages = Rows::languages(&reader).into_iter();
-                    let made = languages
-                        .try_for_each(|language| reader.reband_language(language, options, &workshop, watch));
-                    // Also after a failure: on a full disk an unfinished table would take the space that opening needs.
-                    drop(std::fs::remove_dir_all(&workshop));
-                    made?;
+                    let rebuilt = languages.try_for_each(|language| {
+                        reader.reband_language(language, options, &sst_directory, watch)
+                    });
+                    // Also after a failure: on a full disk an unfinished SST file would take the space that
+                    // opening needs.
+                    drop(std::fs::remove_dir_all(&sst_directory));
+                    rebuilt?;
                     reader.0.flush()?;
                     reader.0.put_format(&wanted)?;
                 }
@@ -132,25 +138,27 @@ impl Rocks {
 }
 
 impl Opened {
-    /// An empty directory for tables.
-    fn workshop(&self, directory: &Path) -> Result<PathBuf, StoreError> {
-        let workshop = directory.join(WORKSHOP);
-        // Left by one that was cut off.
-        drop(std::fs::remove_dir_all(&workshop));
-        let made = std::fs::create_dir(&workshop);
-        made.map(|()| workshop).map_err(|error| crate::index::rocksdb::io_failure(&self.place, &error))
+    /// Creates an empty directory for SST files.
+    fn sst_directory(&self, directory: &Path) -> Result<PathBuf, StoreError> {
+        let sst_directory = directory.join(SST_DIRECTORY);
+        // Left by an interrupted attempt.
+        drop(std::fs::remove_dir_all(&sst_directory));
+        let created = std::fs::create_dir(&sst_directory);
+        created
+            .map(|()| sst_directory)
+            .map_err(|error| crate::index::rocksdb::io_failure(&self.place, &error))
     }
 
     fn unusable(&self, detail: String) -> StoreError {
         StoreError::Unusable { place: self.place.clone(), detail }
     }
 
-    /// Each run of postings becomes a table, and a part of the family.
-    fn take_in(
+    /// Writes each run of postings to an SST file and ingests it into the family.
+    fn ingest(
         &self,
         family: Family,
         options: &RocksOptions,
-        workshop: &Path,
+        sst_directory: &Path,
         runs: &Receiver<Vec<Sortable>>,
     ) -> Result<(), StoreError> {
         let failure = |error: rocksdb::Error| self.failure(&error);
@@ -159,7 +167,7 @@ impl Opened {
         ingesting.set_move_files(true);
         for mut run in runs {
             run.sort_unstable();
-            let path = workshop.join("run.sst");
+            let path = sst_directory.join("run.sst");
             let mut table = SstFileWriter::create(&settings);
             table.open(&path).map_err(failure)?;
             for posting in run {
@@ -179,7 +187,7 @@ impl RocksReader {
         &self,
         language: Lang,
         options: &RocksOptions,
-        workshop: &Path,
+        sst_directory: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<(), StoreError> {
         let opened = &*self.0;
@@ -188,21 +196,24 @@ impl RocksReader {
             opened.db.drop_cf(&bands.name()).map_err(|error| opened.failure(&error))?;
         }
         opened.create(bands, options)?;
-        // One reads and computes while the other sorts and writes.
+        // One thread reads and computes while the other sorts and writes.
         let (runs, sorted) = sync_channel(1);
         std::thread::scope(|scope| {
-            let take_in = move || opened.take_in(bands, options, workshop, &sorted);
-            let taken = std::thread::Builder::new().name("new-postings".into()).spawn_scoped(scope, take_in);
-            let taken = taken.map_err(|error| opened.unusable(error.to_string()))?;
+            let ingest = move || opened.ingest(bands, options, sst_directory, &sorted);
+            let ingested =
+                std::thread::Builder::new().name("new-postings".into()).spawn_scoped(scope, ingest);
+            let ingested = ingested.map_err(|error| opened.unusable(error.to_string()))?;
             let posted = self.post(language, &options.postings, &runs, watch);
             drop(runs);
-            let taken = taken.join().unwrap_or_else(|_| Err(opened.unusable("a thread panicked".into())));
-            // Who cannot hand on any more does not know why; who took does.
-            taken.and(posted)
+            let ingested =
+                ingested.join().unwrap_or_else(|_| Err(opened.unusable("a thread panicked".into())));
+            // If the receiver failed, the sender only knows that the channel closed; so the receiver's error
+            // comes first.
+            ingested.and(posted)
         })
     }
 
-    /// Hands on the postings of all documents, in runs.
+    /// Sends the postings of all documents, in runs.
     fn post(
         &self,
         language: Lang,
@@ -212,7 +223,7 @@ impl RocksReader {
     ) -> Result<(), StoreError> {
         let [documents, _] = Family::of(language);
         let of = self.documents_of(language)?;
-        let cut_off = || self.0.unusable("making its postings was cut off".into());
+        let interrupted = || self.0.unusable("rebuilding its postings was interrupted".into());
         let (mut run, mut done, mut outcome) = (Vec::with_capacity(RUN), 0, Ok(()));
         let mut post = |key: &[u8], value: &[u8]| -> Result<(), StoreError> {
             let document = decode_document(language, value)
@@ -220,11 +231,11 @@ impl RocksReader {
             run.extend(document_postings(&document, postings).into_iter().map(sortable));
             if run.len() >= RUN {
                 let full = std::mem::replace(&mut run, Vec::with_capacity(RUN));
-                runs.send(full).map_err(|_| cut_off())?;
+                runs.send(full).map_err(|_| interrupted())?;
             }
             done += 1;
             if done % STEP == 0 && watch(Rebanded { language, documents: done, of }).is_break() {
-                return Err(cut_off());
+                return Err(interrupted());
             }
             Ok(())
         };
@@ -234,11 +245,11 @@ impl RocksReader {
         })?;
         outcome?;
         if !run.is_empty() {
-            runs.send(run).map_err(|_| cut_off())?;
+            runs.send(run).map_err(|_| interrupted())?;
         }
         match watch(Rebanded { language, documents: done, of }) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(cut_off()),
+            ControlFlow::Break(()) => Err(interrupted()),
         }
     }
 }
@@ -246,15 +257,15 @@ impl RocksReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::rocksdb::maintenance::upkeep::tests::{document, made};
+    use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
     use crate::index::{Store, verify};
 
     #[test]
-    fn what_was_filled_without_postings_is_what_was_filled_with_them() {
+    fn a_store_filled_without_postings_ends_up_like_one_filled_with_them() {
         let changes: Vec<_> = (0..40).map(document).collect();
-        let (mut wanted, beside) = made("refill-wanted");
+        let (mut wanted, beside) = empty_store("refill-wanted");
         wanted.apply_own_changes(&changes).unwrap();
-        let (store, directory) = made("refill");
+        let (store, directory) = empty_store("refill");
         let options = store.options.clone();
         drop(store);
         let mut store = Rocks::refill(&directory, &options).unwrap();
@@ -267,7 +278,7 @@ mod tests {
         let store = Rocks::reband(&directory, &options, &mut |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(store.dump().unwrap(), wanted.dump().unwrap());
         assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
-        assert!(!directory.join(WORKSHOP).exists());
+        assert!(!directory.join(SST_DIRECTORY).exists());
         drop(store);
         let refusal = Rocks::refill(&directory, &options).err().unwrap();
         assert!(refusal.to_string().contains("it holds articles"), "{refusal}");
@@ -276,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_told_to_stop_leaves_a_store_that_says_so() {
-        let (mut store, directory) = made("reband-stopped");
+    fn an_interrupted_reband_leaves_a_store_that_says_so() {
+        let (mut store, directory) = empty_store("reband-stopped");
         let options = store.options.clone();
         store.apply_own_changes(&(0..3).map(document).collect::<Vec<_>>()).unwrap();
         store.reader().distrust_postings().unwrap();
         drop(store);
         let stopped = Rocks::reband(&directory, &options, &mut |_| ControlFlow::Break(())).err().unwrap();
-        assert!(stopped.to_string().contains("cut off"), "{stopped}");
+        assert!(stopped.to_string().contains("interrupted"), "{stopped}");
         let refusal = Rocks::open(&directory, &options).err().unwrap();
         assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
         drop(std::fs::remove_dir_all(&directory));

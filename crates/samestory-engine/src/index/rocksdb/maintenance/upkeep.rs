@@ -1,4 +1,7 @@
-//! What an operator does to a store: look at it, and compact it.
+//! Inspection and compaction of a store, for operators.
+//!
+//! The `state` commands call it. Counts are exact unless they are marked as estimates; compaction changes no
+//! row.
 
 use std::ops::ControlFlow;
 
@@ -12,43 +15,43 @@ use crate::index::rocksdb::{Opened, Rocks, RocksReader};
 use crate::index::{Format, Progress, StoreError};
 use crate::model::Lang;
 
-/// What is in a store.
+/// The contents of a store in numbers.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// What it was made with.
+    /// What the store was created with.
     pub format: Option<Format>,
-    /// How far it has come.
+    /// How far it has been processed.
     pub progress: Progress,
-    /// Where the changelog is to be read from.
+    /// The changelog offset to resume from.
     pub changelog_next: Option<u64>,
-    /// Language by language.
+    /// The contents of each language.
     pub languages: Vec<LanguageInspection>,
-    /// Bytes on disk, of all families.
+    /// Bytes on disk of all column families.
     pub bytes: u64,
 }
 
-/// What is in a store of one language.
+/// The contents of one language in numbers.
 #[derive(Clone, Debug)]
 pub struct LanguageInspection {
     /// The language.
     pub language: Lang,
-    /// How many documents, counted.
+    /// Number of documents, exact.
     pub documents: u64,
-    /// How many ids are remembered without a document, counted: moved, gone, or published and not stored.
+    /// Number of residences, exact: ids that moved, are gone, or were published and not stored.
     pub residences: u64,
-    /// How many clusters of two and more have been written down, counted.
+    /// Number of clusters with a row, exact.
     pub clusters: u64,
-    /// How many postings, as RocksDB estimates.
+    /// Number of postings, as RocksDB estimates.
     pub postings: u64,
     /// Bytes on disk of its documents and postings.
     pub bytes: u64,
 }
 
 impl RocksReader {
-    /// Sizes and counts.
+    /// Counts and sizes of everything in the store.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store could not be read.
     pub fn inspect(&self) -> Result<Inspection, StoreError> {
         let format = self.format()?.map(|bytes| Format::decode(&bytes)).transpose();
         let format = format.map_err(|error| self.damage(Family::Meta, "format", &error))?;
@@ -74,7 +77,7 @@ impl RocksReader {
         })
     }
 
-    /// How many documents of a language there are.
+    /// Counts the documents of a language.
     pub(crate) fn documents_of(&self, language: Lang) -> Result<u64, StoreError> {
         let mut count = 0;
         let span = Span::prefix(&key::language_prefix(language));
@@ -107,10 +110,10 @@ impl Opened {
 }
 
 impl Rocks {
-    /// Flushes and rewrites everything, so that what was removed takes no more space.
+    /// Flushes and compacts everything, so that removed data no longer takes space.
     ///
     /// # Errors
-    /// It could not be done; what was there is still there.
+    /// Compaction failed; the data is unchanged.
     pub fn compact(&mut self) -> Result<(), StoreError> {
         let opened = self.opened();
         opened.flush()?;
@@ -119,7 +122,7 @@ impl Rocks {
         for family in opened.families() {
             opened.db.compact_range_cf_opt(&opened.existing(family)?, None::<&[u8]>, None::<&[u8]>, &options);
         }
-        // The library does not say how a compaction went; a full disk shows here.
+        // RocksDB does not report how a compaction went; a full disk shows here.
         opened.check_background()
     }
 }
@@ -165,12 +168,12 @@ pub(crate) mod tests {
         }))
     }
 
-    /// A directory of this test's own.
+    /// A temporary directory for this test.
     pub(in crate::index::rocksdb) fn temporary(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("samestory-{}-{name}", std::process::id()))
     }
 
-    pub(in crate::index::rocksdb) fn made(name: &str) -> (Rocks, std::path::PathBuf) {
+    pub(in crate::index::rocksdb) fn empty_store(name: &str) -> (Rocks, std::path::PathBuf) {
         let directory = temporary(name);
         drop(std::fs::remove_dir_all(&directory));
         let posting = IndexScheme {
@@ -186,11 +189,11 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_applied_on_top_of_a_batch_that_failed() {
-        let (mut store, directory) = made("broken");
+        let (mut store, directory) = empty_store("broken");
         store.apply_own_changes(&[document(0)]).unwrap();
         store.opened().db.drop_cf("expiry").unwrap();
         let failure = store.apply_own_changes(&[document(1)]).unwrap_err();
-        // Whatever was wrong goes away, as a full disk does.
+        // The cause goes away, as a full disk does.
         store.opened().create(Family::Expiry, &store.options).unwrap();
         assert_eq!(store.apply_own_changes(&[document(2)]), Err(failure));
         assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
@@ -200,7 +203,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_row_too_many_or_too_few_is_found_in_every_family() {
-        let (mut store, directory) = made("verify");
+        let (mut store, directory) = empty_store("verify");
         store.apply_own_changes(&[document(0), document(1)]).unwrap();
         let sound = verify(&store).unwrap();
         assert_eq!((sound.documents, sound.findings.len()), (2, 0));
