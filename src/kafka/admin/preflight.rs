@@ -101,7 +101,7 @@ pub(crate) fn wait_for_compatible_state(
     while !stop.load(Ordering::Relaxed) {
         match misfit(config, partitions) {
             Ok(None) => return Ok(()),
-            Ok(Some(why)) => return Err(RunError::UnmappedField(why)),
+            Ok(Some(why)) => return Err(RunError::IncompatibleState(why)),
             Err(error) if topics::is_transient(&error) => {
                 if !std::mem::replace(&mut said, true) {
                     tracing::warn!(%error, "the changelog cannot be read; it is tried again and again");

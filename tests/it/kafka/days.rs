@@ -113,7 +113,7 @@ fn a_broker_that_is_away_is_waited_for() {
     bench.produce(&in_order(articles(0, 30)));
     broker.kill();
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("does not answer");
+    running.wait_until_it_says("broker unreachable");
     broker.restart();
     outputs(&bench, 30, &running);
     broker.kill();

@@ -30,7 +30,7 @@ use crate::kafka::route::routed;
 use crate::kafka::route::routed::{Carried, Routed};
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Epochs, Outgoing};
-use crate::kafka::turn::source::{Happened, Source};
+use crate::kafka::turn::source::{AssignmentChange, Source};
 use crate::kafka::turn::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 
 /// How long routed records may stay as many as they are before somebody is looked for who judges them.
@@ -197,8 +197,8 @@ impl Group {
         let happened = self.source.collect(Duration::from_millis(100));
         for event in happened.map_err(|error| EndError::Unreadable(error.to_string()))? {
             match event {
-                Happened::Assigned(partitions) => self.held.extend(partitions),
-                Happened::Revoked(partitions) => {
+                AssignmentChange::Assigned(partitions) => self.held.extend(partitions),
+                AssignmentChange::Revoked(partitions) => {
                     self.held.retain(|held| !partitions.contains(held));
                 }
             }
@@ -268,7 +268,7 @@ impl Ending<'_> {
                     (self.say)(&format!("the transaction was aborted ({error}); looking again"));
                 }
                 // It may be written all the same: the next look tells.
-                Err(TxnError::Lost(error)) => {
+                Err(TxnError::OutcomeUnknown(error)) => {
                     unknown_outcome = true;
                     (self.say)(&format!(
                         "the outcome of the transaction is not known ({error}); looking again"
@@ -500,7 +500,7 @@ impl Ending<'_> {
                 Err(ConnectError::Failed(
                     TxnError::Retry(error)
                     | TxnError::Refused(error)
-                    | TxnError::Lost(error)
+                    | TxnError::OutcomeUnknown(error)
                     | TxnError::Fenced(error)
                     | TxnError::Fatal(error),
                 )) => return Err(error.into()),
