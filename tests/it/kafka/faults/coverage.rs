@@ -9,7 +9,7 @@ const SIGNS: [(&str, &str); 8] = [
     ("aborts", "a transaction was aborted"),
     ("losses", "restarting the worker"),
     ("restores", "restored"),
-    ("wipes", "state set aside"),
+    ("wipes", "state quarantined"),
     ("assignments", "assigned"),
     ("revocations", "revoked"),
     ("partitions stopped", "stopped: "),
