@@ -22,7 +22,7 @@ use crate::kafka::client as clients;
 use crate::kafka::client::Quiet;
 
 use super::wanted::Deviation;
-pub use super::wanted::{Setting, Severity, Wanted, wanted};
+pub use super::wanted::{Setting, Severity, TopicSpec, wanted};
 
 /// Time limit of one request.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -217,23 +217,23 @@ pub fn create(bus: &Bus) -> Result<Created, TopicError> {
     let Cluster { brokers, topics: existing, .. } = survey(bus)?;
     let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
     let mut created = Vec::new();
-    for wanted in wanted(bus, brokers) {
-        if existing.contains_key(&wanted.name) {
+    for spec in wanted(bus, brokers) {
+        if existing.contains_key(&spec.name) {
             continue;
         }
         let raw = existing.get(&bus.topics.raw).map(|raw| raw.partitions);
         // In direct mode the changelog must have as many partitions as the raw topic.
-        let follows = bus.mode == Mode::Direct && wanted.name == bus.topics.changelog;
-        let partitions = raw.filter(|_| follows).unwrap_or(wanted.partitions);
-        let outcome = match create_one(&admin, &wanted, partitions, false)? {
+        let follows = bus.mode == Mode::Direct && spec.name == bus.topics.changelog;
+        let partitions = raw.filter(|_| follows).unwrap_or(spec.partitions);
+        let outcome = match create_one(&admin, &spec, partitions, false)? {
             // The broker may be too old to know the two timestamp limits.
-            Err(RDKafkaErrorCode::InvalidConfig) => create_one(&admin, &wanted, partitions, true)?,
+            Err(RDKafkaErrorCode::InvalidConfig) => create_one(&admin, &spec, partitions, true)?,
             outcome => outcome,
         };
         match outcome {
-            Ok(()) => created.push(wanted.name),
+            Ok(()) => created.push(spec.name),
             Err(RDKafkaErrorCode::TopicAlreadyExists) => {}
-            Err(code) => return Err(TopicError::Refused { topic: wanted.name, code }),
+            Err(code) => return Err(TopicError::Refused { topic: spec.name, code }),
         }
     }
     // A new topic is not known to every broker at once, and the next client may ask any of them.
@@ -259,13 +259,13 @@ pub fn create(bus: &Bus) -> Result<Created, TopicError> {
 
 fn create_one(
     admin: &AdminClient<DefaultClientContext>,
-    wanted: &Wanted,
+    spec: &TopicSpec,
     partitions: i32,
     old_broker: bool,
 ) -> Result<Result<(), RDKafkaErrorCode>, KafkaError> {
-    let replication = TopicReplication::Fixed(i32::from(wanted.replication));
-    let mut topic = NewTopic::new(&wanted.name, partitions, replication);
-    for (key, value) in wanted.at_creation(old_broker) {
+    let replication = TopicReplication::Fixed(i32::from(spec.replication));
+    let mut topic = NewTopic::new(&spec.name, partitions, replication);
+    for (key, value) in spec.at_creation(old_broker) {
         topic = topic.set(key, value);
     }
     let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
@@ -280,8 +280,8 @@ fn create_one(
 pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
     let Cluster { brokers, topics: existing, .. } = survey(bus)?;
     let mut problems = Vec::new();
-    let wanted = wanted(bus, brokers);
-    for topic in wanted.iter().filter(|topic| !existing.contains_key(&topic.name)) {
+    let specs = wanted(bus, brokers);
+    for topic in specs.iter().filter(|topic| !existing.contains_key(&topic.name)) {
         problems.push(TopicProblem::Missing { topic: topic.name.clone() });
     }
     let count = |topic: &str| existing.get(topic).map_or(0, |topic| topic.partitions);
@@ -300,7 +300,7 @@ pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
     };
     if problems.is_empty() {
         let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
-        for topic in &wanted {
+        for topic in &specs {
             let replicas = existing.get(&topic.name).map_or(0, |existing| existing.replicas);
             check_settings(&admin, topic, (replicas, brokers), &mut problems, &mut counts, bus)?;
         }
@@ -311,7 +311,7 @@ pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
 /// Checks the settings and replicas of one topic. Settings that this user may not read are skipped with a warning.
 fn check_settings(
     admin: &AdminClient<DefaultClientContext>,
-    topic: &Wanted,
+    topic: &TopicSpec,
     (replicas, brokers): (u16, usize),
     problems: &mut Vec<TopicProblem>,
     counts: &mut Counts,

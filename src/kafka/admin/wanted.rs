@@ -76,7 +76,7 @@ impl Setting {
 
 /// A topic as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TopicSpec {
     /// Name of the topic.
     pub name: String,
     /// Partitions of a new topic.
@@ -99,7 +99,7 @@ pub(crate) struct Deviation {
     pub(crate) why: &'static str,
 }
 
-impl Wanted {
+impl TopicSpec {
     /// Settings of a new topic. Brokers before 3.6 have one timestamp limit instead of two, and refuse unknown names.
     pub fn at_creation(&self, old_broker: bool) -> Vec<(&'static str, &str)> {
         let ours = self.settings.iter().filter(|setting| setting.compare != Compare::BoundedExpansion);
@@ -170,7 +170,7 @@ fn in_sync(replication: u16) -> u16 {
 }
 
 /// All topics of these settings, as they must be in a cluster with `brokers` brokers.
-pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
+pub fn wanted(bus: &Bus, brokers: usize) -> Vec<TopicSpec> {
     let names = &bus.topics;
     let (inner, outer) = (i32::from(names.partitions), i32::from(names.output_partitions));
     let replication = replication(names.replication, brokers);
@@ -190,7 +190,7 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
         compare: Compare::AtLeast,
     };
     let any_time = |severity, why| TIME_LIMITS.map(|key| equal(key, ANY_TIME, severity, why));
-    let topic = |name: &str, partitions, settings: Vec<Setting>| Wanted {
+    let topic = |name: &str, partitions, settings: Vec<Setting>| TopicSpec {
         name: name.to_owned(),
         partitions,
         replication,
@@ -264,7 +264,7 @@ fn durable(replication: u16) -> [Setting; 2] {
 }
 
 /// The raw topic. If it exists it belongs to the crawlers, so deviations are only advice.
-fn raw(bus: &Bus, partitions: i32, replication: u16) -> Wanted {
+fn raw(bus: &Bus, partitions: i32, replication: u16) -> TopicSpec {
     let advice =
         |key, value: String, compare, why| Setting { key, value, severity: Severity::Advice, why, compare };
     let durable = durable(replication).map(|setting| Setting { severity: Severity::Advice, ..setting });
@@ -285,7 +285,7 @@ fn raw(bus: &Bus, partitions: i32, replication: u16) -> Wanted {
         ),
     ];
     settings.extend(durable);
-    Wanted { name: bus.topics.raw.clone(), partitions, replication, settings, foreign: true }
+    TopicSpec { name: bus.topics.raw.clone(), partitions, replication, settings, foreign: true }
 }
 
 #[cfg(test)]
@@ -297,11 +297,11 @@ mod tests {
         Config::try_from(toml::from_str::<crate::config::Settings>(text).unwrap()).unwrap().bus
     }
 
-    fn named<'a>(all: &'a [Wanted], name: &str) -> &'a Wanted {
+    fn named<'a>(all: &'a [TopicSpec], name: &str) -> &'a TopicSpec {
         all.iter().find(|topic| topic.name == name).unwrap()
     }
 
-    fn value(topic: &Wanted, key: &str) -> Option<String> {
+    fn value(topic: &TopicSpec, key: &str) -> Option<String> {
         topic.settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.clone())
     }
 
@@ -347,7 +347,7 @@ mod tests {
 
     /// The settings of an existing topic: the required ones, with changes.
     fn found<'a>(
-        topic: &'a Wanted,
+        topic: &'a TopicSpec,
         changes: &'a [(&'a str, Option<&'a str>)],
     ) -> impl Fn(&str) -> Option<String> + 'a {
         move |key| match changes.iter().find(|(changed, _)| *changed == key) {
@@ -361,7 +361,7 @@ mod tests {
         let all = wanted(&bus(""), 3);
         let (routed, unique) = (named(&all, "samestory.routed"), named(&all, "samestory.unique"));
         assert_eq!(routed.deviations(found(routed, &[]), 3), []);
-        let one = |topic: &Wanted, key: &'static str, value: &str, replicas| {
+        let one = |topic: &TopicSpec, key: &'static str, value: &str, replicas| {
             let found = topic.deviations(found(topic, &[(key, Some(value))]), replicas);
             let [deviation] = &found[..] else { panic!("{key}={value}: {found:?}") };
             assert_eq!((deviation.key, deviation.found.as_str()), (key, value));
