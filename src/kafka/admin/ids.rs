@@ -20,13 +20,13 @@ use samestory_engine::model::TopicId;
 
 /// The current ids of the cluster, the changelog and the input topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Here {
+pub(crate) struct ClusterIds {
     pub(crate) cluster: Option<TopicName>,
     pub(crate) changelog: Option<TopicId>,
     pub(crate) input: Option<TopicId>,
 }
 
-impl Here {
+impl ClusterIds {
     /// Asks the broker.
     ///
     /// # Errors
@@ -36,13 +36,13 @@ impl Here {
         changelog: &str,
         input: &str,
         patience: Duration,
-    ) -> Result<Here, KafkaError> {
+    ) -> Result<ClusterIds, KafkaError> {
         let ids = topic_ids(client, &[changelog, input], patience)?;
         let [changelog, input] = ids[..] else {
             return Err(KafkaError::AdminOp(RDKafkaErrorCode::UnknownTopicOrPartition));
         };
         let cluster = cluster_id(client, patience).map(|id| TopicName::new(&id));
-        Ok(Here { cluster, changelog, input })
+        Ok(ClusterIds { cluster, changelog, input })
     }
 
     /// The identity of the changelog.
@@ -51,8 +51,8 @@ impl Here {
     }
 
     /// Whether one of the topics is certainly another one. Unknown ids are not compared.
-    pub(crate) fn differs(&self, other: &Here) -> bool {
-        let input = |here: &Here| TopicIdentity { cluster: here.cluster.clone(), id: here.input };
+    pub(crate) fn differs(&self, other: &ClusterIds) -> bool {
+        let input = |here: &ClusterIds| TopicIdentity { cluster: here.cluster.clone(), id: here.input };
         self.changelog().differs(&other.changelog()) || input(self).differs(&input(other))
     }
 }

@@ -21,7 +21,7 @@ use samestory_engine::model::EventTime;
 use super::finish::Finishing;
 use super::generations::LookError;
 use crate::kafka::admin::ids;
-use crate::kafka::admin::ids::Here;
+use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::{PATIENCE, Quiet, left_until, offset_at};
 use crate::kafka::turn::faults;
 
@@ -182,7 +182,7 @@ pub(crate) struct Replay {
 }
 
 /// The result of one step of a restore.
-pub(crate) enum Step {
+pub(crate) enum RestoreStep {
     /// There is more to do.
     More(Restoring),
     /// The bands are rebuilt and the store is closed: claim the partition again.
@@ -204,7 +204,7 @@ impl Restorer {
     pub(crate) fn begin(
         &self,
         partition: i32,
-        here: &Here,
+        here: &ClusterIds,
         wiped: &mut Vec<Cause>,
     ) -> Result<Restoring, RestoreError> {
         // Read the high watermark first. Only the partition's owner writes to it, so nothing is appended after that.
@@ -233,7 +233,7 @@ impl Restorer {
         };
         if let Some(cause) = cause {
             drop(store);
-            self.set_aside(partition, &directory, cause, wiped)?;
+            self.quarantine(partition, &directory, cause, wiped)?;
             store = Rocks::open(&directory, &self.options(partition, here))?;
             next = low;
         }
@@ -272,7 +272,7 @@ impl Restorer {
         })))
     }
 
-    fn options(&self, partition: i32, here: &Here) -> RocksOptions {
+    fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
         let changelog = (!faults::mutant("topic-id-ignored")).then(|| here.changelog());
         RocksOptions { ahead: Durability::Changelog { partition }, changelog, ..self.options.clone() }
     }
@@ -280,7 +280,7 @@ impl Restorer {
     fn open(
         &self,
         partition: i32,
-        here: &Here,
+        here: &ClusterIds,
         directory: &Path,
         wiped: &mut Vec<Cause>,
     ) -> Result<Opening, RestoreError> {
@@ -300,12 +300,12 @@ impl Restorer {
             }
             Err(StoreError::Corrupt { detail, .. }) => {
                 tracing::error!(partition, detail, "state damaged");
-                self.set_aside(partition, directory, Cause::Damaged, wiped)?;
+                self.quarantine(partition, directory, Cause::Damaged, wiped)?;
                 Rocks::open(directory, &options)?
             }
             Err(error @ StoreError::OtherChangelog { .. }) => {
                 tracing::error!(partition, "{error}");
-                self.set_aside(partition, directory, Cause::OtherTopic, wiped)?;
+                self.quarantine(partition, directory, Cause::OtherTopic, wiped)?;
                 Rocks::open(directory, &options)?
             }
             other => other?,
@@ -314,7 +314,7 @@ impl Restorer {
     }
 
     /// Quarantines a partition's store by renaming its directory, once per cause.
-    pub(crate) fn set_aside(
+    pub(crate) fn quarantine(
         &self,
         partition: i32,
         directory: &Path,
@@ -414,22 +414,22 @@ pub(crate) fn now() -> EventTime {
 
 impl Restoring {
     /// Does a short piece of the work.
-    pub(crate) fn step(self) -> Result<Step, RestoreError> {
+    pub(crate) fn step(self) -> Result<RestoreStep, RestoreError> {
         match self {
             Restoring::Replaying(replay) => replay.step(),
             Restoring::Rebanding(mut rebanding) => Ok(match rebanding.poll()? {
-                None => Step::More(Restoring::Rebanding(rebanding)),
+                None => RestoreStep::More(Restoring::Rebanding(rebanding)),
                 Some(store) => {
                     drop(store);
                     tracing::info!(partition = rebanding.partition(), "bands rebuilt");
-                    Step::Rebanded
+                    RestoreStep::Rebanded
                 }
             }),
             Restoring::Finishing(mut finishing) => Ok(match finishing.poll()? {
-                None => Step::More(Restoring::Finishing(finishing)),
+                None => RestoreStep::More(Restoring::Finishing(finishing)),
                 Some(store) => {
                     log_restored(finishing.partition(), finishing.so_far());
-                    Step::Restored(Box::new(store))
+                    RestoreStep::Restored(Box::new(store))
                 }
             }),
         }
@@ -468,7 +468,7 @@ fn log_restored(partition: i32, so_far: Restore) {
 
 impl Replay {
     /// Replays one chunk of the changelog.
-    fn step(mut self: Box<Self>) -> Result<Step, RestoreError> {
+    fn step(mut self: Box<Self>) -> Result<RestoreStep, RestoreError> {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
         let chunk = faults::number("SAMESTORY_CHUNK", CHUNK as u64) as usize;
@@ -519,18 +519,18 @@ impl Replay {
         }
         self.log_progress();
         if self.next < self.target {
-            return Ok(Step::More(Restoring::Replaying(self)));
+            return Ok(RestoreStep::More(Restoring::Replaying(self)));
         }
         let so_far = self.so_far();
         if let Some((directory, options)) = self.unposted {
             drop(self.store);
             let finishing = Finishing::start(self.partition, directory, options, so_far)?;
-            return Ok(Step::More(Restoring::Finishing(Box::new(finishing))));
+            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
         }
         if self.records > 0 {
             log_restored(self.partition, so_far);
         }
-        Ok(Step::Restored(Box::new(self.store)))
+        Ok(RestoreStep::Restored(Box::new(self.store)))
     }
 
     fn so_far(&self) -> Restore {
@@ -642,7 +642,7 @@ mod tests {
             state: state.clone(),
             options: RocksOptions::new(postings, Durability::Changelog { partition: 0 }, Budget::default()),
         };
-        let here = Here { cluster: None, changelog: None, input: None };
+        let here = ClusterIds { cluster: None, changelog: None, input: None };
         let open =
             |restorer: &Restorer| restorer.open(0, &here, &restorer.directory(0), &mut Vec::new()).unwrap();
         let first = open(&restorer(before));
@@ -654,9 +654,9 @@ mod tests {
         assert_eq!(restoring.so_far().share(), 0.0);
         loop {
             restoring = match restoring.step().unwrap() {
-                Step::More(restoring) => restoring,
-                Step::Rebanded => break,
-                Step::Restored(_) => panic!("nothing was replayed"),
+                RestoreStep::More(restoring) => restoring,
+                RestoreStep::Rebanded => break,
+                RestoreStep::Restored(_) => panic!("nothing was replayed"),
             };
         }
         assert!(matches!(open(&restorer), Opening::Open(_)));

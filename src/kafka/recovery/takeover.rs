@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::formats::GenerationEnd;
 use samestory_engine::index::BusPosition;
 
-use crate::kafka::admin::ids::Here;
+use crate::kafka::admin::ids::ClusterIds;
 
 /// A partition and an offset in it, as an operator writes them: `3:1042`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ impl Disagreed {
 
 /// The facts about a partition that [`decide`] needs, gathered when its state is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct TakeoverFacts {
     pub(crate) partition: i32,
     /// The group's committed offset.
     pub(crate) committed: Option<i64>,
@@ -136,7 +136,7 @@ pub(crate) struct Moved {
 
 /// Compares the topics and the cluster recorded with a position with the current ones. Ids unknown to either side are
 /// not compared.
-pub(crate) fn moved(position: &BusPosition, topic: &str, here: &Here) -> Option<Moved> {
+pub(crate) fn moved(position: &BusPosition, topic: &str, here: &ClusterIds) -> Option<Moved> {
     let moved = |what, before: &dyn fmt::Display, now: &dyn fmt::Display| {
         Some(Moved { what, before: before.to_string(), now: now.to_string() })
     };
@@ -237,8 +237,8 @@ impl fmt::Display for Disagreement {
 }
 
 /// Decides how to take a partition with state over.
-pub(crate) fn decide(known: Known, accept: &Accept) -> Takeover {
-    let Known { partition, committed, position, moved, truncated, low, high } = known;
+pub(crate) fn decide(known: TakeoverFacts, accept: &Accept) -> Takeover {
+    let TakeoverFacts { partition, committed, position, moved, truncated, low, high } = known;
     let held = |offset: i64| (low..=high).contains(&offset);
     let accepted = |offset: i64| accept.offset(partition, offset) && held(offset);
     if let Some(moved) = moved {
@@ -283,7 +283,7 @@ pub(crate) fn decide_stateless(
     accept: &Accept,
 ) -> Takeover {
     let position = committed;
-    decide(Known { partition, committed, position, moved: None, truncated: false, low, high }, accept)
+    decide(TakeoverFacts { partition, committed, position, moved: None, truncated: false, low, high }, accept)
 }
 
 #[cfg(test)]
@@ -304,8 +304,8 @@ mod tests {
         Accept { gaps: [at.parse().unwrap()].into(), ..Accept::default() }
     }
 
-    fn known(committed: Option<i64>, position: Option<i64>) -> Known {
-        Known { partition: 3, committed, position, moved: None, truncated: false, low: 10, high: 100 }
+    fn known(committed: Option<i64>, position: Option<i64>) -> TakeoverFacts {
+        TakeoverFacts { partition: 3, committed, position, moved: None, truncated: false, low: 10, high: 100 }
     }
 
     #[test]
@@ -375,15 +375,21 @@ mod tests {
             next: 17,
             leader_epoch: None,
         };
-        let same =
-            Here { cluster: written.cluster.clone(), changelog: written.changelog, input: written.topic_id };
+        let same = ClusterIds {
+            cluster: written.cluster.clone(),
+            changelog: written.changelog,
+            input: written.topic_id,
+        };
         assert_eq!(moved(&written, "articles", &same), None);
         // An id that the broker does not report proves nothing.
-        assert_eq!(moved(&written, "articles", &Here { cluster: None, changelog: None, input: None }), None);
+        assert_eq!(
+            moved(&written, "articles", &ClusterIds { cluster: None, changelog: None, input: None }),
+            None
+        );
         let others = [
-            Here { cluster: Some(TopicName::new("cluster-b")), ..same.clone() },
-            Here { changelog: Some(TopicId::from_halves(0, 3)), ..same.clone() },
-            Here { input: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+            ClusterIds { cluster: Some(TopicName::new("cluster-b")), ..same.clone() },
+            ClusterIds { changelog: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+            ClusterIds { input: Some(TopicId::from_halves(0, 3)), ..same.clone() },
         ];
         let mut found: Vec<Moved> =
             others.iter().map(|here| moved(&written, "articles", here).unwrap()).collect();
@@ -392,7 +398,8 @@ mod tests {
         for moved in found {
             let Moved { what, before, now } = moved.clone();
             // Equal numbers on both sides prove nothing.
-            let known = |committed| Known { moved: Some(moved.clone()), ..known(committed, Some(17)) };
+            let known =
+                |committed| TakeoverFacts { moved: Some(moved.clone()), ..known(committed, Some(17)) };
             let Takeover::Stop(stopped) = decide(known(Some(17)), &no()) else { panic!("{what}") };
             let message = stopped.to_string();
             for part in [what, &before, &now, "17", "--accept-offsets 3:17", "stage.generation"] {
@@ -411,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_log_that_was_truncated_and_written_again_stops_the_partition() {
-        let truncated = Known { truncated: true, ..known(Some(17), Some(17)) };
+        let truncated = TakeoverFacts { truncated: true, ..known(Some(17), Some(17)) };
         let stop = Disagreement::Truncated { partition: 3, next: 17 };
         assert_eq!(decide(truncated.clone(), &no()), Takeover::Stop(stop));
         assert_eq!(decide(truncated, &offset("3:17")), Takeover::Accepted { from: 17, lost: 0 });

@@ -27,7 +27,7 @@ use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::turn::record::Record;
 
 use silence::Earlier;
-pub(crate) use silence::{Admitted, OFTEN};
+pub(crate) use silence::{Admitted, FOLLOW_INTERVAL};
 
 /// Why the generation-end records cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ use crate::kafka::client::{PATIENCE, Quiet, Role};
 use crate::kafka::turn::record::Record;
 
 /// Time between two requests for the old generation's progress, and how long a waiting partition pauses.
-pub(crate) const OFTEN: Duration = Duration::from_millis(500);
+pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Which of a partition's records are processed now, and which are silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Earlier {
         let known = self.known.get(&partition).copied().flatten();
         // Far below the old generation there is no need to ask.
         let warming = known.is_some_and(|known| last < known);
-        let asked_lately = self.asked.is_some_and(|asked| asked.elapsed() < OFTEN);
+        let asked_lately = self.asked.is_some_and(|asked| asked.elapsed() < FOLLOW_INTERVAL);
         if self.end.is_none() && !warming && !asked_lately {
             self.asked = Some(Instant::now());
             self.learn(ends.look(surveyor)?);
