@@ -63,7 +63,7 @@ pub enum TopicProblem {
     Setting {
         /// Name of the topic.
         topic: String,
-        /// Kafka's name of the setting.
+        /// Kafka's name for the setting.
         key: &'static str,
         /// Its value.
         found: String,
@@ -139,7 +139,7 @@ impl fmt::Display for TopicProblem {
                 let replicas = if *found == 1 { "replica" } else { "replicas" };
                 write!(
                     f,
-                    "topic {topic} has {found} {replicas}; it should have {expected}: one lost disk must not lose it"
+                    "topic {topic} has {found} {replicas}; it should have {expected}, or one lost disk loses the topic"
                 )
             }
             TopicProblem::Setting { topic, key, found, expected, severity, why } => {

@@ -50,7 +50,7 @@ enum Compare {
 /// A required setting of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Kafka's name of the setting.
+    /// Kafka's name for the setting.
     pub key: &'static str,
     /// The value that new topics get.
     pub value: String,

@@ -92,7 +92,7 @@ pub(crate) enum RestoreError {
     Store(#[from] StoreError),
     /// The changelog holds a record that this version does not write: stop.
     #[error(
-        "changelog partition {partition} offset {offset}: {error}; another version wrote it, or other settings did: start that version, or a new generation"
+        "changelog partition {partition} offset {offset}: {error}; it was written by another version or with other settings: start that version, or a new generation"
     )]
     Foreign { partition: i32, offset: i64, error: samestory_engine::index::DecodeError },
     /// Records remain to be replayed, and tombstones among them may be gone: quarantine the store and rebuild it.
@@ -199,15 +199,15 @@ impl Restorer {
 
     /// Opens the partition's store and determines which part of the changelog to replay.
     ///
-    /// `wiped` holds the causes for which this partition was rebuilt before. None is accepted again until a restore has
-    /// completed.
+    /// `wiped` holds the causes for which this partition was rebuilt before. Until a restore has completed, the same
+    /// cause does not rebuild it again.
     pub(crate) fn begin(
         &self,
         partition: i32,
         here: &ClusterIds,
         wiped: &mut Vec<Cause>,
     ) -> Result<Restoring, RestoreError> {
-        // Read the high watermark first. Only the partition's owner writes to it, so nothing is appended after that.
+        // Read the high watermark first. Only the partition's owner writes here, so nothing is appended after that.
         let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
         let target = if faults::mutant("restore-to-lso") {
             let committed: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
@@ -327,17 +327,17 @@ impl Restorer {
             return Err(StoreError::Unusable { place, detail }.into());
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let aside =
+        let mut copies =
             (1..).map(|number| directory.with_file_name(format!("{name}.{}.{number}", cause.as_str())));
-        let Some(aside) = aside.into_iter().find(|path| !path.exists()) else { return Ok(()) };
-        std::fs::rename(directory, &aside)
+        let Some(copy) = copies.find(|path| !path.exists()) else { return Ok(()) };
+        std::fs::rename(directory, &copy)
             .map_err(|error| RestoreError::Quarantine { path: directory.to_owned(), error })?;
         wiped.push(cause);
         metrics::set_aside(cause.as_str(), 1);
         tracing::error!(
             partition,
             cause = cause.as_str(),
-            quarantine = %aside.display(),
+            quarantine = %copy.display(),
             "state quarantined; rebuilding it from the changelog"
         );
         Ok(())

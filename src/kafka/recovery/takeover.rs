@@ -237,8 +237,8 @@ impl fmt::Display for Disagreement {
 }
 
 /// Decides how to take a partition with state over.
-pub(crate) fn decide(known: TakeoverFacts, accept: &Accept) -> Takeover {
-    let TakeoverFacts { partition, committed, position, moved, truncated, low, high } = known;
+pub(crate) fn decide(facts: TakeoverFacts, accept: &Accept) -> Takeover {
+    let TakeoverFacts { partition, committed, position, moved, truncated, low, high } = facts;
     let held = |offset: i64| (low..=high).contains(&offset);
     let accepted = |offset: i64| accept.offset(partition, offset) && held(offset);
     if let Some(moved) = moved {

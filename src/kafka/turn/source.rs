@@ -40,7 +40,7 @@ pub(crate) struct Collected {
     pub(crate) membership: Arc<ConsumerGroupMetadata>,
 }
 
-/// A rebalance follows a lost assignment within a poll or two. If none has come by then, the consumer is replaced.
+/// A rebalance follows a lost assignment within a poll or two. If none has come after this time, the worker restarts.
 const LOST: Duration = Duration::from_secs(60);
 
 /// The consumer failed for good: drop everything and join again.
@@ -234,8 +234,7 @@ impl Source {
         std::mem::take(&mut self.error_count)
     }
 
-    /// Resumes a partition at `next`, after an unreadable batch. A record with the batch's last offset stands in for
-    /// it.
+    /// Resumes a partition at `next`, after an unreadable batch. A record with the batch's last offset replaces it.
     pub(crate) fn skip(&mut self, jam: Jam, next: i64) -> Result<(), KafkaError> {
         let Jam { partition, offset: first, .. } = jam;
         self.seek(&BTreeMap::from([(partition, next)]))?;
@@ -283,8 +282,7 @@ impl Source {
         done.elements().iter().try_for_each(|element| element.error())
     }
 
-    /// The group's committed offset of a partition. The request waits while a transaction of the previous owner is
-    /// open.
+    /// The group's committed offset of a partition. Waits while a transaction of the previous owner is open.
     pub(crate) fn committed(&self, partition: i32) -> Result<Option<i64>, KafkaError> {
         let answer = self.consumer.committed_offsets(self.list([partition]), PATIENCE)?;
         clients::offset_in(&answer, &self.topic, partition)
@@ -520,10 +518,10 @@ impl ConsumerContext for Watcher {
         let partitions: Vec<i32> = list.elements().iter().map(|element| element.partition()).collect();
         let (change, result) = match event {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
-                // Assigned paused, at the low watermark; the role seeks when it knows the offset. It must be a number:
-                // librdkafka resolves a logical offset such as "end" by a request, and if the partition is paused
-                // meanwhile, it repeats the request half a second later and overrides the seek that has happened by
-                // then.
+                // The partition is assigned at the low watermark and paused; the role seeks when it knows the offset.
+                // The offset must be a number. librdkafka resolves a logical offset such as "end" with a request, and
+                // if the partition is paused meanwhile, it repeats the request half a second later and so overrides
+                // a seek that has happened by then.
                 let mut away = false;
                 let result = partitions.iter().try_for_each(|&partition| {
                     let topic = topic_name(list, partition);

@@ -1,5 +1,5 @@
-//! The trait between the worker and a role. The worker owns the consumer, the producer and the transaction; the role owns
-//! its partitions' state and decides what to send. A role must not change state before [`Stage::apply`].
+//! The trait between the worker and a role. The worker owns the consumer, the producer and the transaction; the role
+//! owns its partitions' state and decides what to send. A role must not change state before [`Stage::apply`].
 
 use std::collections::BTreeMap;
 

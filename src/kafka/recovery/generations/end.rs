@@ -75,7 +75,7 @@ pub enum EndError {
     )]
     EarlierIsOpen(u32),
     /// A topic of the old generation is missing.
-    #[error("topic {topic} does not exist, or may not be seen (docs/security.md): {error}")]
+    #[error("topic {topic} does not exist, or this user may not see it (docs/security.md): {error}")]
     NoTopic {
         /// The missing topic.
         topic: String,
@@ -158,7 +158,7 @@ pub fn end(
         deadline: Instant::now() + request.timeout,
         stop,
         say,
-        said: (String::new(), Instant::now()),
+        last_said: (String::new(), Instant::now()),
         groups: Vec::new(),
     };
     let ended = ending.run();
@@ -228,7 +228,7 @@ struct Ending<'a> {
     deadline: Instant,
     stop: &'a AtomicBool,
     say: &'a mut dyn FnMut(&str),
-    said: (String, Instant),
+    last_said: (String, Instant),
     surveyor: BaseConsumer<Quiet>,
     ends: EndLog,
     /// The group that reads the raw topic and, in mode `routed`, the match group.
@@ -565,9 +565,9 @@ impl Ending<'_> {
             let (generation, seconds) = (self.bus.generation, self.request.timeout.as_secs());
             return Err(EndError::Held { generation, seconds, waiting: waiting.to_owned() });
         }
-        if self.said.0 != waiting || self.said.1.elapsed() > REPEAT_INTERVAL {
+        if self.last_said.0 != waiting || self.last_said.1.elapsed() > REPEAT_INTERVAL {
             (self.say)(&format!("waiting: {waiting}"));
-            self.said = (waiting.to_owned(), Instant::now());
+            self.last_said = (waiting.to_owned(), Instant::now());
         }
         std::thread::sleep(Duration::from_millis(100));
         Ok(())
