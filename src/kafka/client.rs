@@ -1,4 +1,6 @@
-//! How the clients of the bus are set up. Every property that the guarantee rests on is set here, and only here.
+//! Configuration of every Kafka client: those of the worker's turn, of recovery and of the admin commands. Every
+//! property that the guarantee depends on is set here and only here, after the operator's, so that the operator's
+//! cannot weaken it.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +12,19 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 use crate::config::Bus;
 use samestory_engine::model::EventTime;
 
-/// What a worker does.
+/// What a worker reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Reads raw articles, writes them where their language lives.
+    /// Reads raw articles and writes each to the partition of its language.
     Route,
-    /// Reads routed articles, judges them.
+    /// Reads routed articles and publishes verdicts.
     Match,
-    /// Reads raw articles, judges them.
+    /// Reads raw articles and publishes verdicts, without a routed topic.
     Direct,
 }
 
 impl Role {
-    /// As written in groups, transactions and logs.
+    /// The name in group ids, transactional ids, metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Route => "route",
@@ -32,7 +34,7 @@ impl Role {
     }
 }
 
-/// One thread of one process.
+/// Identifies a worker: one thread of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerId {
     pub(crate) role: Role,
@@ -40,19 +42,19 @@ pub(crate) struct WorkerId {
 }
 
 impl WorkerId {
-    /// Names its transactions and clients: the same after a restart, so that the new one fences the old.
+    /// The transactional id and client id. It is the same after a restart, so that the new producer fences the old one.
     pub(crate) fn id(&self, bus: &Bus) -> String {
         let generation = if bus.generation > 1 { format!("-g{}", bus.generation) } else { String::new() };
         format!("{}{generation}-{}-{}-{}", bus.app, self.role.as_str(), bus.instance, self.number)
     }
 }
 
-/// The group of a role.
+/// The consumer group of a role.
 pub(crate) fn group(bus: &Bus, role: Role) -> String {
     group_of(bus, bus.generation, role)
 }
 
-/// The group of a role in a generation.
+/// The consumer group of a role in another generation.
 pub(crate) fn group_of(bus: &Bus, generation: u32, role: Role) -> String {
     match generation {
         0 | 1 => format!("{}.{}", bus.app, role.as_str()),
@@ -60,18 +62,18 @@ pub(crate) fn group_of(bus: &Bus, generation: u32, role: Role) -> String {
     }
 }
 
-/// The operator's properties over our defaults.
+/// The properties that every client shares: our defaults, overridden by the operator's.
 pub(crate) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
-    lay_over(&mut config, bus, client_id);
+    apply_shared(&mut config, bus, client_id);
     config
 }
 
-/// The operator's properties over defaults of a client's own. Copying them out of another client's would not do: it
-/// hands out passwords that are crossed out.
-fn lay_over(config: &mut ClientConfig, bus: &Bus, client_id: &str) {
+/// Applies the shared defaults and the operator's properties over a client's own defaults. They cannot be copied from
+/// another `ClientConfig`, which hands out masked passwords.
+fn apply_shared(config: &mut ClientConfig, bus: &Bus, client_id: &str) {
     config.set("bootstrap.servers", "localhost:9092");
-    // A broker that is back should be found again in a second, not in ten.
+    // A broker that comes back is reconnected within a second instead of ten.
     config.set("reconnect.backoff.max.ms", "1000");
     for (key, value) in &bus.properties {
         config.set(key, value.reveal());
@@ -79,19 +81,19 @@ fn lay_over(config: &mut ClientConfig, bus: &Bus, client_id: &str) {
     config.set("client.id", client_id);
 }
 
-/// A property that the client library does not take. Its value is not told: it may be a secret.
+/// A property under `[kafka]` that librdkafka rejects. The message hides the value, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("kafka.\"{key}\": the client library refuses it: {why}")]
+#[error("kafka.\"{key}\": librdkafka rejects it: {why}")]
 pub struct PropertyError {
     key: String,
     why: String,
 }
 
-/// Whether the client library takes the operator's properties. Asked before any client is made, whose own refusal would
-/// repeat the value.
+/// Checks that librdkafka accepts the operator's properties. It runs before any client is created, because a client's
+/// own error would repeat the value.
 ///
 /// # Errors
-/// Names the property.
+/// Names the first property that librdkafka rejects.
 pub fn check_properties(bus: &Bus) -> Result<(), PropertyError> {
     for (key, value) in &bus.properties {
         let mut one = ClientConfig::new();
@@ -104,7 +106,7 @@ pub fn check_properties(bus: &Bus) -> Result<(), PropertyError> {
     Ok(())
 }
 
-/// Properties of producers only; a consumer would warn about them, and the reverse.
+/// Prefixes of producer properties. librdkafka warns if a consumer has one, and a producer a consumer's.
 const PRODUCING: &[&str] = &[
     "batch.",
     "compression.",
@@ -118,7 +120,8 @@ const PRODUCING: &[&str] = &[
     "sticky.",
     "topic.metadata.propagation",
 ];
-/// Properties of a group's members only. The library compares them with each other: one without the rest would be refused.
+/// Prefixes of group member properties. librdkafka checks them against each other, so a client outside a group gets
+/// none.
 const MEMBERSHIP: &[&str] = &["heartbeat.", "max.poll.", "session."];
 const CONSUMING: &[&str] = &[
     "check.crcs",
@@ -140,11 +143,11 @@ fn without(config: &mut ClientConfig, prefixes: &[&str]) {
     }
 }
 
-/// The member of the group that reads the input.
+/// The consumer that reads a worker's input as a group member.
 pub(crate) fn consumer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     let id = worker.id(bus);
     let mut config = ClientConfig::new();
-    // What waits to be taken is bounded: the library's own limits would hold a gigabyte at eight partitions.
+    // Bounds the prefetch queues: librdkafka's defaults would hold a gigabyte at eight partitions.
     config
         .set("queued.min.messages", "4000")
         .set("queued.max.messages.kbytes", "16384")
@@ -152,19 +155,19 @@ pub(crate) fn consumer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
         .set("fetch.max.bytes", "8388608")
         .set("fetch.wait.max.ms", "100")
         .set("fetch.queue.backoff.ms", "20")
-        // Where lag and readiness come from.
+        // Lag and readiness come from the statistics.
         .set("statistics.interval.ms", "2000");
     if !bus.broker_assigns {
         config.set("session.timeout.ms", "10000").set("heartbeat.interval.ms", "1000");
     }
-    lay_over(&mut config, bus, &id);
+    apply_shared(&mut config, bus, &id);
     without(&mut config, PRODUCING);
     config
         .set("group.id", group(bus, worker.role))
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
         .set("isolation.level", "read_committed")
-        // A lost offset is said aloud; the library must not choose another one.
+        // An offset that the log does not hold must be an error; librdkafka must not pick another one silently.
         .set("auto.offset.reset", "error");
     match bus.broker_assigns {
         true => config.set("group.protocol", "consumer"),
@@ -182,40 +185,40 @@ pub(crate) fn producer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     let timeout = bus.transaction_timeout.as_millis();
     let mut config = ClientConfig::new();
     config
-        // Right after a commit the coordinator is still busy with the last transaction. The library's 100 ms between
-        // two questions would be most of the time that a transaction takes.
+        // Right after a commit the coordinator is still busy with the last transaction. librdkafka's default backoff of
+        // 100 ms would be most of the time that a transaction takes.
         .set("retry.backoff.ms", "1")
         .set("retry.backoff.max.ms", "50")
         .set("linger.ms", "2")
         .set("batch.size", "1000000")
         .set("compression.type", "lz4");
-    lay_over(&mut config, bus, &id);
+    apply_shared(&mut config, bus, &id);
     without(&mut config, CONSUMING);
     config
         .set("transactional.id", &id)
         .set("transaction.timeout.ms", timeout.to_string())
         .set("message.timeout.ms", (timeout * 9 / 10).to_string())
         .set("message.max.bytes", bus.topics.max_message_bytes.to_string())
-        // As the Java client does: then tables of other programs that are keyed by article are partitioned alike.
+        // As the Java client does: our outputs are then co-partitioned with other programs' tables keyed by article.
         .set("partitioner", "murmur2_random");
     config
 }
 
-/// Reads a changelog partition: only what is committed, every byte checked.
+/// The consumer that reads a changelog partition: committed records only, with checksums verified.
 pub(crate) fn restorer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("queued.min.messages", "20000")
         .set("queued.max.messages.kbytes", "32768")
         .set("fetch.max.bytes", "16777216")
-        // The marker behind the last record shows only in an empty answer. The broker holds that back for so long: half a
-        // second for each partition by librdkafka's default.
+        // The transaction marker after the last record shows only in an empty response, which the broker delays by this
+        // time: half a second for each partition by librdkafka's default.
         .set("fetch.wait.max.ms", "20");
-    lay_over(&mut config, bus, &format!("{}-restore", worker.id(bus)));
+    apply_shared(&mut config, bus, &format!("{}-restore", worker.id(bus)));
     without(&mut config, PRODUCING);
     without(&mut config, MEMBERSHIP);
     config
-        // Reads by itself; the library wants a name all the same.
+        // It joins no group, but librdkafka requires an id.
         .set("group.id", format!("{}.restore", group(bus, worker.role)))
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
@@ -226,8 +229,8 @@ pub(crate) fn restorer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     config
 }
 
-/// Asks for ends of partitions. It must see what is not decided yet: a reader of committed records alone would be
-/// told the last stable offset, and a store restored to that misses what is committed behind an open transaction.
+/// The client that asks for watermarks. It must read uncommitted: a `read_committed` client gets the last stable offset
+/// instead of the high watermark, and a store restored to that misses what is committed after an open transaction.
 pub(crate) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {
     let mut config = base(bus, client_id);
     without(&mut config, PRODUCING);
@@ -236,7 +239,7 @@ pub(crate) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {
     config
 }
 
-/// Reads one partition to find out what the worker's consumer cannot read, with the same limits.
+/// The consumer that examines a batch which the worker's consumer cannot read, with the same limits.
 pub(crate) fn probe(bus: &Bus, worker: &str) -> ClientConfig {
     let mut config = surveyor(bus, &format!("{worker}-probe"));
     config
@@ -248,7 +251,7 @@ pub(crate) fn probe(bus: &Bus, worker: &str) -> ClientConfig {
     config
 }
 
-/// For clients whose errors come back from the calls that ask them something.
+/// The context of clients whose errors are returned by the calls themselves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quiet;
 
@@ -264,18 +267,17 @@ impl ClientContext for Quiet {
 
 impl ConsumerContext for Quiet {}
 
-/// The library's own log: what it says matters to those who look for a fault. What the operator has to know is said
-/// by whoever called it.
+/// Forwards librdkafka's own log, at debug unless it is critical: the caller logs what the operator has to know.
 pub(crate) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     match level {
         RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
-            tracing::error!(facility, "client library: {message}");
+            tracing::error!(facility, "librdkafka: {message}");
         }
-        _ => tracing::debug!(facility, "client library: {message}"),
+        _ => tracing::debug!(facility, "librdkafka: {message}"),
     }
 }
 
-/// The offset that an answer gives for a partition; nothing where it gives none.
+/// The offset of a partition in an answer, if it has one.
 pub(crate) fn offset_in(
     answer: &TopicPartitionList,
     topic: &str,
@@ -289,7 +291,7 @@ pub(crate) fn offset_in(
     }
 }
 
-/// The offset of the first record at or after a time; nothing where there is none.
+/// The offset of the first record at or after a time, if there is one.
 pub(crate) fn offset_at<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
     topic: &str,
@@ -301,13 +303,13 @@ pub(crate) fn offset_at<C: ConsumerContext>(
     offset_in(&consumer.offsets_for_times(list, PATIENCE)?, topic, partition)
 }
 
-/// What is left until then, in whole milliseconds: for the rest of one the library turns in circles.
+/// The time left until the deadline, in whole milliseconds: librdkafka busy-waits for a fraction of one.
 pub(crate) fn left_until(deadline: Instant) -> Duration {
     let left = deadline.saturating_duration_since(Instant::now()).as_millis();
     Duration::from_millis(left.try_into().unwrap_or(u64::MAX))
 }
 
-/// How long a question to the broker may take before the worker does something else.
+/// How long a request to the broker may block the worker.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]
@@ -316,7 +318,7 @@ mod tests {
     use crate::config::{ALIASES, Config, Settings};
 
     #[test]
-    fn every_client_has_the_password_that_was_written() {
+    fn every_client_gets_the_configured_password() {
         let written = "[kafka]\n\"sasl.password\" = \"open sesame\"";
         let settings: Settings = toml::from_str(written).unwrap();
         let bus = Config::try_from(settings).unwrap().bus;
@@ -328,9 +330,9 @@ mod tests {
         }
     }
 
-    // The table of second names is copied from librdkafka's documentation; this asks librdkafka itself.
+    // The alias table is copied from librdkafka's documentation; this test asks librdkafka itself.
     #[test]
-    fn second_names_are_those_of_the_client_library() {
+    fn aliases_are_those_of_librdkafka() {
         for (alias, name) in ALIASES {
             let value = match *name {
                 "enable.auto.commit" => "true",
@@ -338,7 +340,7 @@ mod tests {
                 "sasl.mechanism" => "PLAIN",
                 "acks" => "1",
                 "bootstrap.servers" => "k:1",
-                // Needs libcurl, which this build does without.
+                // Needs libcurl, which this build does not link.
                 name if name.starts_with("sasl.oauthbearer") => continue,
                 _ => "77",
             };
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_are_in_no_group_do_not_mind_what_its_members_are_told() {
+    fn clients_outside_a_group_do_not_get_group_member_properties() {
         let written = "[kafka]\n\"max.poll.interval.ms\" = 7000\n\"session.timeout.ms\" = 6000";
         let settings: Settings = toml::from_str(written).unwrap();
         let bus = Config::try_from(settings).unwrap().bus;

@@ -1,11 +1,16 @@
-//! The stage on a Kafka bus: exactly-once verdicts.
+//! The stage on Kafka: reads articles, publishes verdicts, and keeps its state, exactly once.
 //!
-//! - [`clients`](self): how clients are set up; `source`: the group's member; `txn`: transactions
-//! - `worker`: the turn and the loop around it, the same for every role; `limits` and `suspects`: what topics accept, and
-//!   how a refused record is found
-//! - `route`: raw article → the partition where its language lives; `judge`: look-up → verdict → state
-//! - `takeover` and `restore`: how a partition changes hands; `generations`: how one generation of state follows another
-//! - `decode`, `payload`, `routed`, `outgoing`: bytes in, between, and out; `values`: the registry at the start
+//! [`run`] checks the cluster, starts the workers of each role and supervises them. A worker publishes its output,
+//! input offsets and changelog records in one transaction, and changes its local state only with the proof of that
+//! commit.
+//!
+//! - `client`: client configuration; every property that the guarantee depends on
+//! - `admin`: topics, limits, schemas and other checks before the first record is read; purging the routed topic
+//! - `turn`: the worker loop, the consumer (`source`) and transactions (`txn`), the same for every role
+//! - `route`: raw article → the partition that its language belongs to
+//! - `matching`: routed article → verdict and state (the role `match` in the settings)
+//! - `recovery`: taking a partition over, restoring its state, and following an older generation
+//! - `tools`: the commands that read or write topics without being a stage
 
 pub mod admin;
 mod client;
@@ -51,78 +56,78 @@ pub use admin::values::{ValueError, misfits};
 pub use client::{PropertyError, Role, check_properties};
 pub use recovery::takeover::{Accept, PartitionOffset};
 
-/// What the client library says is wrong.
+/// An error of the Kafka client.
 pub type ClientError = KafkaError;
 
-/// Version of the librdkafka that is linked in.
+/// Version of the linked librdkafka.
 pub fn client_version() -> String {
     rdkafka::util::get_rdkafka_version().1
 }
 
-/// Why the stage cannot go on. What is committed is right, and a restart goes on from there.
+/// Why the stage exits. Everything committed is correct, and a restart resumes from there.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The client library cannot go on.
-    #[error("the Kafka client cannot go on: {0}")]
+    /// The Kafka client failed for good.
+    #[error("the Kafka client failed: {0}")]
     Client(KafkaError),
-    /// Two processes have one name.
+    /// Fenced by another process with the same instance id.
     #[error(
-        "another process uses the instance id \"{instance}\"; nothing is lost, that one goes on. Give each process its own stage.instance (or SAMESTORY_INSTANCE)"
+        "another process uses the instance id \"{instance}\" and has fenced this one; nothing is lost, the other process continues. Give each process its own stage.instance (or SAMESTORY_INSTANCE)"
     )]
     Fenced {
-        /// The name.
+        /// The instance id.
         instance: String,
     },
-    /// The topics are not as they must be.
+    /// A topic is missing, or a setting that the guarantee depends on is wrong.
     #[error(transparent)]
     Topics(#[from] TopicError),
-    /// The schema registry does not have what is needed, or field paths lead nowhere.
+    /// The schema registry lacks a schema, or a configured field path is in no schema.
     #[error(transparent)]
     Values(#[from] ValueError),
-    /// State was made with other settings than route would write for.
+    /// The settings of route do not fit the state that match has built.
     #[error("{0}")]
-    UnmappedField(String),
-    /// It was begun anew too often.
-    #[error("gave up after beginning anew {losses} times, the last time because: {why}")]
-    Hopeless {
-        /// How often.
-        losses: u32,
-        /// What was the matter.
+    IncompatibleState(String),
+    /// A worker restarted too often in a row.
+    #[error("gave up after restarting the worker {restarts} times; the last cause: {why}")]
+    TooManyRestarts {
+        /// Restarts in a row.
+        restarts: u32,
+        /// Cause of the last one.
         why: String,
     },
     /// A thread of the stage panicked, or a store failed too often in a row.
-    #[error("{why}; what is committed is right, and a restart resumes from there")]
+    #[error("{why}; everything committed is correct, and a restart resumes from there")]
     Panicked {
-        /// Which, and how.
+        /// Which thread or partition failed, and how.
         why: String,
     },
-    /// A transaction does not end: librdkafka has calls that ignore their time limit, and nothing can interrupt them. The
-    /// worker's thread is still there, so the process must exit.
-    #[error("the transaction of worker {worker} does not end; a restart resumes from what is committed")]
+    /// A transaction does not end. Some librdkafka calls ignore their time limit, and nothing can interrupt them. The
+    /// worker's thread still runs, so the process must exit.
+    #[error("the transaction of worker {worker} does not end; a restart resumes from the committed offsets")]
     Stuck {
-        /// Whose.
+        /// The worker whose transaction it is.
         worker: String,
     },
-    /// The system has no thread for a worker.
+    /// The operating system refused to start a thread.
     #[error("cannot start a worker thread")]
     Thread(#[source] std::io::Error),
-    /// A role that the mode does not have.
+    /// `--role` names a role that the mode does not have.
     #[error("mode \"direct\" has one stage; --role is for mode \"routed\"")]
     NoSuchRole,
 }
 
-/// How it is going, for logs and tests.
+/// Counters of one run for the log, and the open transactions.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct RunCounters {
     committed: AtomicU64,
     records: AtomicU64,
     aborted: AtomicU64,
-    lost: AtomicU64,
-    /// Transactions that are open, by worker, and since when.
+    restarts: AtomicU64,
+    /// By worker, when its open transaction began.
     open: Mutex<BTreeMap<String, Instant>>,
 }
 
-impl Progress {
+impl RunCounters {
     fn committed(&self, records: usize) {
         self.committed.fetch_add(1, Ordering::Relaxed);
         self.records.fetch_add(records as u64, Ordering::Relaxed);
@@ -132,8 +137,8 @@ impl Progress {
         self.aborted.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lost(&self) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
+    fn restarted(&self) {
+        self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
     fn opened(&self, worker: &str) {
@@ -144,21 +149,22 @@ impl Progress {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(worker);
     }
 
-    /// A worker whose transaction has been open for longer than this. The client library has calls that do not keep
-    /// their time limit while a coordinator is away, and nothing can interrupt them.
+    /// A worker whose transaction has been open for longer than `limit`. Some librdkafka calls ignore their time limit
+    /// while the coordinator is unavailable, and nothing can interrupt them.
     fn stuck(&self, limit: Duration) -> Option<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.iter().find(|(_, since)| since.elapsed() > limit).map(|(worker, _)| worker.clone())
     }
 
-    fn say(&self, message: &str) {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (committed, records) = (of(&self.committed), of(&self.records));
-        tracing::info!(committed, records, aborted = of(&self.aborted), lost = of(&self.lost), "{message}");
+    fn log(&self, message: &str) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (transactions, records) = (load(&self.committed), load(&self.records));
+        let (aborted, restarts) = (load(&self.aborted), load(&self.restarts));
+        tracing::info!(transactions, records, aborted, restarts, "{message}");
     }
 }
 
-/// Runs the stage until `stop` is set, tells the board how it is going, and shows its stores on the shelf.
+/// Runs the stage until `stop` is set. It reports its status to `board` and registers its open stores in `stores`.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -168,7 +174,7 @@ pub fn run(
     accept: Accept,
     stop: &Arc<AtomicBool>,
     board: &Arc<StatusBoard>,
-    shelf: &Arc<StoreRegistry>,
+    stores: &Arc<StoreRegistry>,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
     let roles: &[Role] = match (bus.mode, role) {
@@ -188,56 +194,56 @@ pub fn run(
         admin::preflight::wait_for_compatible_state(config, counts.routed, stop)?;
     }
     let registry = admin::values::registry(config)?;
-    let does = StageIo {
+    let io = StageIo {
         reads: roles.iter().any(|&role| role != Role::Match),
         writes: roles.iter().any(|&role| role != Role::Route),
     };
-    let wire = admin::values::await_ready(config, registry.as_deref(), does, stop, board)?;
-    let Some(wire) = wire else { return Ok(()) };
-    let values = Values { registry, wire };
+    let encoding = admin::values::await_ready(config, registry.as_deref(), io, stop, board)?;
+    let Some(encoding) = encoding else { return Ok(()) };
+    let values = Values { registry, encoding };
     let limits = Limits::await_read(bus, stop);
     turn::measure::begin(roles);
-    shelf.set_partition_count(counts.states);
+    stores.holds_some_of(counts.states);
     board.started();
-    let progress = Arc::new(Progress::default());
-    let reins = WorkerContext {
+    let counters = Arc::new(RunCounters::default());
+    let context = WorkerContext {
         stop: Arc::clone(stop),
-        progress: Arc::clone(&progress),
+        counters: Arc::clone(&counters),
         board: Arc::clone(board),
-        shelf: Arc::clone(shelf),
+        stores: Arc::clone(stores),
         limits: Arc::new(Mutex::new(Arc::new(limits))),
         slots: Slots::default(),
         holdings: Holdings::default(),
     };
     let (config, values, budget) = (Arc::new(config.clone()), Arc::new(values), Budget::default());
-    if does.writes {
+    if io.writes {
         let (state, changelog) = (bus.state.clone(), bus.topics.changelog.clone());
-        let (holdings, guard) = (reins.holdings.clone(), board.guard("leftovers"));
+        let (holdings, guard) = (context.holdings.clone(), board.guard("leftovers"));
         recovery::leftovers::start(state, changelog, counts.tombstones, holdings, Arc::clone(stop), guard)
             .map_err(RunError::Thread)?;
     }
     let mut threads = Vec::new();
     let mut failed = None;
     for &role in roles {
-        // Partitions of two topics have the same numbers, so each role has decisions of its own.
+        // Each role gets its own decisions: the topics of two roles have the same partition numbers.
         let accept = Decisions::new(accept.clone());
         for number in 0..bus.workers {
             let worker = WorkerId { role, number };
             let name = worker.id(bus);
             let guard = board.guard(&name);
-            let (reins, budget) = (reins.clone(), budget.clone());
+            let (context, budget) = (context.clone(), budget.clone());
             let (config, values, accept) = (Arc::clone(&config), Arc::clone(&values), accept.clone());
             let work = move || {
                 let _guard = guard;
                 let outcome = match role {
-                    Role::Route => route(&config, &worker, &accept, &reins, counts.routed, &values),
+                    Role::Route => run_route(&config, &worker, &accept, &context, counts.routed, &values),
                     Role::Match | Role::Direct => {
-                        judge(&config, &worker, &accept, &reins, &counts, &budget, &values)
+                        run_match(&config, &worker, &accept, &context, &counts, &budget, &values)
                     }
                 };
                 if outcome.is_err() {
-                    // One that cannot go on takes the others along: the process is restarted as a whole.
-                    reins.stop.store(true, Ordering::Relaxed);
+                    // One failed worker stops the others: the process restarts as a whole.
+                    context.stop.store(true, Ordering::Relaxed);
                 }
                 outcome
             };
@@ -250,40 +256,40 @@ pub fn run(
             }
         }
     }
-    let outcome = supervise(threads, bus, &progress, board);
-    progress.say("ended");
+    let outcome = supervise(threads, bus, &counters, board);
+    counters.log("stage stopped");
     match failed {
         Some(error) => Err(error),
         None => outcome,
     }
 }
 
-/// Waits for all workers and returns the first failure. A worker that hangs inside librdkafka cannot be joined: it is left
-/// behind, and the caller ends the process.
+/// Waits for all workers and returns the first failure. A worker that hangs inside librdkafka cannot be joined; its
+/// thread is abandoned, and the caller exits the process.
 fn supervise(
     threads: Vec<(String, JoinHandle<Result<(), RunError>>)>,
     bus: &Bus,
-    progress: &Progress,
+    counters: &RunCounters,
     board: &StatusBoard,
 ) -> Result<(), RunError> {
-    const LOOK: Duration = Duration::from_millis(20);
+    const POLL: Duration = Duration::from_millis(20);
     let limit = (bus.transaction_timeout * 3 + Duration::from_secs(30)).as_millis() as u64;
     let limit = Duration::from_millis(turn::faults::number("SAMESTORY_STUCK_MS", limit));
-    let mut said = Instant::now();
+    let mut logged = Instant::now();
     while !threads.iter().all(|(_, thread)| thread.is_finished()) {
-        std::thread::sleep(LOOK);
-        if let Some(worker) = progress.stuck(limit) {
+        std::thread::sleep(POLL);
+        if let Some(worker) = counters.stuck(limit) {
             board.failed(format!("the transaction of worker {worker} does not end"));
             let others = || threads.iter().filter(|(name, _)| *name != worker);
             let deadline = Instant::now() + bus.shutdown / 2;
             while Instant::now() < deadline && !others().all(|(_, thread)| thread.is_finished()) {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL);
             }
             return Err(RunError::Stuck { worker });
         }
-        if said.elapsed() > Duration::from_secs(60) {
-            said = Instant::now();
-            progress.say("so far");
+        if logged.elapsed() > Duration::from_secs(60) {
+            logged = Instant::now();
+            counters.log("stage running");
         }
     }
     let mut outcome = Ok(());
@@ -291,33 +297,33 @@ fn supervise(
         let panicked = |_| Err(RunError::Panicked { why: format!("worker {name} panicked") });
         outcome = outcome.and(thread.join().unwrap_or_else(panicked));
     }
-    // Another thread may have failed the stage; its workers then ended as if they had been asked to.
+    // A helper thread may have failed the stage. The workers then stopped normally, so the board has the cause.
     match board.failure() {
         Some(why) if outcome.is_ok() => Err(RunError::Panicked { why }),
         _ => outcome,
     }
 }
 
-/// How values are read and written, found out at the start.
+/// How values are read and written, determined at startup.
 struct Values {
     registry: Option<Arc<Registry>>,
-    wire: OutputEncoding,
+    encoding: OutputEncoding,
 }
 
-fn writer(bus: &Bus, values: &Values, reins: &WorkerContext) -> Writer {
-    Writer { topics: bus.topics.clone(), form: bus.value, wire: values.wire, limits: reins.limits() }
+fn writer(bus: &Bus, values: &Values, context: &WorkerContext) -> Writer {
+    Writer { topics: bus.topics.clone(), form: bus.value, wire: values.encoding, limits: context.limits() }
 }
 
-fn route(
+fn run_route(
     config: &Config,
     worker: &WorkerId,
     accept: &Decisions,
-    reins: &WorkerContext,
+    context: &WorkerContext,
     partitions: i32,
     values: &Values,
 ) -> Result<(), RunError> {
     let bus = &config.bus;
-    turn::worker::run(bus, worker, &bus.topics.raw, reins, || {
+    turn::worker::run(bus, worker, &bus.topics.raw, context, || {
         let surveyor = client::surveyor(bus, &format!("{}-survey", worker.id(bus)));
         Ok(Route {
             bus: bus.clone(),
@@ -327,11 +333,11 @@ fn route(
                 topic: bus.topics.raw.clone(),
                 topic_id: TopicId::UNKNOWN,
                 partitions,
-                limit: reins.limits().of(&bus.topics.routed).bytes,
+                limit: context.limits().of(&bus.topics.routed).bytes,
                 refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
             },
             recorded: Preflight::new(bus, worker, partitions),
-            writer: writer(bus, values, reins),
+            writer: writer(bus, values, context),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
             disagreed: Disagreed::default(),
@@ -344,11 +350,11 @@ fn route(
     })
 }
 
-fn judge(
+fn run_match(
     config: &Config,
     worker: &WorkerId,
     accept: &Decisions,
-    reins: &WorkerContext,
+    context: &WorkerContext,
     counts: &admin::topics::Counts,
     budget: &Budget,
     values: &Values,
@@ -359,10 +365,10 @@ fn judge(
         Role::Route | Role::Match => BatchReader::routed(config, counts.routed),
     };
     let purge = (worker.role == Role::Match && bus.purge)
-        .then(|| admin::purge::start(bus, worker, Arc::clone(&reins.stop), Arc::clone(&reins.board)));
-    // Counted over the life of the process, however often a worker begins anew.
+        .then(|| admin::purge::start(bus, worker, Arc::clone(&context.stop), Arc::clone(&context.board)));
+    // Outlives worker restarts: a partition is rebuilt once per cause in the life of the process.
     let wiped = Arc::default();
-    turn::worker::run(bus, worker, intake.topic(), reins, || {
+    turn::worker::run(bus, worker, intake.topic(), context, || {
         let surveyor = client::surveyor(bus, &format!("{}-survey", worker.id(bus)));
         let mut restorer = Restorer {
             config: client::restorer(bus, worker),
@@ -394,19 +400,19 @@ fn judge(
             flush: Duration::from_millis(flush),
             intake: intake.clone(),
             restorer,
-            writer: writer(bus, values, reins),
+            writer: writer(bus, values, context),
             accept: accept.clone(),
             disagreed: Disagreed::default(),
             attempts: Attempts::default(),
-            slots: reins.slots.clone(),
-            holdings: reins.holdings.clone(),
-            board: Arc::clone(&reins.board),
+            slots: context.slots.clone(),
+            holdings: context.holdings.clone(),
+            board: Arc::clone(&context.board),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             tasks: BTreeMap::new(),
             wiped: Arc::clone(&wiped),
             unusable: BTreeMap::new(),
             purge: purge.clone(),
-            shelf: Arc::clone(&reins.shelf),
+            shelf: Arc::clone(&context.stores),
             compared: Instant::now(),
         })
     })

@@ -1,10 +1,10 @@
-//! Control records: an operator's word to the stage with state. It goes through the stage's input, so that a replay of
-//! the log gives the same state.
+//! Control records: commands of an operator to the role with state. They go through that role's input, so that a replay
+//! of the log gives the same state.
 //!
-//! In routed mode a control record lies on the routed topic, in the partition of its language. In direct mode it lies on
-//! the raw topic, in every partition, because the producers' keys decide where a language lives. Its header
-//! `samestory-control: set-stream-time en 2026-03-02T06:10:00Z` says it all; the value repeats that for people, and because
-//! a null would mean a delete to other readers of the topic.
+//! In routed mode a control record is written to the routed topic, in the partition of its language. In direct mode it
+//! is written to every partition of the raw topic, because the producers' keys decide where articles of a language are.
+//! Its header `samestory-control: set-stream-time en 2026-03-02T06:10:00Z` is the whole command; the value repeats it
+//! for people, and because a tombstone would mean a delete to other readers of the topic.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,9 +32,9 @@ const SET_STREAM_TIME: &str = "set-stream-time";
 /// Where a control record was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The topic.
+    /// The input topic of the role with state.
     pub topic: String,
-    /// Its partition.
+    /// The partition that it was written to.
     pub partition: i32,
     /// The offset of the record.
     pub offset: i64,
@@ -43,15 +43,16 @@ pub struct Written {
 /// Why a control record could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The stage has no input yet.
+    /// The input topic does not exist.
     #[error("topic {0} does not exist on this broker; `samestory topics --create` creates it")]
     NoTopic(String),
-    /// The broker refuses the record or does not answer. Repeating the command is safe.
+    /// The broker refused the record or did not answer.
     #[error("the control record was not written: {0}; repeating the command is safe")]
     Broker(#[from] KafkaError),
 }
 
-/// Sets the stream time of a language: the stage with state does it when it reads the record.
+/// Writes the control record that sets the stream time of a language. It takes effect when the role with state reads
+/// it.
 ///
 /// # Errors
 /// See [`ControlError`].
@@ -92,14 +93,14 @@ pub fn set_stream_time(config: &Config, language: Lang, at: EventTime) -> Result
     let delivered = std::mem::take(&mut *producer.context().0.lock().unwrap_or_else(PoisonError::into_inner));
     delivered
         .into_iter()
-        .map(|place| {
-            let (partition, offset) = place?;
+        .map(|delivery| {
+            let (partition, offset) = delivery?;
             Ok(Written { topic: topic.clone(), partition, offset })
         })
         .collect()
 }
 
-/// The control record that a raw record of direct mode is, if it is one.
+/// Decodes a raw record in direct mode as a control record, if it is one.
 pub(crate) fn read(record: &Record) -> Option<Incoming> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == HEADER)?;
     let word = str::from_utf8(value.as_deref()?).ok()?;
@@ -107,7 +108,7 @@ pub(crate) fn read(record: &Record) -> Option<Incoming> {
     Some(Incoming::SetStreamTime { language: language::find(language)?.home(), at: time::parse(at)? })
 }
 
-/// Collects where each record went.
+/// Collects the delivery reports.
 #[derive(Default)]
 struct Delivered(Mutex<Vec<Result<(i32, i64), KafkaError>>>);
 
@@ -121,11 +122,11 @@ impl ProducerContext for Delivered {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, _: ()) {
-        let place = match result {
+        let delivery = match result {
             Ok(message) => Ok((message.partition(), message.offset())),
             Err((error, _)) => Err(error.clone()),
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(delivery);
     }
 }
 

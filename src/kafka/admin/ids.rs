@@ -1,7 +1,7 @@
-//! Ids and epochs that only librdkafka's C interface gives: of the Kafka cluster, of topics, and of partition leaders.
+//! Cluster ids, topic ids and leader epochs, which only librdkafka's C interface provides.
 //!
 //! rust-rdkafka 0.39 has no wrapper for topic ids and leader epochs, and its `fetch_cluster_id` leaks the answer. This
-//! module holds the only unsafe code of the stream: every question has a time limit, and every object that librdkafka
+//! module holds the only unsafe code of `kafka`. Every request has a time limit, and every object that librdkafka
 //! allocates here is freed by the guard that holds it.
 #![allow(unsafe_code, reason = "librdkafka's C interface; each block says why it is sound")]
 
@@ -18,15 +18,15 @@ use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use samestory_engine::index::{TopicIdentity, TopicName};
 use samestory_engine::model::TopicId;
 
-/// The cluster and the topics of a partition with state, as they are now.
+/// The current ids of the cluster, the changelog and the input topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Here {
+pub(crate) struct ClusterIds {
     pub(crate) cluster: Option<TopicName>,
     pub(crate) changelog: Option<TopicId>,
     pub(crate) input: Option<TopicId>,
 }
 
-impl Here {
+impl ClusterIds {
     /// Asks the broker.
     ///
     /// # Errors
@@ -36,28 +36,28 @@ impl Here {
         changelog: &str,
         input: &str,
         patience: Duration,
-    ) -> Result<Here, KafkaError> {
+    ) -> Result<ClusterIds, KafkaError> {
         let ids = topic_ids(client, &[changelog, input], patience)?;
         let [changelog, input] = ids[..] else {
             return Err(KafkaError::AdminOp(RDKafkaErrorCode::UnknownTopicOrPartition));
         };
         let cluster = cluster_id(client, patience).map(|id| TopicName::new(&id));
-        Ok(Here { cluster, changelog, input })
+        Ok(ClusterIds { cluster, changelog, input })
     }
 
-    /// Which topic the changelog is.
+    /// The identity of the changelog.
     pub(crate) fn changelog(&self) -> TopicIdentity {
         TopicIdentity { cluster: self.cluster.clone(), id: self.changelog }
     }
 
-    /// Whether it is certain that one of the topics is not the same any more.
-    pub(crate) fn differs(&self, other: &Here) -> bool {
-        let input = |of: &Here| TopicIdentity { cluster: of.cluster.clone(), id: of.input };
+    /// Whether one of the topics is certainly another one. Unknown ids are not compared.
+    pub(crate) fn differs(&self, other: &ClusterIds) -> bool {
+        let input = |here: &ClusterIds| TopicIdentity { cluster: here.cluster.clone(), id: here.input };
         self.changelog().differs(&other.changelog()) || input(self).differs(&input(other))
     }
 }
 
-/// The id of the Kafka cluster; nothing where the broker has none or did not answer in time.
+/// The id of the Kafka cluster, or `None` if the broker has none or did not answer in time.
 pub(crate) fn cluster_id<C: ClientContext>(client: &Client<C>, patience: Duration) -> Option<String> {
     let rk = client.native_ptr();
     // SAFETY: `rk` is valid for as long as `client`, which is borrowed here.
@@ -73,7 +73,7 @@ pub(crate) fn cluster_id<C: ClientContext>(client: &Client<C>, patience: Duratio
     }
 }
 
-/// The id of a topic; nothing where the broker gives topics no ids (Apache Kafka before 2.8).
+/// The id of a topic, or `None` if the broker gives topics no ids (Apache Kafka before 2.8).
 ///
 /// # Errors
 /// The topic does not exist, or the broker did not answer in time.
@@ -86,7 +86,7 @@ pub(crate) fn topic_id<C: ClientContext>(
     Ok(ids.into_iter().next().flatten())
 }
 
-/// The ids of several topics, asked for at once and returned in the order of their names.
+/// The ids of several topics, requested at once and returned in the order of `topics`.
 ///
 /// # Errors
 /// As [`topic_id`].
@@ -173,15 +173,15 @@ pub(crate) fn topic_ids<C: ClientContext>(
     }
 }
 
-/// The leader epoch under which a record was written; nothing where the broker does not say.
+/// The leader epoch under which a record was written, if the broker reports it.
 pub(crate) fn leader_epoch(message: &BorrowedMessage<'_>) -> Option<i32> {
     // SAFETY: the message is borrowed, so its pointer is valid; the call only reads from it.
     let epoch = unsafe { c::rd_kafka_message_leader_epoch(message.ptr()) };
     (epoch >= 0).then_some(epoch)
 }
 
-/// Notes the leader epoch of the last record before a partition's offset in the list, so that the broker can tell
-/// whether the log still holds that record. A partition that the list does not have is left alone.
+/// Sets the leader epoch of a partition in the list: that of the last record before its offset, with which the broker
+/// can tell whether the log still holds that record. Does nothing if the list does not have the partition.
 pub(crate) fn set_leader_epoch(list: &mut TopicPartitionList, topic: &str, partition: i32, epoch: i32) {
     let Ok(name) = CString::new(topic) else { return };
     // SAFETY: the list is borrowed mutably, so nobody else uses it. The element belongs to the list, or is null.
@@ -193,7 +193,7 @@ pub(crate) fn set_leader_epoch(list: &mut TopicPartitionList, topic: &str, parti
     }
 }
 
-/// The leader epoch at the end of a partition; nothing where the broker does not say.
+/// The leader epoch at the end of a partition, if the broker reports it.
 ///
 /// # Errors
 /// The broker did not answer.
@@ -204,7 +204,7 @@ pub(crate) fn epoch_at_the_end<C: ConsumerContext>(
     patience: Duration,
 ) -> Result<Option<i32>, KafkaError> {
     let mut list = TopicPartitionList::new();
-    // The time -1 asks for the end, as in the protocol.
+    // In the protocol the timestamp -1 asks for the end, and `Offset::End` is -1.
     list.add_partition_offset(topic, partition, Offset::End)?;
     let answer = consumer.offsets_for_times(list, patience)?;
     let name = CString::new(topic)?;
@@ -216,7 +216,7 @@ pub(crate) fn epoch_at_the_end<C: ConsumerContext>(
     Ok((epoch >= 0).then_some(epoch))
 }
 
-/// An object of librdkafka, and the function that frees it.
+/// Owns an object of librdkafka, with the function that frees it.
 struct Owned<T>(*mut T, unsafe extern "C" fn(*mut T));
 
 impl<T> Drop for Owned<T> {

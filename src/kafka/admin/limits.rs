@@ -1,5 +1,5 @@
-//! What the topics accept: the largest record and the oldest and newest timestamp. Read at the start and again after a
-//! refusal, and an input of every plan, so that no record is sent that the broker would refuse.
+//! The limits of the topics: the largest record, and the oldest and newest timestamp. Workers read them at startup and
+//! again after a refusal. They are an input of every plan, so that no record is sent that the broker would refuse.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,38 +19,38 @@ use crate::kafka::turn::record::Outgoing;
 
 /// How long the broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The broker compares timestamps with its own clock; ours may differ by this much.
+/// The broker compares timestamps with its own clock, which may differ from ours by this much.
 const CLOCK_SKEW: i64 = 60_000;
-/// The record's original timestamp, where a topic would refuse it.
+/// Header with a record's original timestamp, if the topic would refuse it.
 const RECORD_TIME: &str = "samestory-record-time";
 
-/// What each topic that is written to accepts.
+/// The limits of every topic that the stage writes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     topics: BTreeMap<String, TopicLimits>,
-    /// Of a topic whose settings this user may not read.
+    /// Assumed for topics whose settings this user may not read.
     otherwise: TopicLimits,
 }
 
-/// What one topic accepts.
+/// The limits of one topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TopicLimits {
-    /// `max.message.bytes`, and never more than the producer sends.
+    /// `max.message.bytes`, but at most what the producer sends.
     pub(crate) bytes: usize,
-    /// `message.timestamp.before.max.ms`; nothing where the broker does not look at timestamps.
+    /// `message.timestamp.before.max.ms`; `None` if the broker does not check timestamps.
     before: Option<i64>,
     /// `message.timestamp.after.max.ms`.
     after: Option<i64>,
 }
 
 impl Limits {
-    /// As the settings have them: what `samestory topics --create` makes.
+    /// The limits according to the settings, as `samestory topics --create` would set them.
     pub(crate) fn of_settings(names: &TopicNames) -> Limits {
         let otherwise = TopicLimits { bytes: names.max_message_bytes as usize, before: None, after: None };
         Limits { topics: BTreeMap::new(), otherwise }
     }
 
-    /// As the broker has them now.
+    /// Reads the current limits from the broker.
     pub(crate) fn read(bus: &Bus) -> Result<Limits, KafkaError> {
         let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-limits").create()?;
         let names = &bus.topics;
@@ -71,21 +71,21 @@ impl Limits {
                 Err(code) => tracing::warn!(
                     topic = name,
                     %code,
-                    "cannot read the topic's limits; assuming those of the settings"
+                    "cannot read the topic's limits, assuming those of the settings"
                 ),
             }
         }
         Ok(limits)
     }
 
-    /// The same at the start: waits for a broker that is away, and assumes the settings where it refuses to answer.
+    /// Reads the limits at startup: waits for an unreachable broker, and assumes the settings if the broker refuses.
     pub(crate) fn await_read(bus: &Bus, stop: &AtomicBool) -> Limits {
         while !stop.load(Ordering::Relaxed) {
             match Limits::read(bus) {
                 Ok(limits) => return limits,
                 Err(error) if topics::is_transient(&error) => std::thread::sleep(Duration::from_millis(500)),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot read the limits of the topics; assuming those of the settings");
+                    tracing::warn!(%error, "cannot read the topic limits, assuming those of the settings");
                     break;
                 }
             }
@@ -97,13 +97,13 @@ impl Limits {
         self.topics.get(topic).copied().unwrap_or(self.otherwise)
     }
 
-    /// The smallest record limit of all: records that are sent together must not exceed it either.
+    /// The smallest record limit of all topics: a producer batch must not exceed it either.
     pub(crate) fn smallest(&self) -> usize {
         self.topics.values().map(|topic| topic.bytes).min().unwrap_or(self.otherwise.bytes)
     }
 
-    /// Takes a timestamp that the topic would refuse off the record and keeps it in a header. The broker then stamps the
-    /// record with the time of sending.
+    /// Moves a timestamp that the topic would refuse into a header. The record is then stamped with the time of
+    /// sending.
     pub(crate) fn admit_time(&self, record: &mut Outgoing<'_>, now: EventTime) {
         if let Some(time) = record.time
             && !self.of(record.topic).accepts(time, now)
@@ -134,7 +134,7 @@ impl TopicLimits {
         }
     }
 
-    /// Whether the broker takes a record with this timestamp now, whichever way its clock differs from ours.
+    /// Whether the broker accepts a record with this timestamp now, even if its clock differs from ours.
     fn accepts(&self, time: EventTime, now: EventTime) -> bool {
         let ahead = time.millis().saturating_sub(now.millis());
         let within = |distance: i64, limit: Option<i64>| {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_near_a_limit_is_refused_before_the_broker_does() {
+    fn a_timestamp_near_a_limit_counts_as_refused() {
         let now = EventTime::from_millis(1_772_000_000_000);
         let at = |delta: i64| EventTime::from_millis(now.millis() + delta);
         let hour = limits(Some(HOUR), Some(HOUR));
@@ -168,12 +168,12 @@ mod tests {
         assert!(free.accepts(EventTime::from_millis(i64::MAX), now));
         assert!(free.accepts(EventTime::from_millis(i64::MIN), now));
         assert!(!hour.accepts(EventTime::from_millis(i64::MIN), now));
-        // A limit smaller than the skew: only the past is certain to be no future.
+        // With a limit smaller than the skew, only timestamps in the past are safe.
         assert!(limits(None, Some(1000)).accepts(at(-1), now));
     }
 
     #[test]
-    fn a_refused_time_moves_into_a_header() {
+    fn a_refused_timestamp_moves_into_a_header() {
         let now = EventTime::from_millis(1_772_000_000_000);
         let mut limits = Limits {
             topics: BTreeMap::new(),

@@ -1,4 +1,7 @@
-//! The cluster around the stage: topics, limits, schemas and what the changelog records, checked before anything is read.
+//! Everything about the cluster that is not the turn itself. `wanted` says how topics must be, `topics` creates and
+//! checks them; `limits`, `values`, `preflight` and `ids` read limits, schemas, recorded settings and ids; `purge`
+//! deletes routed records and `control` writes control records. The stage reads its first record only after the checks
+//! have passed.
 
 pub mod control;
 pub(crate) mod ids;

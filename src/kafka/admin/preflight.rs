@@ -1,5 +1,6 @@
-//! What the changelog says that its state was made with, for a route stage that has no state: it is asked before
-//! anything is written that the match stage could not take, and where a partition has no committed offset.
+//! Reads match's position records from the changelog, for route, which has no state of its own. Route checks them
+//! before it writes anything that match could not use, and finds its offset in them if a partition has no committed
+//! offset.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,18 +22,19 @@ use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::matching::intake::BatchReader;
 
-/// Records before the end that are read first. A transaction ends with its progress, so these nearly always do.
+/// Offsets before the end that are read first. Every transaction ends with a position record, so these nearly always
+/// suffice.
 const NEAR_THE_END: i64 = 100;
-/// How long one partition may take to be read, before it is asked again.
+/// Time limit for reading one partition.
 const READ: Duration = Duration::from_secs(30);
-/// How long raw offsets serve: many partitions are claimed one after the other.
+/// How long raw offsets are cached: many partitions are claimed one after the other.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// The raw positions that match knows, from the last position record of each of its partitions.
+/// The raw offsets that match knows, from the last position record of each of its partitions.
 pub(crate) struct Preflight {
     bus: Bus,
     worker: WorkerId,
-    /// Partitions of the changelog.
+    /// Number of changelog partitions.
     partitions: i32,
     read: Option<(Instant, RawOffsets)>,
 }
@@ -45,17 +47,17 @@ impl Preflight {
         Preflight { bus: bus.clone(), worker: worker.clone(), partitions, read: None }
     }
 
-    /// The raw topics that articles were judged from. An old answer serves as well: match refuses another topic itself.
+    /// The raw topics whose articles were judged. A cached answer is good enough: match itself refuses another topic.
     pub(crate) fn topics(&mut self) -> Result<BTreeSet<TopicId>, KafkaError> {
         Ok(self.offsets(Duration::MAX)?.keys().map(|&(topic, _)| topic).collect())
     }
 
     /// By raw partition, the highest raw offset that match knows.
     ///
-    /// The maximum over match partitions is right although each of them judges at its own pace. Route commits the
-    /// records of a raw partition in raw order, and a transaction reaches all routed partitions or none. So where one
-    /// match partition has read the raw offset m, everything below m is on the routed topic too, judged or waiting.
-    /// Nothing at or below m needs to be routed again, and everything above m may: match ignores repeats.
+    /// The maximum over match partitions is correct although each of them progresses at its own pace. Route commits the
+    /// records of a raw partition in raw order, and a transaction reaches all routed partitions or none. So if one
+    /// match partition has read raw offset m, everything below m is on the routed topic too, judged or waiting. Nothing
+    /// at or below m needs to be routed again, and everything above m may be: match ignores repeats.
     pub(crate) fn raw_offsets(&mut self, topic: TopicId) -> Result<BTreeMap<i32, i64>, KafkaError> {
         let mut highest = BTreeMap::new();
         for (&(known, partition), &offset) in self.offsets(FRESH)? {
@@ -78,9 +80,9 @@ impl Preflight {
     fn read(&self) -> Result<RawOffsets, KafkaError> {
         let mut offsets = RawOffsets::new();
         each_progress(&self.bus, &self.worker, self.partitions, |progress| {
-            for (&place, &offset) in &progress.raw {
-                let held = offsets.entry(place).or_insert(offset);
-                *held = offset.max(*held);
+            for (&raw_partition, &offset) in &progress.raw {
+                let highest = offsets.entry(raw_partition).or_insert(offset);
+                *highest = offset.max(*highest);
             }
             None::<()>
         })?;
@@ -88,23 +90,23 @@ impl Preflight {
     }
 }
 
-/// Waits for the broker, and compares what every partition's state was made with to the settings.
+/// Compares the settings with those that every partition's state was built with. Waits while the broker is unreachable.
 ///
 /// # Errors
-/// They do not fit.
+/// The state was built with incompatible settings.
 pub(crate) fn wait_for_compatible_state(
     config: &Config,
     partitions: i32,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), RunError> {
-    let mut said = false;
+    let mut logged = false;
     while !stop.load(Ordering::Relaxed) {
-        match misfit(config, partitions) {
+        match incompatibility(config, partitions) {
             Ok(None) => return Ok(()),
-            Ok(Some(why)) => return Err(RunError::UnmappedField(why)),
+            Ok(Some(why)) => return Err(RunError::IncompatibleState(why)),
             Err(error) if topics::is_transient(&error) => {
-                if !std::mem::replace(&mut said, true) {
-                    tracing::warn!(%error, "the changelog cannot be read; it is tried again and again");
+                if !std::mem::replace(&mut logged, true) {
+                    tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
                 }
                 std::thread::sleep(Duration::from_millis(500));
             }
@@ -114,13 +116,13 @@ pub(crate) fn wait_for_compatible_state(
     Ok(())
 }
 
-fn misfit(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
+fn incompatibility(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
     let (bus, intake) = (&config.bus, BatchReader::routed(config, partitions));
     let worker = WorkerId { role: Role::Route, number: 0 };
     each_progress(bus, &worker, partitions, |progress| intake.misfit(progress))
 }
 
-/// Reads the last position record of each changelog partition until one of them gives an answer.
+/// Passes the last position record of each changelog partition to `ask`, until one gives an answer.
 fn each_progress<T>(
     bus: &Bus,
     worker: &WorkerId,
@@ -131,8 +133,8 @@ fn each_progress<T>(
         clients::surveyor(bus, &format!("{}-survey", worker.id(bus))).create_with_context(Quiet)?;
     let log: BaseConsumer<Quiet> = clients::restorer(bus, worker).create_with_context(Quiet)?;
     for partition in 0..partitions {
-        let ends = surveyor.fetch_watermarks(&bus.topics.changelog, partition, PATIENCE)?;
-        if let Some(progress) = last_progress(&log, &bus.topics.changelog, partition, ends)?
+        let watermarks = surveyor.fetch_watermarks(&bus.topics.changelog, partition, PATIENCE)?;
+        if let Some(progress) = last_progress(&log, &bus.topics.changelog, partition, watermarks)?
             && let Some(answer) = ask(&progress)
         {
             return Ok(Some(answer));
@@ -141,8 +143,8 @@ fn each_progress<T>(
     Ok(None)
 }
 
-/// The newest progress in a partition of the changelog; nothing where there is none, or none that we can read: the
-/// match stage will say what is the matter with that.
+/// The newest position record in a changelog partition. `None` if there is none, or none that this version can read:
+/// match reports that itself.
 pub(crate) fn last_progress(
     log: &BaseConsumer<Quiet>,
     topic: &str,
@@ -179,11 +181,14 @@ fn newest(
                     found = Some(progress);
                 }
             }
-            // What is left is undecided, aborted, or marks of transactions. The partition before may still have its say.
+            // Only open transactions, aborted records and markers are left. The event of another partition is a late
+            // one from the previous assignment.
             Some(Err(KafkaError::PartitionEOF(at))) if at == partition => break,
             Some(Err(KafkaError::PartitionEOF(_))) => {}
-            // Among them that nobody may join a group that nobody joins.
-            Some(Err(error)) => tracing::debug!(%error, partition, "reading what state was made with"),
+            // Includes authorization errors for the group id, although the client joins no group.
+            Some(Err(error)) => {
+                tracing::debug!(%error, partition, "consumer error while reading position records")
+            }
             None => {}
         }
         if next < to && Instant::now() > deadline {

@@ -1,6 +1,6 @@
-//! Deletes routed records that match has committed, as Kafka Streams does with its repartition topics. The topic itself keeps
-//! everything for ever, so nothing is lost that was not judged; and so deletes that fail must not go unnoticed, or the brokers'
-//! disks fill. Each partition's answer counts: a failed delete is retried, warned of, and shows in `samestory_unpurged_records`.
+//! Deletes routed records that match has committed, as Kafka Streams does with its repartition topics. The topic itself
+//! keeps everything forever, so no unjudged record is lost; but a failing purge must not go unnoticed, or the brokers'
+//! disks fill. A delete that fails for a partition is retried, logged, and counted in `samestory_unpurged_records`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::kafka::turn::faults;
 
 /// Time between two deletes.
 const EVERY: Duration = Duration::from_secs(30);
-/// Time between two warnings of the same cause.
+/// Time between two warnings about the same cause.
 const QUIET: Duration = Duration::from_secs(600);
 /// How long the broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Admin = AdminClient<DefaultClientContext>;
 
-/// Starts a thread that takes committed offsets by partition, and deletes what lies below them.
+/// Starts the purge thread. Send it committed offsets by partition, and it deletes the records below them.
 pub(crate) fn start(
     bus: &Bus,
     worker: &WorkerId,
@@ -93,23 +93,23 @@ struct Purge {
     topic: String,
     worker: String,
     board: Arc<StatusBoard>,
-    /// What match has committed.
+    /// By partition, the offset that match has committed.
     committed: BTreeMap<i32, i64>,
-    /// The first offset that the broker still has, as far as it is known.
+    /// By partition, the low watermark, as far as it is known.
     low: BTreeMap<i32, i64>,
-    /// When each cause was last warned of.
+    /// When each cause was last logged.
     warned: BTreeMap<String, Instant>,
     failing: bool,
 }
 
 impl Purge {
-    /// Partitions with something to delete: whatever failed stays here.
+    /// Partitions with records to delete, including those where it failed before.
     fn pending(&self) -> BTreeMap<i32, i64> {
-        let open = self
+        let pending = self
             .committed
             .iter()
             .filter(|(partition, next)| self.low.get(partition).is_none_or(|low| low < next));
-        open.map(|(&partition, &next)| (partition, next)).collect()
+        pending.map(|(&partition, &next)| (partition, next)).collect()
     }
 
     fn purge(&mut self, admin: &Admin) {
@@ -121,7 +121,7 @@ impl Purge {
         let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
         for (partition, cause) in &failures {
             *causes.entry(cause).or_default() += 1;
-            // Without an answer that says so, the broker is asked how much is left.
+            // A failed delete returns no low watermark, so the broker is asked for it.
             if let Ok((low, _)) = admin.inner().fetch_watermarks(&self.topic, *partition, PATIENCE) {
                 self.low.insert(*partition, low);
             }
@@ -138,7 +138,7 @@ impl Purge {
         self.board.unpurged(&self.worker, self.unpurged());
     }
 
-    /// Asks the broker to delete; the partitions where it did not, with the cause.
+    /// Sends the delete request, and returns the partitions where it failed, with the cause.
     fn delete(
         &mut self,
         admin: &Admin,
@@ -156,20 +156,22 @@ impl Purge {
                 (Ok(()), Offset::Offset(low)) => {
                     self.low.insert(answer.partition(), low);
                 }
-                (Ok(()), offset) => failures.push((answer.partition(), format!("the answer is {offset:?}"))),
+                (Ok(()), offset) => {
+                    failures.push((answer.partition(), format!("unexpected low watermark {offset:?}")));
+                }
                 (Err(error), _) => failures.push((answer.partition(), error.to_string())),
             }
         }
-        tracing::debug!(?pending, ?failures, "routed records deleted");
+        tracing::debug!(?pending, ?failures, "purged routed records");
         Ok(failures)
     }
 
-    /// Records below the committed offset that are still there, as far as is known.
+    /// By partition, the records below the committed offset that are not deleted yet, as far as it is known.
     fn unpurged(&self) -> BTreeMap<i32, u64> {
-        let of = |partition: &i32, next: i64| {
+        let left = |partition: &i32, next: i64| {
             self.low.get(partition).map_or(0, |low| u64::try_from(next - low).unwrap_or(0))
         };
-        self.committed.iter().map(|(partition, &next)| (*partition, of(partition, next))).collect()
+        self.committed.iter().map(|(partition, &next)| (*partition, left(partition, next))).collect()
     }
 
     fn warn(&mut self, cause: &str, partitions: usize) {
@@ -184,8 +186,8 @@ impl Purge {
             partitions,
             records,
             cause,
-            "routed records that match has committed cannot be deleted, and the topic keeps everything: the brokers' disks fill; \
-             retrying (docs/runbook.md#samestorypurgefailing)"
+            "committed routed records cannot be deleted, so the brokers' disks fill; retrying \
+             (docs/runbook.md#samestorypurgefailing)"
         );
     }
 }
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_pending_until_the_broker_says_that_it_is_deleted() {
+    fn a_partition_is_pending_until_the_broker_confirms_the_delete() {
         let mut purge = purge();
         purge.committed.extend([(0, 100), (1, 50)]);
         assert_eq!(purge.pending().len(), 2);
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_warned_of_once_in_a_while() {
+    fn a_cause_is_logged_once_per_interval() {
         let mut purge = purge();
         purge.warn("no right", 2);
         let first = purge.warned["no right"];

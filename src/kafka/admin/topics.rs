@@ -1,4 +1,5 @@
-//! The topics: made with the right partition counts and settings, and checked before anything is read.
+//! Creates, checks and fixes the topics, for the `topics` command and at startup. `wanted` says how each topic must be.
+//! The stage does not start with a topic that could break the guarantee.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,62 +22,62 @@ use crate::kafka::client as clients;
 use crate::kafka::client::Quiet;
 
 use super::wanted::Deviation;
-pub use super::wanted::{Setting, Severity, Wanted, wanted};
+pub use super::wanted::{Setting, Severity, TopicSpec, wanted};
 
-/// How long a question about topics may take.
+/// Time limit of one request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Kafka's own default.
+/// Kafka's default of `delete.retention.ms`.
 const TOMBSTONES: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A problem with a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicProblem {
-    /// It does not exist.
+    /// The topic does not exist.
     Missing {
-        /// Which.
+        /// Name of the topic.
         topic: String,
     },
-    /// Two topics that belong together differ.
+    /// Two topics that must have the same number of partitions do not.
     Partitions {
-        /// Which.
+        /// Name of the topic.
         topic: String,
-        /// What it has.
+        /// Its number of partitions.
         found: i32,
-        /// The topic it must be like.
+        /// The topic that it must match.
         like: String,
-        /// What that has.
+        /// The number of partitions of that topic.
         expected: i32,
     },
-    /// Fewer replicas than the cluster allows, or only one.
+    /// The topic has fewer replicas than the cluster allows, or only one.
     Replication {
-        /// Which.
+        /// Name of the topic.
         topic: String,
-        /// What it has.
+        /// Its replicas.
         found: u16,
-        /// What it should have.
+        /// The replicas that it should have.
         expected: u16,
-        /// The cluster has no brokers for more.
+        /// The brokers of the cluster.
         brokers: usize,
     },
-    /// A setting that something rests on.
+    /// A setting deviates.
     Setting {
-        /// Which topic.
+        /// Name of the topic.
         topic: String,
-        /// Which setting.
+        /// Kafka's name for the setting.
         key: &'static str,
-        /// As it is.
+        /// Its value.
         found: String,
-        /// As it must be.
+        /// The value that it must have.
         expected: String,
-        /// What rests on it.
+        /// How severe the deviation is.
         severity: Severity,
-        /// What it protects from.
+        /// Why the setting matters.
         why: &'static str,
     },
 }
 
 impl TopicProblem {
-    /// What depends on it.
+    /// How severe the problem is.
     pub fn severity(&self) -> Severity {
         match self {
             TopicProblem::Missing { .. } | TopicProblem::Partitions { .. } => Severity::Error,
@@ -88,7 +89,7 @@ impl TopicProblem {
     /// The command that resolves it.
     pub fn fix(&self, bus: &Bus) -> String {
         let servers = bus.properties.get("bootstrap.servers").map_or("HOST:9092", |servers| servers.reveal());
-        // Kafka's own tools read what they need to log in from a file.
+        // Kafka's own tools read credentials from a file.
         let login = match bus.properties.contains_key("security.protocol") {
             true => " --command-config client.properties",
             false => "",
@@ -98,7 +99,7 @@ impl TopicProblem {
             TopicProblem::Missing { .. } => "samestory topics --create".to_owned(),
             TopicProblem::Partitions { topic, .. } => {
                 format!(
-                    "docs/operations.md says how to start over with {topic}; partitions cannot be taken away"
+                    "docs/operations.md says how to start over with {topic}; Kafka cannot remove partitions"
                 )
             }
             TopicProblem::Replication { expected, brokers, .. } if usize::from(*expected) > *brokers => {
@@ -138,7 +139,7 @@ impl fmt::Display for TopicProblem {
                 let replicas = if *found == 1 { "replica" } else { "replicas" };
                 write!(
                     f,
-                    "topic {topic} has {found} {replicas}; it should have {expected}: one lost disk must not lose it"
+                    "topic {topic} has {found} {replicas}; it should have {expected}, or one lost disk loses the topic"
                 )
             }
             TopicProblem::Setting { topic, key, found, expected, severity, why } => {
@@ -152,18 +153,18 @@ impl fmt::Display for TopicProblem {
 /// Why the topics cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopicError {
-    /// Each with what it is about.
-    #[error("{}; `samestory topics --check` lists what is wrong, `samestory topics --create` makes what is missing, `samestory topics --fix` corrects settings (what exists and is not listed, this user may not see: docs/security.md)", list(.0))]
+    /// Problems that keep the stage from starting.
+    #[error("{}; `samestory topics --check` lists all problems, `samestory topics --create` creates missing topics, `samestory topics --fix` corrects settings (a topic that exists but is not found may be hidden from this user: docs/security.md)", list(.0))]
     Wrong(Vec<TopicProblem>),
-    /// The broker refuses or does not answer.
+    /// The broker refused the request or did not answer.
     #[error("topics: {0}")]
     Broker(#[from] KafkaError),
-    /// The broker refuses to make one.
-    #[error("topic {topic} cannot be made: {code}")]
+    /// The broker refused to create or change a topic.
+    #[error("the broker refuses to create or change topic {topic}: {code}")]
     Refused {
-        /// Which.
+        /// Name of the topic.
         topic: String,
-        /// What the broker said.
+        /// The broker's answer.
         code: RDKafkaErrorCode,
     },
 }
@@ -172,12 +173,12 @@ fn list(problems: &[TopicProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What a run needs to know of the topics.
+/// What a run needs to know about the topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Partitions of the routed topic; 0 where there is none.
+    /// Partitions of the routed topic; 0 if there is none.
     pub routed: i32,
-    /// Partitions of the changelog: so many states there are.
+    /// Partitions of the changelog, which is also the number of stores.
     pub states: i32,
     /// How long the changelog keeps tombstones.
     pub tombstones: Duration,
@@ -186,85 +187,85 @@ pub struct Counts {
 /// What [`create`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
-    /// Topics that were missing and exist now.
+    /// Names of the created topics.
     pub topics: Vec<String>,
-    /// Replicas of each.
+    /// Replicas of each created topic.
     pub replication: u16,
     /// Brokers of the cluster.
     pub brokers: usize,
 }
 
 impl Created {
-    /// Why the new topics are less durable than they could be.
+    /// A warning if the new topics have fewer than three replicas.
     pub fn warning(&self) -> Option<String> {
         let Created { topics, replication, brokers } = self;
-        let few = *replication < crate::kafka::admin::wanted::replication(None, usize::MAX);
+        let few = *replication < super::wanted::replication(None, usize::MAX);
         (few && !topics.is_empty()).then(|| {
             format!(
                 "the new topics have {replication} replica(s), and the cluster has {brokers} broker(s): a lost disk may lose \
-                 committed articles and the state; three brokers or more are safe"
+                 committed articles and the state; use three brokers or more"
             )
         })
     }
 }
 
-/// Creates the topics that are missing. Existing ones stay as they are.
+/// Creates the missing topics. Existing topics stay as they are.
 ///
 /// # Errors
 /// The broker refuses, or does not answer.
 pub fn create(bus: &Bus) -> Result<Created, TopicError> {
     let Cluster { brokers, topics: existing, .. } = survey(bus)?;
     let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
-    let mut made = Vec::new();
-    for wanted in wanted(bus, brokers) {
-        if existing.contains_key(&wanted.name) {
+    let mut created = Vec::new();
+    for spec in wanted(bus, brokers) {
+        if existing.contains_key(&spec.name) {
             continue;
         }
         let raw = existing.get(&bus.topics.raw).map(|raw| raw.partitions);
-        // In direct mode the changelog goes along with the raw topic, however many partitions that has.
-        let follows = bus.mode == Mode::Direct && wanted.name == bus.topics.changelog;
-        let partitions = raw.filter(|_| follows).unwrap_or(wanted.partitions);
-        let outcome = match create_one(&admin, &wanted, partitions, false)? {
-            // It does not know the two limits for times.
-            Err(RDKafkaErrorCode::InvalidConfig) => create_one(&admin, &wanted, partitions, true)?,
+        // In direct mode the changelog must have as many partitions as the raw topic.
+        let follows = bus.mode == Mode::Direct && spec.name == bus.topics.changelog;
+        let partitions = raw.filter(|_| follows).unwrap_or(spec.partitions);
+        let outcome = match create_one(&admin, &spec, partitions, false)? {
+            // The broker may be too old to know the two timestamp limits.
+            Err(RDKafkaErrorCode::InvalidConfig) => create_one(&admin, &spec, partitions, true)?,
             outcome => outcome,
         };
         match outcome {
-            Ok(()) => made.push(wanted.name),
+            Ok(()) => created.push(spec.name),
             Err(RDKafkaErrorCode::TopicAlreadyExists) => {}
-            Err(code) => return Err(TopicError::Refused { topic: wanted.name, code }),
+            Err(code) => return Err(TopicError::Refused { topic: spec.name, code }),
         }
     }
-    // A new topic is not known to every broker at once, and whoever uses it next may ask any of them.
+    // A new topic is not known to every broker at once, and the next client may ask any of them.
     let deadline = Instant::now() + PATIENCE * 2;
-    let mut known = made.is_empty();
+    let mut known = created.is_empty();
     while !known && Instant::now() < deadline {
         let addresses = survey(bus)?.addresses;
         known = addresses.iter().all(|address| {
-            // One that does not answer is asked again until the deadline; the others have the topics.
-            let asked = survey_of(bus, Some(address));
-            asked.is_ok_and(|cluster| made.iter().all(|name| cluster.topics.contains_key(name)))
+            // A broker that does not answer is asked again until the deadline.
+            let asked = survey_broker(bus, Some(address));
+            asked.is_ok_and(|cluster| created.iter().all(|name| cluster.topics.contains_key(name)))
         });
         if !known {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
     Ok(Created {
-        topics: made,
-        replication: crate::kafka::admin::wanted::replication(bus.topics.replication, brokers),
+        topics: created,
+        replication: super::wanted::replication(bus.topics.replication, brokers),
         brokers,
     })
 }
 
 fn create_one(
     admin: &AdminClient<DefaultClientContext>,
-    wanted: &Wanted,
+    spec: &TopicSpec,
     partitions: i32,
     old_broker: bool,
 ) -> Result<Result<(), RDKafkaErrorCode>, KafkaError> {
-    let replication = TopicReplication::Fixed(i32::from(wanted.replication));
-    let mut topic = NewTopic::new(&wanted.name, partitions, replication);
-    for (key, value) in wanted.at_creation(old_broker) {
+    let replication = TopicReplication::Fixed(i32::from(spec.replication));
+    let mut topic = NewTopic::new(&spec.name, partitions, replication);
+    for (key, value) in spec.at_creation(old_broker) {
         topic = topic.set(key, value);
     }
     let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
@@ -272,15 +273,15 @@ fn create_one(
     Ok(answers.into_iter().try_for_each(|answer| answer.map(|_| ()).map_err(|(_, code)| code)))
 }
 
-/// Looks for problems with the topics.
+/// Checks the topics, and returns their problems and what a run needs to know about them.
 ///
 /// # Errors
 /// The broker does not answer.
 pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
     let Cluster { brokers, topics: existing, .. } = survey(bus)?;
     let mut problems = Vec::new();
-    let wanted = wanted(bus, brokers);
-    for topic in wanted.iter().filter(|topic| !existing.contains_key(&topic.name)) {
+    let specs = wanted(bus, brokers);
+    for topic in specs.iter().filter(|topic| !existing.contains_key(&topic.name)) {
         problems.push(TopicProblem::Missing { topic: topic.name.clone() });
     }
     let count = |topic: &str| existing.get(topic).map_or(0, |topic| topic.partitions);
@@ -299,38 +300,38 @@ pub fn check(bus: &Bus) -> Result<(Vec<TopicProblem>, Counts), TopicError> {
     };
     if problems.is_empty() {
         let admin: AdminClient<DefaultClientContext> = clients::base(bus, "samestory-topics").create()?;
-        for topic in &wanted {
+        for topic in &specs {
             let replicas = existing.get(&topic.name).map_or(0, |existing| existing.replicas);
-            settings(&admin, topic, (replicas, brokers), &mut problems, &mut counts, bus)?;
+            check_settings(&admin, topic, (replicas, brokers), &mut problems, &mut counts, bus)?;
         }
     }
     Ok((problems, counts))
 }
 
-/// Compares one topic. Settings that this user may not read are not checked, and a warning says so.
-fn settings(
+/// Checks the settings and replicas of one topic. Settings that this user may not read are skipped with a warning.
+fn check_settings(
     admin: &AdminClient<DefaultClientContext>,
-    topic: &Wanted,
+    topic: &TopicSpec,
     (replicas, brokers): (u16, usize),
     problems: &mut Vec<TopicProblem>,
     counts: &mut Counts,
     bus: &Bus,
 ) -> Result<(), TopicError> {
-    // One replica is worth a word even where it was chosen.
+    // A single replica is worth a warning even if it was configured.
     let expected = topic.replication.max(2);
     if !topic.foreign && replicas < expected {
         let topic = topic.name.clone();
         problems.push(TopicProblem::Replication { topic, found: replicas, expected, brokers });
     }
-    let answer = match described(admin, &topic.name)? {
+    let answer = match describe(admin, &topic.name)? {
         Ok(answer) => answer,
-        // The crawlers' topic is theirs: to read its settings is one right more than the stage needs.
+        // The stage does not need the right to read the settings of the crawlers' topic.
         Err(code) if topic.foreign => {
-            tracing::debug!(topic = topic.name, %code, "its settings cannot be read");
+            tracing::debug!(topic = topic.name, %code, "topic settings cannot be read");
             return Ok(());
         }
         Err(code) => {
-            tracing::warn!(topic = topic.name, %code, "its settings cannot be read, so they are not checked");
+            tracing::warn!(topic = topic.name, %code, "topic settings cannot be read, so they are not checked");
             return Ok(());
         }
     };
@@ -347,7 +348,7 @@ fn settings(
     Ok(())
 }
 
-fn described(
+fn describe(
     admin: &AdminClient<DefaultClientContext>,
     topic: &str,
 ) -> Result<Result<ConfigResource, RDKafkaErrorCode>, KafkaError> {
@@ -356,8 +357,8 @@ fn described(
     Ok(answers.into_iter().next().unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition)))
 }
 
-/// Sets what [`check`] found wrong with the settings of our own topics; says what it changed. Replication, partitions and the
-/// crawlers' topic stay as they are.
+/// Corrects the settings of our own topics that [`check`] complains about, and returns those problems. Replication,
+/// partitions and the crawlers' topic stay as they are.
 ///
 /// # Errors
 /// The broker refuses, or does not answer.
@@ -372,9 +373,9 @@ pub fn fix(bus: &Bus) -> Result<Vec<TopicProblem>, TopicError> {
     }
     for (topic, problems) in &wrong {
         let refused = |code| TopicError::Refused { topic: (*topic).to_owned(), code };
-        let answer = described(&admin, topic)?.map_err(refused)?;
+        let answer = describe(&admin, topic)?.map_err(refused)?;
         let mut alter = AlterConfig::new(ResourceSpecifier::Topic(topic));
-        // This request replaces all settings of a topic, so those that it has of its own are sent along.
+        // This request replaces all settings of a topic, so the topic's other overrides are sent along.
         for entry in answer.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic) {
             alter = alter.set(&entry.name, entry.value.as_deref().unwrap_or_default());
         }
@@ -391,12 +392,12 @@ pub fn fix(bus: &Bus) -> Result<Vec<TopicProblem>, TopicError> {
     Ok(wrong.into_values().flatten().cloned().collect())
 }
 
-/// Checks the topics, and waits for a broker that is away.
+/// Checks the topics at startup, and waits while the broker is unreachable. Returns `None` if `stop` is set meanwhile.
 ///
 /// # Errors
-/// They are not as they must be. Nothing where it was told to stop before the broker answered.
+/// A problem with a topic could break the guarantee, or the broker refuses to answer.
 pub(crate) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<Counts>, TopicError> {
-    let mut said = false;
+    let mut logged = false;
     while !stop.load(Ordering::Relaxed) {
         match check(bus) {
             Ok((problems, counts)) => {
@@ -409,8 +410,8 @@ pub(crate) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<
                 return Ok(Some(counts));
             }
             Err(TopicError::Broker(error)) if is_transient(&error) => {
-                if !std::mem::replace(&mut said, true) {
-                    tracing::warn!(%error, "the broker does not answer; it is tried again and again");
+                if !std::mem::replace(&mut logged, true) {
+                    tracing::warn!(%error, "broker unreachable, retrying");
                 }
                 std::thread::sleep(Duration::from_millis(500));
             }
@@ -420,7 +421,7 @@ pub(crate) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<
     Ok(None)
 }
 
-/// One line for every kind of problem, whatever the number of topics that have it.
+/// Logs one line for each kind of problem, with all topics that have it.
 fn warn(problems: &[TopicProblem]) {
     let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for problem in problems.iter().filter(|problem| problem.severity() == Severity::Warning) {
@@ -442,10 +443,11 @@ fn warn(problems: &[TopicProblem]) {
     }
 }
 
+/// Whether a retry may succeed.
 pub(crate) fn is_transient(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     let code = match error {
-        // The library's own question leaves these out.
+        // `rdkafka_error_code` leaves these out.
         KafkaError::AdminOp(code) => Some(*code),
         error => error.rdkafka_error_code(),
     };
@@ -464,26 +466,26 @@ pub(crate) fn is_transient(error: &KafkaError) -> bool {
     )
 }
 
-/// The cluster as its metadata shows it.
+/// The cluster according to its metadata.
 struct Cluster {
     brokers: usize,
-    /// Where each broker is reached.
+    /// Host and port of each broker.
     addresses: Vec<String>,
     topics: BTreeMap<String, Existing>,
 }
 
 struct Existing {
     partitions: i32,
-    /// Of the partition that has the fewest.
+    /// Replicas of the partition that has the fewest.
     replicas: u16,
 }
 
 fn survey(bus: &Bus) -> Result<Cluster, KafkaError> {
-    survey_of(bus, None)
+    survey_broker(bus, None)
 }
 
-/// As the metadata of one broker shows it, or of any.
-fn survey_of(bus: &Bus, address: Option<&str>) -> Result<Cluster, KafkaError> {
+/// Reads the metadata from one broker, or from any.
+fn survey_broker(bus: &Bus, address: Option<&str>) -> Result<Cluster, KafkaError> {
     let mut config = clients::surveyor(bus, "samestory-topics");
     if let Some(address) = address {
         config.set("bootstrap.servers", address);
@@ -500,9 +502,9 @@ fn survey_of(bus: &Bus, address: Option<&str>) -> Result<Cluster, KafkaError> {
     Ok(Cluster { brokers: metadata.brokers().len(), addresses, topics: topics.collect() })
 }
 
-/// Waits for an answer of the administrative client.
+/// Waits for a response to the admin client.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    // The answers come from the library's own thread; nothing here needs a runtime.
+    // Responses come from librdkafka's own thread, so no async runtime is needed.
     futures_executor::block_on(future)
 }
 
@@ -511,7 +513,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broker_that_is_slow_to_answer_is_waited_for_whoever_asks() {
+    fn a_timeout_is_transient_for_every_kind_of_request() {
         let slow = RDKafkaErrorCode::OperationTimedOut;
         assert!(is_transient(&KafkaError::AdminOp(slow)));
         assert!(is_transient(&KafkaError::MetadataFetch(slow)));

@@ -1,5 +1,6 @@
-//! The registry at the start: our schemas must be there before anything is written with them, and the crawler's must
-//! have the fields that settings name.
+//! Startup checks against the schema registry, for [`run`](crate::kafka::run) and the `schemas` and `probe` commands.
+//! Our schemas must be registered before anything is written with them, and the crawlers' must have the configured
+//! fields.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,36 +13,36 @@ use crate::status::StatusBoard;
 
 use crate::kafka::matching::outgoing::OutputEncoding;
 
-/// Why the stage does not start with this registry.
+/// Why the stage cannot start with this schema registry.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
-    /// Our schemas are not there.
+    /// The schema of an output topic is not registered.
     #[error(
-        "{topic}: its schema is not registered under {subject}; `samestory schemas register` does it, or set registry.auto_register"
+        "{topic}: its schema is not registered under {subject}; run `samestory schemas register`, or set registry.auto_register"
     )]
     Unregistered {
-        /// The topic.
+        /// The output topic.
         topic: String,
-        /// The subject.
+        /// The subject of its schema.
         subject: String,
     },
-    /// The registry refuses our schema.
+    /// The registry refuses a schema of ours.
     #[error("{subject}: {why}")]
     Refused {
-        /// The subject.
+        /// The subject of the schema.
         subject: String,
-        /// What it says.
+        /// The registry's answer.
         why: String,
     },
-    /// Paths that lead nowhere.
+    /// Configured field paths that no schema of the subject has.
     #[error("{subject}: {}", list(.misfits))]
     Misfits {
-        /// The subject whose schemas were looked at.
+        /// The subject whose schemas were checked.
         subject: String,
-        /// Each with the nearest.
+        /// The paths, each with the nearest existing one.
         misfits: Vec<UnmappedField>,
     },
-    /// The registry's own settings.
+    /// The settings under `[registry]` are wrong.
     #[error("{0}")]
     Settings(String),
 }
@@ -50,43 +51,43 @@ fn list(misfits: &[UnmappedField]) -> String {
     misfits.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The registry of these settings.
+/// The client of the configured schema registry, if there is one.
 pub(crate) fn registry(config: &Config) -> Result<Option<Arc<Registry>>, ValueError> {
     let registry = config.bus.registry.as_ref().map(Registry::new).transpose();
     Ok(registry.map_err(|error| ValueError::Settings(error.to_string()))?.map(Arc::new))
 }
 
-/// What a run does with values.
+/// Which values the roles of a run read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StageIo {
-    /// Whether it reads raw articles.
+    /// A role reads raw articles.
     pub(crate) reads: bool,
-    /// Whether it writes verdicts.
+    /// A role writes verdicts.
     pub(crate) writes: bool,
 }
 
-/// Checks what must be right, and waits for a registry that is away. Nothing where it was told to stop before.
+/// Checks the schemas, and waits while the registry is unreachable. Returns `None` if `stop` is set meanwhile.
 pub(crate) fn await_ready(
     config: &Config,
     registry: Option<&Registry>,
-    does: StageIo,
+    io: StageIo,
     stop: &AtomicBool,
     board: &StatusBoard,
 ) -> Result<Option<OutputEncoding>, ValueError> {
     let Some(registry) = registry else { return Ok(Some(OutputEncoding::Json)) };
-    let (mut pause, mut said) = (Duration::from_millis(200), None::<Instant>);
+    let (mut pause, mut logged) = (Duration::from_millis(200), None::<Instant>);
     while !stop.load(Ordering::Relaxed) {
-        match ready(config, registry, does) {
-            Ok(wire) => {
+        match check(config, registry, io) {
+            Ok(encoding) => {
                 board.awaits_registry(None);
-                return Ok(Some(wire));
+                return Ok(Some(encoding));
             }
-            Err(Trouble::Refused(error)) => return Err(error),
-            Err(Trouble::Away(why)) => {
+            Err(NotReady::Refused(error)) => return Err(error),
+            Err(NotReady::Away(why)) => {
                 board.awaits_registry(Some(why.clone()));
-                if said.is_none_or(|said| said.elapsed() > Duration::from_secs(60)) {
+                if logged.is_none_or(|logged| logged.elapsed() > Duration::from_secs(60)) {
                     tracing::warn!("waiting for the schema registry: {why}");
-                    said = Some(Instant::now());
+                    logged = Some(Instant::now());
                 }
                 let until = Instant::now() + pause;
                 while Instant::now() < until && !stop.load(Ordering::Relaxed) {
@@ -99,64 +100,67 @@ pub(crate) fn await_ready(
     Ok(None)
 }
 
-enum Trouble {
+/// Why the checks did not pass.
+enum NotReady {
+    /// The registry is unreachable or fails: retry.
     Away(String),
+    /// The stage must not start.
     Refused(ValueError),
 }
 
-fn ready(config: &Config, registry: &Registry, does: StageIo) -> Result<OutputEncoding, Trouble> {
+fn check(config: &Config, registry: &Registry, io: StageIo) -> Result<OutputEncoding, NotReady> {
     let bus = &config.bus;
-    if does.reads && bus.formats.input != InputFormat::Json {
+    if io.reads && bus.formats.input != InputFormat::Json {
         let subject = value_subject(&bus.topics.raw);
         let misfits =
-            misfits(config, registry, &subject).map_err(|error| Trouble::Away(error.to_string()))?;
+            misfits(config, registry, &subject).map_err(|error| NotReady::Away(error.to_string()))?;
         match misfits {
-            None => tracing::info!(subject, "no schema is registered for it, so field paths are not checked"),
+            None => tracing::info!(subject, "no schema is registered, field paths are not checked"),
             Some(misfits) if misfits.is_empty() => {}
-            Some(misfits) => return Err(Trouble::Refused(ValueError::Misfits { subject, misfits })),
+            Some(misfits) => return Err(NotReady::Refused(ValueError::Misfits { subject, misfits })),
         }
     }
-    if !does.writes || bus.formats.output == OutputFormat::Json {
+    if !io.writes || bus.formats.output == OutputFormat::Json {
         return Ok(OutputEncoding::Json);
     }
     let mut ids = std::collections::BTreeMap::new();
     for subject in Subject::all(bus) {
-        ids.insert(subject.topic.clone(), id(registry, subject)?);
+        ids.insert(subject.topic.clone(), schema_id(registry, subject)?);
     }
-    let of = |topic: &str| ids.get(topic).copied().unwrap_or(0);
+    let id = |topic: &str| ids.get(topic).copied().unwrap_or(0);
     Ok(OutputEncoding::Avro {
-        unique: of(&bus.topics.unique),
-        near_duplicate: of(&bus.topics.near_duplicate),
-        clusters: of(&bus.topics.clusters),
+        unique: id(&bus.topics.unique),
+        near_duplicate: id(&bus.topics.near_duplicate),
+        clusters: id(&bus.topics.clusters),
     })
 }
 
-/// The id of a schema of ours.
-fn id(registry: &Registry, subject: Subject) -> Result<u32, Trouble> {
-    let away = |error: RegistryError| Trouble::Away(error.to_string());
+/// The id of one of our schemas. Registers the schema first, if the settings allow that.
+fn schema_id(registry: &Registry, subject: Subject) -> Result<u32, NotReady> {
+    let away = |error: RegistryError| NotReady::Away(error.to_string());
     if let SubjectStatus::Registered(id) = registry.standing(&subject).map_err(away)? {
         return Ok(id);
     }
     if !registry.config().auto_register {
         let Subject { topic, name: subject, .. } = subject;
-        return Err(Trouble::Refused(ValueError::Unregistered { topic, subject }));
+        return Err(NotReady::Refused(ValueError::Unregistered { topic, subject }));
     }
     registry.register(&subject).map_err(|error| match error {
-        RegistryError::No(why) => Trouble::Refused(ValueError::Refused { subject: subject.name, why }),
-        error => Trouble::Away(error.to_string()),
+        RegistryError::No(why) => NotReady::Refused(ValueError::Refused { subject: subject.name, why }),
+        error => NotReady::Away(error.to_string()),
     })
 }
 
-/// Field paths that no version of the subject's schema has; nothing where it has no schema.
+/// The configured field paths that no version of the subject's schema has, or `None` if it has no schema.
 ///
 /// # Errors
-/// The registry is in trouble.
+/// The registry is unreachable or fails.
 pub fn misfits(
     config: &Config,
     registry: &Registry,
     subject: &str,
 ) -> Result<Option<Vec<UnmappedField>>, RegistryError> {
-    /// Older ones are no longer on the topic.
+    /// Records of older versions are assumed to have left the topic.
     const VERSIONS: usize = 20;
     let latest = match registry.latest(subject) {
         Ok(latest) => latest,
@@ -172,7 +176,7 @@ pub fn misfits(
     }
     for version in registry.versions(subject)?.iter().rev().skip(1).take(VERSIONS) {
         match registry.version(subject, &version.to_string()) {
-            Ok(earlier) => retain_unfit(&mut misfits, &earlier, config),
+            Ok(earlier) => retain_missing(&mut misfits, &earlier, config),
             Err(RegistryError::No(_)) => {}
             Err(error) => return Err(error),
         }
@@ -180,10 +184,11 @@ pub fn misfits(
     Ok(Some(misfits))
 }
 
-/// A path fits if any version has it: several kinds of records may be on one topic.
-fn retain_unfit(misfits: &mut Vec<UnmappedField>, earlier: &Schema, config: &Config) {
-    let still = earlier.misfits(&config.fields);
+/// Keeps the paths that this version lacks too. One version with the path is enough: a topic may carry several kinds of
+/// records.
+fn retain_missing(misfits: &mut Vec<UnmappedField>, earlier: &Schema, config: &Config) {
+    let missing = earlier.misfits(&config.fields);
     misfits.retain(|misfit| {
-        still.iter().any(|other| (other.field, &other.path) == (misfit.field, &misfit.path))
+        missing.iter().any(|other| (other.field, &other.path) == (misfit.field, &misfit.path))
     });
 }

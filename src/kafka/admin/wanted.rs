@@ -1,30 +1,31 @@
-//! Every topic as it must be: partitions, replicas, settings, and what depends on each setting.
+//! Describes every topic as it must be: partitions, replicas, settings, and how severe a deviation is. `topics` creates
+//! and checks topics by it. A deviation that could break exactly-once is an error, and the stage does not start.
 
 use crate::config::{Bus, Mode};
 
-/// Replicas where the cluster has brokers enough: one may fail, another may be restarted, and writes go on.
+/// Replicas if the cluster has enough brokers: writes continue while one broker is down and another restarts.
 const REPLICAS: u16 = 3;
-/// Times of raw records are preserved, so no time may be refused.
+/// Articles keep the timestamps of their raw records, so no timestamp may be refused.
 const ANY_TIME: &str = "9223372036854775807";
-/// The two limits for times, since Kafka 3.6.
+/// The two timestamp limits since Kafka 3.6.
 const TIME_LIMITS: [&str; 2] = ["message.timestamp.before.max.ms", "message.timestamp.after.max.ms"];
-/// The one limit of older brokers.
+/// The only timestamp limit of older brokers.
 const OLD_TIME_LIMIT: &str = "message.timestamp.difference.max.ms";
 const TIME_TYPE: &str = "message.timestamp.type";
 
-/// What depends on a setting.
+/// How severe it is if a setting deviates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The stage is safer with it; somebody else may have reasons.
+    /// The stage is safer with the setting, but the topic belongs to someone else.
     Advice,
     /// Data is less durable, or single articles become dead letters.
     Warning,
-    /// The guarantee: the stage does not start.
+    /// The guarantee depends on it, so the stage does not start.
     Error,
 }
 
 impl Severity {
-    /// As it is printed.
+    /// The word that is printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Advice => "advice",
@@ -40,22 +41,22 @@ enum Compare {
     Equal,
     AtLeast,
     AtMost,
-    /// Only new topics get the value.
+    /// Not compared; only new topics get the value.
     Any,
-    /// One of those that bound how far a batch can expand when it is decompressed. New topics get the broker's default.
+    /// A codec that bounds how far a batch expands on decompression. New topics get the broker's default.
     BoundedExpansion,
 }
 
-/// A setting of a topic, as it must be.
+/// A required setting of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Kafka's name for it.
+    /// Kafka's name for the setting.
     pub key: &'static str,
     /// The value that new topics get.
     pub value: String,
-    /// What depends on it.
+    /// How severe a deviation is.
     pub severity: Severity,
-    /// What it protects from.
+    /// Why the setting matters.
     pub why: &'static str,
     compare: Compare,
 }
@@ -75,20 +76,20 @@ impl Setting {
 
 /// A topic as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Its name.
+pub struct TopicSpec {
+    /// Name of the topic.
     pub name: String,
-    /// How many partitions it gets.
+    /// Partitions of a new topic.
     pub partitions: i32,
-    /// How many replicas it gets.
+    /// Replicas of a new topic.
     pub replication: u16,
-    /// How it is set up.
+    /// Required settings.
     pub settings: Vec<Setting>,
-    /// Others may have made it as they like.
+    /// The topic belongs to the crawlers; deviations are only advice.
     pub foreign: bool,
 }
 
-/// A setting that is not as it must be.
+/// A setting whose value is not the required one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deviation {
     pub(crate) key: &'static str,
@@ -98,8 +99,8 @@ pub(crate) struct Deviation {
     pub(crate) why: &'static str,
 }
 
-impl Wanted {
-    /// Settings of a new topic. Older brokers have one limit for times instead of two, and refuse names that they do not know.
+impl TopicSpec {
+    /// Settings of a new topic. Brokers before 3.6 have one timestamp limit instead of two, and refuse unknown names.
     pub fn at_creation(&self, old_broker: bool) -> Vec<(&'static str, &str)> {
         let ours = self.settings.iter().filter(|setting| setting.compare != Compare::BoundedExpansion);
         let mut all: Vec<(&'static str, &str)> =
@@ -112,10 +113,11 @@ impl Wanted {
         all
     }
 
-    /// Compares a topic that has so many replicas. `found` is the value of a setting, nothing where the broker does not know it.
+    /// Compares an existing topic with `replicas` replicas. `found` gives the value of a setting, or `None` if the
+    /// broker does not know it.
     pub(crate) fn deviations(&self, found: impl Fn(&str) -> Option<String>, replicas: u16) -> Vec<Deviation> {
         let mut deviations = Vec::new();
-        // The broker's own clock passes its own limits.
+        // With LogAppendTime the broker never refuses a timestamp.
         let own_clock = found(TIME_TYPE).as_deref() == Some("LogAppendTime");
         for setting in &self.settings {
             let is_limit = TIME_LIMITS.contains(&setting.key);
@@ -127,7 +129,7 @@ impl Wanted {
                 setting.key = OLD_TIME_LIMIT;
             }
             if setting.key == "min.insync.replicas" {
-                // As many as there are, not as many as there should be: that is another problem.
+                // Judged by the replicas that the topic has; too few replicas are reported as a problem of their own.
                 setting.value = in_sync(replicas).to_string();
                 if let Some(value) = found(setting.key)
                     && setting.severity > Severity::Advice
@@ -135,7 +137,7 @@ impl Wanted {
                 {
                     setting.compare = Compare::AtMost;
                     setting.severity = Severity::Error;
-                    setting.why = "more than there are replicas, so nothing can be written";
+                    setting.why = "it is more than the topic has replicas, so nothing can be written";
                 }
             }
             if setting.key == "unclean.leader.election.enable" && replicas < 2 {
@@ -157,18 +159,18 @@ impl Wanted {
     }
 }
 
-/// Replicas that a topic gets in a cluster of so many brokers.
-pub(crate) fn replication(written: Option<u16>, brokers: usize) -> u16 {
-    written.unwrap_or_else(|| u16::try_from(brokers).unwrap_or(REPLICAS).clamp(1, REPLICAS))
+/// Replicas of a new topic in a cluster with `brokers` brokers, unless the settings say otherwise.
+pub(crate) fn replication(configured: Option<u16>, brokers: usize) -> u16 {
+    configured.unwrap_or_else(|| u16::try_from(brokers).unwrap_or(REPLICAS).clamp(1, REPLICAS))
 }
 
-/// Replicas that must have a record before it is acknowledged: one may be away.
+/// The value of `min.insync.replicas`: all replicas but one.
 fn in_sync(replication: u16) -> u16 {
     replication.saturating_sub(1).max(1)
 }
 
-/// All topics of these settings, as they must be in a cluster of so many brokers.
-pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
+/// All topics of these settings, as they must be in a cluster with `brokers` brokers.
+pub fn wanted(bus: &Bus, brokers: usize) -> Vec<TopicSpec> {
     let names = &bus.topics;
     let (inner, outer) = (i32::from(names.partitions), i32::from(names.output_partitions));
     let replication = replication(names.replication, brokers);
@@ -188,32 +190,32 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
         compare: Compare::AtLeast,
     };
     let any_time = |severity, why| TIME_LIMITS.map(|key| equal(key, ANY_TIME, severity, why));
-    let topic = |name: &str, partitions, settings: Vec<Setting>| Wanted {
+    let topic = |name: &str, partitions, settings: Vec<Setting>| TopicSpec {
         name: name.to_owned(),
         partitions,
         replication,
         settings: settings.into_iter().chain(durable(replication)).chain([largest.clone()]).collect(),
         foreign: false,
     };
-    let kept = "records are deleted by match alone, when it has committed them";
-    let tagged = "articles keep their time; one outside the limits becomes a dead letter";
+    let kept = "only match may delete records, after it has committed them";
+    let tagged = "articles keep their timestamps, and one outside the limits becomes a dead letter";
     let output = |name: &str| {
-        let mut settings = vec![must("cleanup.policy", "delete", "a compacted topic forgets verdicts")];
+        let mut settings = vec![must("cleanup.policy", "delete", "compaction would delete verdicts")];
         settings.extend(any_time(Severity::Warning, tagged));
         topic(name, outer, settings)
     };
-    let compacted = "every key's last record is kept for ever";
+    let compacted = "the last record of every key must be kept forever";
     let mut all = vec![raw(bus, inner, replication)];
     if bus.mode == Mode::Routed {
         let mut settings = vec![
-            must("cleanup.policy", "delete", "every record is kept until match has committed it"),
+            must("cleanup.policy", "delete", "every record must be kept until match has committed it"),
             must("retention.ms", "-1", kept),
             must("retention.bytes", "-1", kept),
-            must(TIME_TYPE, "CreateTime", "articles keep the time they came with"),
+            must(TIME_TYPE, "CreateTime", "articles keep their original timestamps"),
         ];
         settings.extend(any_time(
             Severity::Error,
-            "articles keep the time they came with, and none may be refused",
+            "articles keep their original timestamps, and none may be refused",
         ));
         all.push(topic(&names.routed, inner, settings));
     }
@@ -225,9 +227,9 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
             must(
                 TIME_TYPE,
                 "LogAppendTime",
-                "the age of records tells which tombstones a state may have missed, and the clock of a pod may be wrong",
+                "the age of records shows which tombstones a state may have missed, and the clock of a pod may be wrong",
             ),
-            // Only together with another cleanup.policy would it delete anything.
+            // It deletes nothing as long as cleanup.policy is compact, hence only a warning.
             equal("retention.bytes", "-1", Severity::Warning, compacted),
         ],
     ));
@@ -241,14 +243,14 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<Wanted> {
     all
 }
 
-/// What keeps committed records through the loss of a broker.
+/// The settings that keep committed records when a broker is lost.
 fn durable(replication: u16) -> [Setting; 2] {
     [
         Setting {
             key: "min.insync.replicas",
             value: in_sync(replication).to_string(),
             severity: Severity::Warning,
-            why: "a record that only one replica has is lost with that replica's disk",
+            why: "a record on only one replica is lost with that replica's disk",
             compare: Compare::AtLeast,
         },
         Setting {
@@ -261,8 +263,8 @@ fn durable(replication: u16) -> [Setting; 2] {
     ]
 }
 
-/// The crawlers' topic. Where it exists it is theirs, and only advised on.
-fn raw(bus: &Bus, partitions: i32, replication: u16) -> Wanted {
+/// The raw topic. If it exists it belongs to the crawlers, so deviations are only advice.
+fn raw(bus: &Bus, partitions: i32, replication: u16) -> TopicSpec {
     let advice =
         |key, value: String, compare, why| Setting { key, value, severity: Severity::Advice, why, compare };
     let durable = durable(replication).map(|setting| Setting { severity: Severity::Advice, ..setting });
@@ -272,8 +274,8 @@ fn raw(bus: &Bus, partitions: i32, replication: u16) -> Wanted {
             "compression.type",
             "uncompressed".to_owned(),
             Compare::BoundedExpansion,
-            "a batch of a few kB may decompress to gigabytes; with uncompressed the broker measures it against max.message.bytes \
-             when it is produced (snappy expands 21 times at most)",
+            "a batch of a few kB may decompress to gigabytes; with uncompressed the broker checks its full size against \
+             max.message.bytes when it is produced (snappy expands 21 times at most)",
         ),
         advice(
             "max.message.bytes",
@@ -283,7 +285,7 @@ fn raw(bus: &Bus, partitions: i32, replication: u16) -> Wanted {
         ),
     ];
     settings.extend(durable);
-    Wanted { name: bus.topics.raw.clone(), partitions, replication, settings, foreign: true }
+    TopicSpec { name: bus.topics.raw.clone(), partitions, replication, settings, foreign: true }
 }
 
 #[cfg(test)]
@@ -295,18 +297,18 @@ mod tests {
         Config::try_from(toml::from_str::<crate::config::Settings>(text).unwrap()).unwrap().bus
     }
 
-    fn named<'a>(all: &'a [Wanted], name: &str) -> &'a Wanted {
+    fn named<'a>(all: &'a [TopicSpec], name: &str) -> &'a TopicSpec {
         all.iter().find(|topic| topic.name == name).unwrap()
     }
 
-    fn value(topic: &Wanted, key: &str) -> Option<String> {
+    fn value(topic: &TopicSpec, key: &str) -> Option<String> {
         topic.settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.clone())
     }
 
-    // Topics used to be created with one replica whatever the cluster was: one lost disk lost the changelog, and with it
-    // the state, the positions and every verdict that nobody had read yet.
+    // Topics used to be created with one replica on every cluster: one lost disk lost the changelog, and with it the
+    // state, the positions and every verdict that nobody had read yet.
     #[test]
-    fn replication_follows_the_cluster_unless_it_is_written() {
+    fn replication_follows_the_cluster_unless_it_is_configured() {
         let automatic: Vec<u16> = [0, 1, 2, 3, 12].map(|brokers| replication(None, brokers)).into();
         assert_eq!(automatic, [1, 1, 2, 3, 3]);
         assert_eq!(replication(Some(1), 9), 1);
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_broker_gets_the_one_limit_that_it_knows() {
+    fn an_old_broker_gets_the_one_timestamp_limit_that_it_knows() {
         let all = wanted(&bus(""), 3);
         let routed = named(&all, "samestory.routed");
         let new = routed.at_creation(false);
@@ -335,7 +337,7 @@ mod tests {
         assert!(!old.iter().any(|(key, _)| TIME_LIMITS.contains(key)));
         let changelog = named(&all, "samestory.changelog").at_creation(true);
         assert!(!changelog.iter().any(|(key, _)| *key == OLD_TIME_LIMIT));
-        // Whether the crawlers' batches are decompressed by the broker is for its owner to decide.
+        // The owner of the raw topic decides whether the broker decompresses its batches.
         let raw = named(&all, "articles.raw").at_creation(false);
         assert!(
             raw.contains(&("max.message.bytes", "4194304")) && raw.contains(&("cleanup.policy", "delete"))
@@ -343,9 +345,9 @@ mod tests {
         assert!(!raw.iter().any(|(key, _)| *key == "compression.type"));
     }
 
-    /// What a topic of this cluster has, with changes.
+    /// The settings of an existing topic: the required ones, with changes.
     fn found<'a>(
-        topic: &'a Wanted,
+        topic: &'a TopicSpec,
         changes: &'a [(&'a str, Option<&'a str>)],
     ) -> impl Fn(&str) -> Option<String> + 'a {
         move |key| match changes.iter().find(|(changed, _)| *changed == key) {
@@ -355,11 +357,11 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_is_compared_and_weighed() {
+    fn each_deviation_has_its_severity() {
         let all = wanted(&bus(""), 3);
         let (routed, unique) = (named(&all, "samestory.routed"), named(&all, "samestory.unique"));
         assert_eq!(routed.deviations(found(routed, &[]), 3), []);
-        let one = |topic: &Wanted, key: &'static str, value: &str, replicas| {
+        let one = |topic: &TopicSpec, key: &'static str, value: &str, replicas| {
             let found = topic.deviations(found(topic, &[(key, Some(value))]), replicas);
             let [deviation] = &found[..] else { panic!("{key}={value}: {found:?}") };
             assert_eq!((deviation.key, deviation.found.as_str()), (key, value));
@@ -379,7 +381,7 @@ mod tests {
         }
         assert_eq!(one(routed, "min.insync.replicas", "1", 3), Severity::Warning);
         assert_eq!(one(unique, "message.timestamp.after.max.ms", "3600000", 3), Severity::Warning);
-        // A single broker: nothing to elect, and one replica in sync is all there are.
+        // A single broker: there is no other leader to elect, and only one replica can be in sync.
         assert_eq!(one(routed, "min.insync.replicas", "2", 1), Severity::Error);
         let dev = [("min.insync.replicas", Some("1")), ("unclean.leader.election.enable", Some("true"))];
         let single = routed.deviations(found(routed, &dev), 1);
@@ -387,18 +389,18 @@ mod tests {
             single.iter().map(|deviation| deviation.severity).collect::<Vec<_>>(),
             [Severity::Warning]
         );
-        // Larger than needed is right, and so are limits where the broker stamps its own time.
+        // A larger limit than needed is fine, and so are timestamp limits if the broker stamps records itself.
         assert_eq!(routed.deviations(found(routed, &[("max.message.bytes", Some("9000000"))]), 3), []);
         let own = [(TIME_TYPE, Some("LogAppendTime")), ("message.timestamp.after.max.ms", Some("1"))];
         assert_eq!(unique.deviations(found(unique, &own), 3), []);
-        // An old broker.
+        // A broker before 3.6.
         let old = [(TIME_LIMITS[0], None), (TIME_LIMITS[1], None), (OLD_TIME_LIMIT, Some("1000"))];
         let [deviation] = &routed.deviations(found(routed, &old), 3)[..] else { panic!("one limit") };
         assert_eq!((deviation.key, deviation.expected.as_str()), (OLD_TIME_LIMIT, ANY_TIME));
     }
 
-    // The age of changelog records went by the clocks of the pods that had written them. One that ran a day ahead made a
-    // state that had missed tombstones look fresh, and deleted articles came back.
+    // The age of changelog records used to depend on the clocks of the pods that had written them. A clock one day
+    // ahead made a state that had missed tombstones look fresh, and deleted articles came back.
     #[test]
     fn the_broker_stamps_the_changelog() {
         let all = wanted(&bus(""), 3);
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_raw_topic_is_advised_on() {
+    fn deviations_of_the_raw_topic_are_advice() {
         let all = wanted(&bus(""), 3);
         let raw = named(&all, "articles.raw");
         let found = |compression: &'static str, largest: &'static str| {

@@ -20,7 +20,7 @@ use samestory_engine::index::{
 };
 use samestory_engine::model::Lang;
 
-use super::recovery::generations::{Admitted, Generations, OFTEN};
+use super::recovery::generations::{Admitted, FOLLOW_INTERVAL, Generations};
 use super::recovery::leftovers::Holdings;
 use super::recovery::restore::{Cause, Restorer, Slots};
 use super::recovery::takeover::{Decisions, Disagreed};
@@ -283,7 +283,7 @@ impl Stage for Matcher {
                 self.generations.admit(partition, &mut records, surveyor);
             if let (true, Some(from)) = (records.is_empty(), waits) {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
-                    running.held = Some((Instant::now() + OFTEN, from));
+                    running.held = Some((Instant::now() + FOLLOW_INTERVAL, from));
                 }
                 planning.halted.push(partition);
                 continue;
@@ -369,7 +369,7 @@ impl Stage for Matcher {
                         let _sent = purge.send((partition, next));
                     }
                     if let Some(from) = part.waits {
-                        running.held = Some((Instant::now() + OFTEN, from));
+                        running.held = Some((Instant::now() + FOLLOW_INTERVAL, from));
                         halted.push(partition);
                     }
                 }

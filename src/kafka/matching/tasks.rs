@@ -7,10 +7,12 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 
 use crate::config::StartAt;
-use crate::kafka::admin::ids::Here;
+use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::PATIENCE;
-use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, Restoring, Slot, Step};
-use crate::kafka::recovery::takeover::{CLAIM_AGAIN_AFTER, Disagreement, Known, Takeover, decide, moved};
+use crate::kafka::recovery::restore::{Cause, RestoreError, RestoreStep, Restoring, Slot};
+use crate::kafka::recovery::takeover::{
+    CLAIM_AGAIN_AFTER, Disagreement, Takeover, TakeoverFacts, decide, moved,
+};
 use crate::kafka::turn::source::Source;
 use crate::kafka::turn::{faults, measure};
 use crate::metrics;
@@ -29,7 +31,7 @@ pub(crate) enum Task {
     /// There is no space for its state. It is claimed again once there is.
     NoSpace { look_again: Instant },
     /// Its state is brought to the end of its log.
-    Restoring { committed: Option<i64>, here: Here, restoring: Restoring, slot: Option<Slot> },
+    Restoring { committed: Option<i64>, here: ClusterIds, restoring: Restoring, slot: Option<Slot> },
     /// Only now can it be planned with and applied to.
     Running(Box<Running>),
     /// Somebody has to decide.
@@ -50,7 +52,7 @@ pub(crate) struct Running {
     /// The only one of the store: what is applied to it was committed by a transaction.
     pub(crate) attestor: Attestor,
     /// The topics that its positions belong to.
-    pub(crate) here: Here,
+    pub(crate) here: ClusterIds,
     /// A position that the log does not know yet.
     pub(crate) unpublished_position: Option<i64>,
     pub(crate) flushed: Instant,
@@ -115,26 +117,26 @@ impl Matcher {
     }
 
     /// The topics as they are now.
-    pub(crate) fn here(&self) -> Result<Here, KafkaError> {
+    pub(crate) fn here(&self) -> Result<ClusterIds, KafkaError> {
         let client = self.restorer.surveyor.client();
-        Here::ask(client, &self.restorer.changelog, self.intake.topic(), PATIENCE)
+        ClusterIds::ask(client, &self.restorer.changelog, self.intake.topic(), PATIENCE)
     }
 
     fn restore(
         &mut self,
         partition: i32,
-        (committed, here): (Option<i64>, Here),
+        (committed, here): (Option<i64>, ClusterIds),
         (restoring, slot): (Restoring, Option<Slot>),
         source: &Source,
     ) -> Result<(Task, Option<i64>), RestoreError> {
-        let Followed { store, attestor } = match restoring.step()? {
-            Step::More(restoring) => {
+        let store = match restoring.step()? {
+            RestoreStep::More(restoring) => {
                 // One that waits for an open transaction does not keep the others waiting.
                 let slot = slot.filter(|_| !restoring.is_stalled());
                 return Ok((Task::Restoring { committed, here, restoring, slot }, None));
             }
-            Step::Rebanded => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
-            Step::Restored(followed) => *followed,
+            RestoreStep::Rebanded => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
+            RestoreStep::Restored(store) => *store,
         };
         if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
             // It is at the end of its log. If it is too old again in a month, that is another matter; a disk that
@@ -173,7 +175,7 @@ impl Matcher {
                 sizes,
             }))
         };
-        let known = Known { partition, committed, position, moved, truncated, low, high };
+        let known = TakeoverFacts { partition, committed, position, moved, truncated, low, high };
         let takeover = decide(known, &self.accept.left());
         if !matches!(takeover, Takeover::Stop(_)) {
             self.disagreed.forget(partition);
@@ -291,7 +293,7 @@ impl Matcher {
     fn quarantine(&mut self, partition: i32, cause: Cause) -> Task {
         let directory = self.restorer.directory(partition);
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.restorer.set_aside(partition, &directory, cause, wiped.entry(partition).or_default()) {
+        match self.restorer.quarantine(partition, &directory, cause, wiped.entry(partition).or_default()) {
             Ok(()) => Task::Claiming { not_before: Instant::now() },
             Err(error) => {
                 tracing::error!(partition, "stopped: {error}");

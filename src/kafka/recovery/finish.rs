@@ -1,5 +1,6 @@
-//! The last part of a restore from nothing: what was read from the log gets its postings, on a thread of its own, so that
-//! other partitions go on meanwhile.
+//! Builds a store's posting lists on a separate thread, after a restore from zero or a change of the bands. The worker
+//! polls for the result and serves its other partitions meanwhile. The store stays closed until its posting lists are
+//! complete.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::status::Restore;
 use samestory_engine::index::{Rebanded, Rocks, RocksOptions, StoreError};
 
-/// How long a look takes at one that is not done.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long one poll waits.
+const POLL: Duration = Duration::from_millis(20);
 
-/// Postings in the making. It ends when it is dropped.
+/// A running build of posting lists. Dropping it stops the build.
 pub(crate) struct Finishing {
     partition: i32,
     directory: PathBuf,
@@ -25,10 +26,10 @@ pub(crate) struct Finishing {
 }
 
 impl Finishing {
-    /// Begins. The store must be closed.
+    /// Starts the build. The store must be closed.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The operating system refused to start a thread.
     pub(crate) fn start(
         partition: i32,
         directory: PathBuf,
@@ -36,25 +37,25 @@ impl Finishing {
         so_far: Restore,
     ) -> Result<Finishing, StoreError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, place) = (Arc::clone(&stop), directory.clone());
+        let (stopped, path) = (Arc::clone(&stop), directory.clone());
         let work = move || {
-            Rocks::reband(&place, &options, &mut |done| match told.load(Ordering::Relaxed) {
+            Rocks::reband(&path, &options, &mut |done| match stopped.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
-                false => said(partition, done),
+                false => log_progress(partition, done),
             })
         };
         let thread = std::thread::Builder::new().name(format!("postings-{partition}")).spawn(work);
         let thread = thread.map_err(|error| StoreError::Failing {
             place: directory.display().to_string(),
-            detail: format!("no thread to make its postings: {error}"),
+            detail: format!("cannot start a thread to build its posting lists: {error}"),
         })?;
         Ok(Finishing { partition, directory, so_far, began: Instant::now(), stop, thread: Some(thread) })
     }
 
-    /// Waits a moment; the store, once it is complete.
-    pub(crate) fn look(&mut self) -> Result<Option<Rocks>, StoreError> {
+    /// Waits a moment, and returns the open store once it is complete.
+    pub(crate) fn poll(&mut self) -> Result<Option<Rocks>, StoreError> {
         if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
             return Ok(None);
         }
         let outcome = self.thread.take().map(JoinHandle::join);
@@ -66,7 +67,7 @@ impl Finishing {
         self.partition
     }
 
-    /// How far the restore has come: all is read.
+    /// Progress of the restore. All records are read, only the time grows.
     pub(crate) fn so_far(&self) -> Restore {
         Restore { seconds: self.so_far.seconds + self.began.elapsed().as_secs_f64(), ..self.so_far }
     }
@@ -76,16 +77,16 @@ impl Drop for Finishing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The directory must be free for whoever opens it next.
+            // The next owner must be able to open the directory.
             drop(thread.join());
         }
     }
 }
 
-fn said(partition: i32, done: Rebanded) -> ControlFlow<()> {
+fn log_progress(partition: i32, done: Rebanded) -> ControlFlow<()> {
     let Rebanded { language, documents, of } = done;
     if documents == of || documents.is_multiple_of(100_000) {
-        tracing::info!(partition, %language, documents, of, "restoring: postings");
+        tracing::info!(partition, %language, documents, of, "restoring: building posting lists");
     }
     ControlFlow::Continue(())
 }

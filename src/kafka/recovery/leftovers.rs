@@ -1,8 +1,9 @@
-//! State on the disk that no assigned partition uses: stores of partitions that moved away, and quarantined copies.
+//! Deletes state on disk that no assigned partition uses: stores of partitions that moved away, and quarantined copies.
 //!
-//! They are deleted once nothing was written to them for as long as the changelog keeps tombstones. From then on a store
-//! would be rebuilt from zero anyway, and articles that were deleted meanwhile are still in it. One quarantined copy of a
-//! partition is kept until then. A store that a worker was assigned, or that another process has open, is never touched.
+//! A directory is deleted once nothing was written to it for as long as the changelog keeps tombstones. After that time
+//! the store would be rebuilt from zero anyway, and it still holds articles that were deleted meanwhile. Until then the
+//! newest quarantined copy of each partition is kept. A store of an assigned partition, or one that another process has
+//! open, is never touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,73 +18,73 @@ use samestory_engine::index::{StoreError, destroy};
 use super::restore::Cause;
 use crate::kafka::turn::faults;
 
-/// How often it is looked for.
-const OFTEN: Duration = Duration::from_secs(60);
+/// Time between two sweeps.
+const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The partitions of a process, shared by its workers and whoever deletes what they left.
+/// The partitions assigned to a process, shared by its workers and the thread that deletes unused state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holdings(Arc<Mutex<Inner>>);
+pub(crate) struct Holdings(Arc<Mutex<Partitions>>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct Partitions {
     assigned: BTreeSet<i32>,
     deleting: BTreeSet<i32>,
 }
 
 impl Holdings {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Partitions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn assigned(&self, partition: i32) {
-        self.inner().assigned.insert(partition);
+        self.lock().assigned.insert(partition);
     }
 
     pub(crate) fn revoked(&self, partition: i32) {
-        self.inner().assigned.remove(&partition);
+        self.lock().assigned.remove(&partition);
     }
 
-    /// Whether the store of this partition is being deleted; its new owner waits for that.
+    /// Whether the store of this partition is being deleted; a new owner waits for that.
     pub(crate) fn is_deleting(&self, partition: i32) -> bool {
-        self.inner().deleting.contains(&partition)
+        self.lock().deleting.contains(&partition)
     }
 
-    /// Whether the store may be deleted. If so, nobody opens it until [`Holdings::deleted`].
+    /// Whether the store may be deleted. If so, no worker opens it until [`Holdings::deleted`].
     fn may_delete(&self, partition: i32) -> bool {
-        let mut inner = self.inner();
-        let free = !inner.assigned.contains(&partition);
+        let mut partitions = self.lock();
+        let free = !partitions.assigned.contains(&partition);
         if free {
-            inner.deleting.insert(partition);
+            partitions.deleting.insert(partition);
         }
         free
     }
 
     fn deleted(&self, partition: i32) {
-        self.inner().deleting.remove(&partition);
+        self.lock().deleting.remove(&partition);
     }
 }
 
-/// A directory of a changelog's states.
+/// What a directory below `stage.state` holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum StateDirectory {
     Store { partition: i32 },
     Quarantined { partition: i32 },
 }
 
-/// What a directory of this name holds: `<changelog>-3` a store, `<changelog>-3.damaged.1` a quarantined copy of one. Nothing
-/// where the name is not one of ours.
-fn kind(name: &str, changelog: &str) -> Option<Kind> {
+/// Parses a directory name: `<changelog>-3` is a store, `<changelog>-3.damaged.1` a quarantined copy. `None` for names
+/// that this program does not give.
+fn parse_name(name: &str, changelog: &str) -> Option<StateDirectory> {
     let rest = name.strip_prefix(changelog)?.strip_prefix('-')?;
     let number = |text: &str| -> Option<i32> {
         text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
     };
     match rest.split_once('.') {
-        None => Some(Kind::Store { partition: number(rest)? }),
+        None => Some(StateDirectory::Store { partition: number(rest)? }),
         Some((partition, copy)) => {
             let (cause, nth) = copy.split_once('.')?;
             number(nth)?;
             Cause::ALL.iter().find(|known| known.as_str() == cause)?;
-            Some(Kind::Quarantined { partition: number(partition)? })
+            Some(StateDirectory::Quarantined { partition: number(partition)? })
         }
     }
 }
@@ -96,42 +97,44 @@ fn last_written(directory: &Path) -> Option<SystemTime> {
     newest.max(written(directory).filter(|_| newest.is_none()))
 }
 
-/// What is to be deleted, with why.
+/// The directories to delete, each with the reason.
 fn leftovers(
     state: &Path,
     changelog: &str,
     horizon: Duration,
     now: SystemTime,
-) -> Vec<(Kind, PathBuf, &'static str)> {
+) -> Vec<(StateDirectory, PathBuf, &'static str)> {
     let Ok(entries) = fs::read_dir(state) else { return Vec::new() };
     let mut delete = Vec::new();
     let mut copies: BTreeMap<i32, Vec<(SystemTime, PathBuf)>> = BTreeMap::new();
     for entry in entries.filter_map(Result::ok) {
-        // A link is not ours: nothing here makes one.
-        let Ok(true) = entry.file_type().map(|kind| kind.is_dir()) else { continue };
-        let Some(kind) = entry.file_name().to_str().and_then(|name| kind(name, changelog)) else { continue };
+        // Symbolic links are not ours: this program creates none.
+        let Ok(true) = entry.file_type().map(|file_type| file_type.is_dir()) else { continue };
+        let directory = entry.file_name().to_str().and_then(|name| parse_name(name, changelog));
+        let Some(directory) = directory else { continue };
         let Some(written) = last_written(&entry.path()) else { continue };
         let old = now.duration_since(written).is_ok_and(|age| age > horizon);
-        match kind {
-            kind if old => delete.push((kind, entry.path(), "older than the changelog keeps tombstones")),
-            Kind::Quarantined { partition } => {
+        match directory {
+            directory if old => {
+                delete.push((directory, entry.path(), "older than the changelog keeps tombstones"));
+            }
+            StateDirectory::Quarantined { partition } => {
                 copies.entry(partition).or_default().push((written, entry.path()));
             }
-            Kind::Store { .. } => {}
+            StateDirectory::Store { .. } => {}
         }
     }
     for (partition, mut copies) in copies {
         copies.sort();
         copies.pop();
         let older = copies.into_iter().map(|(_, path)| path);
-        delete.extend(
-            older.map(|path| (Kind::Quarantined { partition }, path, "a newer quarantined copy exists")),
-        );
+        let reason = "a newer quarantined copy exists";
+        delete.extend(older.map(|path| (StateDirectory::Quarantined { partition }, path, reason)));
     }
     delete
 }
 
-/// Deletes what is left over. Returns what is gone.
+/// Deletes unused state, and returns the deleted directories.
 fn sweep(
     state: &Path,
     changelog: &str,
@@ -140,31 +143,31 @@ fn sweep(
     holdings: &Holdings,
 ) -> Vec<PathBuf> {
     let mut gone = Vec::new();
-    for (kind, path, why) in leftovers(state, changelog, horizon, now) {
-        let deleted = match kind {
-            Kind::Store { partition } if !holdings.may_delete(partition) => continue,
-            Kind::Store { partition } => {
+    for (directory, path, why) in leftovers(state, changelog, horizon, now) {
+        let deleted = match directory {
+            StateDirectory::Store { partition } if !holdings.may_delete(partition) => continue,
+            StateDirectory::Store { partition } => {
                 let deleted = destroy(&path);
                 holdings.deleted(partition);
                 deleted
             }
-            Kind::Quarantined { .. } => destroy(&path),
+            StateDirectory::Quarantined { .. } => destroy(&path),
         };
         let directory = path.display();
         match deleted {
             Ok(()) => {
-                tracing::info!(%directory, why, "state deleted");
+                tracing::info!(%directory, why, "unused state deleted");
                 gone.push(path);
             }
-            // Of another process that shares the directory.
+            // Another process shares `stage.state` and has the store open.
             Err(StoreError::InUse { .. }) => {}
-            Err(error) => tracing::warn!(%directory, %error, "state cannot be deleted; it is tried again"),
+            Err(error) => tracing::warn!(%directory, %error, "unused state cannot be deleted, retrying"),
         }
     }
     gone
 }
 
-/// Deletes what is left over, now and then, until it is told to stop.
+/// Starts the thread that deletes unused state periodically until `stop` is set.
 pub(crate) fn start(
     state: PathBuf,
     changelog: String,
@@ -173,13 +176,13 @@ pub(crate) fn start(
     stop: Arc<AtomicBool>,
     guard: Guard,
 ) -> std::io::Result<()> {
-    let often = Duration::from_millis(faults::number("SAMESTORY_SWEEP_MS", OFTEN.as_millis() as u64));
+    let interval = Duration::from_millis(faults::number("SAMESTORY_SWEEP_MS", INTERVAL.as_millis() as u64));
     let work = move || {
         let _guard = guard;
         let mut swept = Instant::now();
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));
-            if swept.elapsed() >= often {
+            if swept.elapsed() >= interval {
                 sweep(&state, &changelog, horizon, now(), &holdings);
                 swept = Instant::now();
             }
@@ -188,7 +191,10 @@ pub(crate) fn start(
     std::thread::Builder::new().name("leftovers".into()).spawn(work).map(drop)
 }
 
-#[allow(clippy::disallowed_methods, reason = "files are stamped by this clock")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "compared with modification times of files, which use this clock"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }
@@ -209,7 +215,7 @@ mod tests {
             Dir(dir)
         }
 
-        /// A directory whose only file was written so many hours ago.
+        /// Creates a directory whose only file was written `hours` ago.
         fn state(&self, name: &str, hours: u64) {
             fs::create_dir(self.0.join(name)).unwrap();
             let file = fs::File::create(self.0.join(name).join("000001.sst")).unwrap();
@@ -235,10 +241,10 @@ mod tests {
         }
     }
 
-    // Nothing was ever deleted: volumes filled with the stores of partitions that had moved away, and an article that was
-    // erased stayed in them and in quarantined copies.
+    // Nothing was ever deleted: volumes filled up with stores of partitions that had moved away, and an erased article
+    // stayed in them and in quarantined copies.
     #[test]
-    fn what_was_not_written_to_since_the_horizon_is_deleted() {
+    fn a_directory_not_written_to_since_the_horizon_is_deleted() {
         let dir = Dir::new("leftovers");
         dir.state("log-0", 30);
         dir.state("log-1", 30);
@@ -248,15 +254,15 @@ mod tests {
         holdings.assigned(0);
         dir.sweep(&holdings);
         assert_eq!(dir.names(), ["log-0", "log-2"]);
-        assert!(!holdings.is_deleting(1), "its next owner may go on");
-        // It moves away, and is not written to any more.
+        assert!(!holdings.is_deleting(1), "its next owner may open it");
+        // Partition 0 moves away and is no longer written to.
         holdings.revoked(0);
         dir.sweep(&holdings);
         assert_eq!(dir.names(), ["log-2"]);
     }
 
     #[test]
-    fn of_a_partition_the_newest_quarantined_copy_is_kept() {
+    fn the_newest_quarantined_copy_of_a_partition_is_kept() {
         let dir = Dir::new("quarantined");
         for (name, hours) in
             [("log-3.damaged.1", 5), ("log-3.too-old.1", 2), ("log-3.damaged.2", 3), ("log-4.damaged.1", 9)]
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn only_directories_of_our_own_naming_are_deleted() {
+    fn only_directories_with_our_names_are_deleted() {
         let dir = Dir::new("strangers");
         let strangers = [
             "log-",

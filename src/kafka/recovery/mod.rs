@@ -1,4 +1,6 @@
-//! How a partition changes hands: taking it over, restoring its state, and following an older generation.
+//! Taking partitions over: `takeover` compares offsets and decides, `restore` and `finish` rebuild the store from the
+//! changelog, `generations` follows an older generation, and `leftovers` deletes state that nobody uses. A partition is
+//! read only after its state matches its committed offset.
 
 pub(crate) mod finish;
 pub mod generations;

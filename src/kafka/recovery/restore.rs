@@ -1,4 +1,6 @@
-//! Changelog → store. Opening never wipes; a partition is rebuilt from zero for four causes only, each said aloud.
+//! Restores a partition's store from its changelog, in short steps between the worker's turns; `finish` builds posting
+//! lists in the background. Opening a store never wipes it: a store is quarantined and rebuilt from zero for four
+//! [causes](Cause) only, and each is logged as an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,32 +22,33 @@ use samestory_engine::model::EventTime;
 use super::finish::Finishing;
 use super::generations::LookError;
 use crate::kafka::admin::ids;
-use crate::kafka::admin::ids::Here;
+use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::{PATIENCE, Quiet, left_until, offset_at};
 use crate::kafka::turn::faults;
 
 /// Records that are applied together.
 const CHUNK: usize = 2000;
-/// How long one step may take: the other partitions wait for it.
+/// Time limit of one step: the other partitions of the worker wait for it.
 const STEP: Duration = Duration::from_millis(50);
-/// From so many records on, a store that holds nothing is filled without postings, which are made at the end, all at
-/// once: that is quicker.
+/// An empty store with at least this many records to replay is filled without posting lists, which are then built all
+/// at once: that is faster.
 const MANY: u64 = 10_000;
 
-/// Restores that run at once in a process. Each has up to 32 MB of records waiting to be applied, and more in write buffers.
+/// Restores that run at once in a process. Each has up to 32 MB of records waiting to be applied, and more in
+/// memtables.
 const AT_ONCE: usize = 2;
-/// Without progress for so long, a restore says what it waits for.
+/// After this time without progress, a restore logs what it waits for.
 const STALL: Duration = Duration::from_secs(10);
-/// How often it says so.
-const SAY_AGAIN: Duration = Duration::from_secs(30);
+/// Time between two such warnings.
+const WARN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What restores have to share, in the whole process.
+/// Bounds the restores that run at once in the process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots(Arc<AtomicUsize>);
 
-/// The right to restore a partition. Given back when it is dropped.
+/// The right to restore a partition. Dropping it frees the slot.
 #[derive(Debug)]
-#[must_use = "the slot is given back when this is dropped"]
+#[must_use = "dropping it frees the slot"]
 pub(crate) struct Slot(Arc<AtomicUsize>);
 
 impl Slots {
@@ -63,14 +66,14 @@ impl Drop for Slot {
     }
 }
 
-/// What every restore of a worker needs.
+/// Restores the partitions of a worker.
 pub(crate) struct Restorer {
-    /// For the consumers that read the changelog.
+    /// Configuration of the consumers that read the changelog.
     pub(crate) config: rdkafka::ClientConfig,
-    /// Sees what is not decided yet.
+    /// Reads uncommitted, so that it sees the high watermark.
     pub(crate) surveyor: BaseConsumer<Quiet>,
     pub(crate) changelog: String,
-    /// How long the log keeps tombstones.
+    /// How long the changelog keeps tombstones.
     pub(crate) tombstones: Duration,
     pub(crate) state: PathBuf,
     pub(crate) options: RocksOptions,
@@ -79,28 +82,28 @@ pub(crate) struct Restorer {
 /// Why a partition cannot be restored now.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestoreError {
-    /// The broker did not answer: try again.
-    #[error("the broker does not answer: {0}")]
+    /// The broker did not answer: retry.
+    #[error("broker unreachable: {0}")]
     Away(#[from] KafkaError),
-    /// It is not known which generations have ended.
+    /// The generation-end records cannot be read.
     #[error(transparent)]
     Generations(LookError),
     /// See [`StoreError`].
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The log holds what this program does not write: stop.
+    /// The changelog holds a record that this version does not write: stop.
     #[error(
-        "changelog partition {partition} offset {offset}: {error}; it was written by another version or for other settings: start that version, or a new generation"
+        "changelog partition {partition} offset {offset}: {error}; it was written by another version or with other settings: start that version, or a new generation"
     )]
     Foreign { partition: i32, offset: i64, error: samestory_engine::index::DecodeError },
-    /// Records remain to be replayed, and tombstones before them may be gone: quarantine the store and rebuild it.
+    /// Records remain to be replayed, and tombstones among them may be gone: quarantine the store and rebuild it.
     #[error(
         "the state ends at changelog offset {known}, and records from {first} on remain to be replayed that are older than the changelog keeps tombstones"
     )]
     TooOld { known: i64, first: i64 },
-    /// The old directory cannot be set aside: stop.
-    #[error("state {} cannot be set aside: {error}", path.display())]
-    Aside { path: PathBuf, error: std::io::Error },
+    /// The old directory cannot be renamed: stop.
+    #[error("state {} cannot be quarantined: {error}; check the permissions of stage.state", path.display())]
+    Quarantine { path: PathBuf, error: std::io::Error },
 }
 
 impl From<LookError> for RestoreError {
@@ -113,16 +116,16 @@ impl From<LookError> for RestoreError {
 }
 
 samestory_engine::listed! {
-/// Why a store is made from zero.
+/// Why a store is quarantined and rebuilt from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// What it holds cannot be trusted.
+    /// A checksum or an invariant failed.
     Damaged,
-    /// It has come to a place that the log does not have.
+    /// It ends at an offset that the changelog does not have.
     OutsideTheLog,
-    /// Tombstones that it has not seen may be gone from the log.
+    /// Tombstones that it has not seen may be gone from the changelog.
     TooOld,
-    /// It was made from another topic of the same name, or in another cluster.
+    /// It was built from another topic of the same name, or in another cluster.
     OtherTopic,
 }
 }
@@ -138,92 +141,74 @@ impl Cause {
     }
 }
 
-/// A partition's state on the way to the end of its log.
+/// A restore in progress.
 pub(crate) enum Restoring {
-    /// The settings ask for other postings than the store has. They are made before the log is read.
+    /// The settings ask for other bands than the store has, so they are rebuilt before the changelog is read.
     Rebanding(Box<Finishing>),
-    /// The log is being read.
-    Reading(Box<Reading>),
-    /// Everything is read.
+    /// The changelog is being replayed.
+    Replaying(Box<Replay>),
+    /// Everything is replayed, and the posting lists are being built.
     Finishing(Box<Finishing>),
 }
 
-/// A store, or what has to be done before it can be opened.
+/// An open store, or the rebuild of its bands that must come first.
 enum Opening {
     Open(Box<Rocks>),
     Rebanding(Finishing),
 }
 
-pub(crate) struct Reading {
+/// Replays a changelog partition into a store.
+pub(crate) struct Replay {
     changelog: String,
     partition: i32,
-    followed: Followed,
-    /// Where its postings are still to be made, and how; nothing where it has them.
+    store: Rocks,
+    /// Set if the store is filled without posting lists: its directory and options, to build them afterwards.
     unposted: Option<(PathBuf, RocksOptions)>,
     log: BaseConsumer<Quiet>,
-    /// The store is older than the log keeps tombstones: a single record to replay proves it too old.
+    /// The store is older than the changelog keeps tombstones: a single record to replay proves it too old.
     stale: bool,
     next: i64,
     first: i64,
-    /// Everything before this was decided, or will be, by those who wrote before us.
+    /// The high watermark at the start. Open transactions of previous owners are below it, and are waited for.
     target: i64,
     began: Instant,
-    said: Instant,
-    /// When it last came further.
+    /// When progress was last logged.
+    logged: Instant,
+    /// When it last made progress.
     advanced: Instant,
-    /// When it last said that it does not.
+    /// When it last warned that it makes none.
     warned: Option<Instant>,
     records: u64,
     bytes: u64,
 }
 
-/// A store that follows the changelog, with the only attestor of its commits.
-pub(crate) struct Followed {
-    pub(crate) store: Rocks,
-    pub(crate) attestor: Attestor,
-}
-
-impl Followed {
-    /// Takes the attestor of a store that was just opened.
-    ///
-    /// # Errors
-    /// The store does not follow a changelog, or somebody else holds its attestor.
-    fn new(mut store: Rocks) -> Result<Followed, StoreError> {
-        let place = store.place().to_owned();
-        let attestor = store
-            .attestor()
-            .ok_or_else(|| StoreError::Unproven { place, log: "the changelog".to_owned() })?;
-        Ok(Followed { store, attestor })
-    }
-}
-
-/// Where a step led to.
-pub(crate) enum Step {
-    /// There is more to read.
+/// The result of one step of a restore.
+pub(crate) enum RestoreStep {
+    /// There is more to do.
     More(Restoring),
-    /// The store has the postings that the settings ask for, and is closed: claim it again.
+    /// The bands are rebuilt and the store is closed: claim the partition again.
     Rebanded,
-    /// The store is what the log says.
-    Restored(Box<Followed>),
+    /// The store matches the changelog.
+    Restored(Box<Rocks>),
 }
 
 impl Restorer {
-    /// The directory of a partition's state.
+    /// The directory of a partition's store.
     pub(crate) fn directory(&self, partition: i32) -> PathBuf {
         self.state.join(format!("{}-{partition}", self.changelog))
     }
 
-    /// Opens what is there and finds out how much of the log it has not seen.
+    /// Opens the partition's store and determines which part of the changelog to replay.
     ///
-    /// `wiped` are the causes for which this partition was made from zero before; none of them counts twice until it has
-    /// been restored to the end.
+    /// `wiped` holds the causes for which this partition was rebuilt before. Until a restore has completed, the same
+    /// cause does not rebuild it again.
     pub(crate) fn begin(
         &self,
         partition: i32,
-        here: &Here,
+        here: &ClusterIds,
         wiped: &mut Vec<Cause>,
     ) -> Result<Restoring, RestoreError> {
-        // First the end: what is written after this is by nobody, since only the owner of the partition writes here.
+        // Read the high watermark first. Only the partition's owner writes here, so nothing is appended after that.
         let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
         let target = if faults::mutant("restore-to-lso") {
             let committed: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
@@ -249,13 +234,13 @@ impl Restorer {
         };
         if let Some(cause) = cause {
             drop(store);
-            self.set_aside(partition, &directory, cause, wiped)?;
+            self.quarantine(partition, &directory, cause, wiped)?;
             store = Rocks::open(&directory, &self.options(partition, here))?;
             next = low;
         }
         let mut unposted = None;
-        let from_nothing = known.is_none() || cause.is_some();
-        if from_nothing && target - next >= faults::number("SAMESTORY_MANY", MANY).cast_signed() {
+        let is_empty = known.is_none() || cause.is_some();
+        if is_empty && target - next >= faults::number("SAMESTORY_MANY", MANY).cast_signed() {
             drop(store);
             store = Rocks::refill(&directory, &self.options(partition, here))?;
             unposted = Some((directory, self.options(partition, here)));
@@ -269,7 +254,7 @@ impl Restorer {
             metrics::restores(1);
             tracing::info!(partition, from = next, to = target, "restoring");
         }
-        Ok(Restoring::Reading(Box::new(Reading {
+        Ok(Restoring::Replaying(Box::new(Replay {
             changelog: self.changelog.clone(),
             partition,
             followed: Followed::new(store)?,
@@ -280,7 +265,7 @@ impl Restorer {
             first: next,
             target,
             began: now,
-            said: now,
+            logged: now,
             advanced: now,
             warned: None,
             records: 0,
@@ -288,7 +273,7 @@ impl Restorer {
         })))
     }
 
-    fn options(&self, partition: i32, here: &Here) -> RocksOptions {
+    fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
         let changelog = (!faults::mutant("topic-id-ignored")).then(|| here.changelog());
         RocksOptions { ahead: Durability::Changelog { partition }, changelog, ..self.options.clone() }
     }
@@ -296,7 +281,7 @@ impl Restorer {
     fn open(
         &self,
         partition: i32,
-        here: &Here,
+        here: &ClusterIds,
         directory: &Path,
         wiped: &mut Vec<Cause>,
     ) -> Result<Opening, RestoreError> {
@@ -307,21 +292,21 @@ impl Restorer {
                     partition,
                     found,
                     expected,
-                    "the settings ask for other bands, or there are none yet; making them anew"
+                    "the settings ask for other bands, or the store has none yet; rebuilding the bands"
                 );
-                // On a thread of its own: this one polls Kafka for all partitions of the worker.
+                // On a separate thread: this one polls Kafka for all partitions of the worker.
                 let not_yet = Restore { of: 1, ..Restore::default() };
                 let rebanding = Finishing::start(partition, directory.to_owned(), options, not_yet)?;
                 return Ok(Opening::Rebanding(rebanding));
             }
             Err(StoreError::Corrupt { detail, .. }) => {
-                tracing::error!(partition, detail, "the state is damaged");
-                self.set_aside(partition, directory, Cause::Damaged, wiped)?;
+                tracing::error!(partition, detail, "state damaged");
+                self.quarantine(partition, directory, Cause::Damaged, wiped)?;
                 Rocks::open(directory, &options)?
             }
             Err(error @ StoreError::OtherChangelog { .. }) => {
                 tracing::error!(partition, "{error}");
-                self.set_aside(partition, directory, Cause::OtherTopic, wiped)?;
+                self.quarantine(partition, directory, Cause::OtherTopic, wiped)?;
                 Rocks::open(directory, &options)?
             }
             other => other?,
@@ -329,8 +314,8 @@ impl Restorer {
         Ok(Opening::Open(Box::new(store)))
     }
 
-    /// Moves a partition's state out of the way, once per cause.
-    pub(crate) fn set_aside(
+    /// Quarantines a partition's store by renaming its directory, once per cause.
+    pub(crate) fn quarantine(
         &self,
         partition: i32,
         directory: &Path,
@@ -339,43 +324,49 @@ impl Restorer {
     ) -> Result<(), RestoreError> {
         if wiped.contains(&cause) {
             let place = directory.display().to_string();
-            let detail = format!("it was made anew once because it was {} and is so again", cause.as_str());
+            let detail = format!("it was rebuilt once because it was {}, and it is again", cause.as_str());
             return Err(StoreError::Unusable { place, detail }.into());
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let aside =
+        let mut copies =
             (1..).map(|number| directory.with_file_name(format!("{name}.{}.{number}", cause.as_str())));
-        let Some(aside) = aside.into_iter().find(|path| !path.exists()) else { return Ok(()) };
-        std::fs::rename(directory, &aside)
-            .map_err(|error| RestoreError::Aside { path: directory.to_owned(), error })?;
+        let Some(copy) = copies.find(|path| !path.exists()) else { return Ok(()) };
+        std::fs::rename(directory, &copy)
+            .map_err(|error| RestoreError::Quarantine { path: directory.to_owned(), error })?;
         wiped.push(cause);
         metrics::set_aside(cause.as_str(), 1);
-        tracing::error!(partition, cause = cause.as_str(), aside = %aside.display(), "state set aside; it is made from zero");
+        tracing::error!(
+            partition,
+            cause = cause.as_str(),
+            quarantine = %copy.display(),
+            "state quarantined; rebuilding it from the changelog"
+        );
         Ok(())
     }
 
-    /// Whether the store ends before all records that are younger than the log keeps tombstones.
+    /// Whether the store ends before every record that is younger than the changelog keeps tombstones.
     ///
-    /// Such a store is too old only if a record remains to be replayed. Offsets alone do not tell: behind the last record
-    /// there is at least the marker of its commit. Nothing can be missed where no record remains: every transaction ends
-    /// with the position record, compaction keeps the newest one, so if anything was committed since, that one is found.
+    /// Such a store is too old only if a record remains to be replayed. Offsets alone cannot show that, because at
+    /// least a commit marker follows the last record. If no record remains, no tombstone was missed: every transaction
+    /// ends with the position record, and compaction keeps the newest one, so anything committed since would leave that
+    /// record.
     fn is_stale(&self, partition: i32, known: i64, high: i64) -> Result<bool, KafkaError> {
         if faults::mutant("too-old-off") {
             return Ok(false);
         }
-        // A margin: compaction and clocks are not exact.
+        // A safety margin: compaction and clocks are not exact.
         let safe = self.tombstones.mul_f64(0.9);
         let since = now().millis().saturating_sub(i64::try_from(safe.as_millis()).unwrap_or(i64::MAX));
         let since = EventTime::from_millis(since.max(0));
-        // Where no record is as young as that, all of them are older.
+        // If no record is that young, all of them are older.
         let young = offset_at(&self.surveyor, &self.changelog, partition, since)?.unwrap_or(high);
         Ok(known < young)
     }
 
-    /// Whether the log was cut before `next` and written again since the record before it was read under `epoch`.
+    /// Whether the log was truncated before `next` and written again since the record before it was read under `epoch`.
     ///
-    /// librdkafka asks the broker where that epoch ended when it seeks with an epoch (KIP-320), and refuses to read on
-    /// from a place that lies behind.
+    /// On a seek with an epoch, librdkafka asks the broker where that epoch ended (KIP-320) and refuses to read from an
+    /// offset beyond that end.
     pub(crate) fn is_truncated(
         &self,
         topic: &str,
@@ -398,7 +389,7 @@ impl Restorer {
         let mut sought = false;
         while !left_until(deadline).is_zero() {
             if !sought {
-                // Until the partition's leader is known there is nothing to seek in.
+                // A seek fails until the partition's leader is known.
                 let done = reader.seek_partitions(list.clone(), left_until(deadline))?;
                 sought = done.elements().iter().all(|element| element.error().is_ok());
             }
@@ -415,52 +406,52 @@ impl Restorer {
     }
 }
 
-/// The time, for the age of records in the changelog; verdicts have nothing to do with it.
-#[allow(clippy::disallowed_methods, reason = "how old a store is has nothing to do with verdicts")]
+/// Wall-clock time, for the age of changelog records. Verdicts never depend on it.
+#[allow(clippy::disallowed_methods, reason = "the age of a store does not influence verdicts")]
 pub(crate) fn now() -> EventTime {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     EventTime::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl Restoring {
-    /// Does some of the work.
-    pub(crate) fn step(self) -> Result<Step, RestoreError> {
+    /// Does a short piece of the work.
+    pub(crate) fn step(self) -> Result<RestoreStep, RestoreError> {
         match self {
-            Restoring::Reading(reading) => reading.step(),
-            Restoring::Rebanding(mut rebanding) => Ok(match rebanding.look()? {
-                None => Step::More(Restoring::Rebanding(rebanding)),
+            Restoring::Replaying(replay) => replay.step(),
+            Restoring::Rebanding(mut rebanding) => Ok(match rebanding.poll()? {
+                None => RestoreStep::More(Restoring::Rebanding(rebanding)),
                 Some(store) => {
                     drop(store);
-                    tracing::info!(partition = rebanding.partition(), "bands are made anew");
-                    Step::Rebanded
+                    tracing::info!(partition = rebanding.partition(), "bands rebuilt");
+                    RestoreStep::Rebanded
                 }
             }),
-            Restoring::Finishing(mut finishing) => Ok(match finishing.look()? {
-                None => Step::More(Restoring::Finishing(finishing)),
+            Restoring::Finishing(mut finishing) => Ok(match finishing.poll()? {
+                None => RestoreStep::More(Restoring::Finishing(finishing)),
                 Some(store) => {
-                    restored(finishing.partition(), finishing.so_far());
-                    Step::Restored(Box::new(Followed::new(store)?))
+                    log_restored(finishing.partition(), finishing.so_far());
+                    RestoreStep::Restored(Box::new(store))
                 }
             }),
         }
     }
 
-    /// How far it has come.
+    /// Progress, for readiness and metrics.
     pub(crate) fn so_far(&self) -> Restore {
         match self {
-            Restoring::Reading(reading) => reading.so_far(),
+            Restoring::Replaying(replay) => replay.so_far(),
             Restoring::Rebanding(finishing) | Restoring::Finishing(finishing) => finishing.so_far(),
         }
     }
 
-    /// Whether it waits for something outside, and needs no memory meanwhile.
+    /// Whether it waits for the broker and could yield its slot: it needs no memory meanwhile.
     pub(crate) fn is_stalled(&self) -> bool {
-        matches!(self, Restoring::Reading(reading) if reading.is_stalled())
+        matches!(self, Restoring::Replaying(replay) if replay.is_stalled())
     }
 }
 
-/// Why nothing comes from the log.
-fn waits_for(next: i64, stable: Option<i64>, high: i64) -> &'static str {
+/// Why the changelog delivers no records.
+fn stall_cause(next: i64, stable: Option<i64>, high: i64) -> &'static str {
     match stable {
         None => "the broker does not answer",
         Some(stable) if stable < high && next >= stable => {
@@ -471,14 +462,14 @@ fn waits_for(next: i64, stable: Option<i64>, high: i64) -> &'static str {
     }
 }
 
-fn restored(partition: i32, so_far: Restore) {
+fn log_restored(partition: i32, so_far: Restore) {
     let Restore { records, bytes, seconds, .. } = so_far;
     tracing::info!(partition, records, bytes, seconds, "restored");
 }
 
-impl Reading {
-    /// Replays some of the log.
-    fn step(mut self: Box<Self>) -> Result<Step, RestoreError> {
+impl Replay {
+    /// Replays one chunk of the changelog.
+    fn step(mut self: Box<Self>) -> Result<RestoreStep, RestoreError> {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
         let chunk = faults::number("SAMESTORY_CHUNK", CHUNK as u64) as usize;
@@ -499,9 +490,11 @@ impl Reading {
                     self.next = message.offset() + 1;
                     changes.push(change);
                 }
-                // Behind the last record there may be marks of transactions, and records that were aborted.
+                // The last record may be followed by transaction markers and aborted records.
                 Some(Err(KafkaError::PartitionEOF(_))) => self.next = self.next.max(self.position()?),
-                Some(Err(error)) => tracing::debug!(%error, partition = self.partition, "restoring"),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, partition = self.partition, "consumer error while restoring");
+                }
                 None => {}
             }
             if left.is_zero() {
@@ -523,22 +516,22 @@ impl Reading {
         if self.next > before {
             self.advanced = Instant::now();
         } else {
-            self.warn();
+            self.warn_if_stalled();
         }
-        self.report();
+        self.log_progress();
         if self.next < self.target {
-            return Ok(Step::More(Restoring::Reading(self)));
+            return Ok(RestoreStep::More(Restoring::Replaying(self)));
         }
         let so_far = self.so_far();
         if let Some((directory, options)) = self.unposted {
             drop(self.followed);
             let finishing = Finishing::start(self.partition, directory, options, so_far)?;
-            return Ok(Step::More(Restoring::Finishing(Box::new(finishing))));
+            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
         }
         if self.records > 0 {
-            restored(self.partition, so_far);
+            log_restored(self.partition, so_far);
         }
-        Ok(Step::Restored(Box::new(self.followed)))
+        Ok(RestoreStep::Restored(Box::new(self.store)))
     }
 
     fn so_far(&self) -> Restore {
@@ -563,13 +556,13 @@ impl Reading {
         self.next < self.target && self.advanced.elapsed() >= Duration::from_millis(stall)
     }
 
-    /// Says what a restore waits for that does not come further.
-    fn warn(&mut self) {
-        if !self.is_stalled() || self.warned.is_some_and(|warned| warned.elapsed() < SAY_AGAIN) {
+    /// Logs what a stalled restore waits for.
+    fn warn_if_stalled(&mut self) {
+        if !self.is_stalled() || self.warned.is_some_and(|warned| warned.elapsed() < WARN_INTERVAL) {
             return;
         }
         self.warned = Some(Instant::now());
-        // A client that reads what is committed is told the last stable offset.
+        // A read_committed client gets the last stable offset instead of the high watermark.
         let answer = self.log.fetch_watermarks(&self.changelog, self.partition, PATIENCE);
         let stable = answer.ok().map(|(_, stable)| stable);
         tracing::warn!(
@@ -580,15 +573,15 @@ impl Reading {
             high_watermark = self.target,
             seconds = self.advanced.elapsed().as_secs(),
             "the restore makes no progress: {}",
-            waits_for(self.next, stable, self.target)
+            stall_cause(self.next, stable, self.target)
         );
     }
 
-    fn report(&mut self) {
-        if self.said.elapsed() < Duration::from_secs(2) {
+    fn log_progress(&mut self) {
+        if self.logged.elapsed() < Duration::from_secs(2) {
             return;
         }
-        self.said = Instant::now();
+        self.logged = Instant::now();
         let so_far = self.so_far();
         let (partition, records, bytes) = (self.partition, self.records, self.bytes);
         tracing::info!(
@@ -616,15 +609,15 @@ mod tests {
         let mut taken: Vec<Slot> = workers.iter().filter_map(Slots::take).collect();
         assert_eq!(taken.len(), 2);
         taken.pop();
-        assert!(workers[2].take().is_some(), "the next one begins when one is done");
+        assert!(workers[2].take().is_some(), "the next one starts when a slot is free");
     }
 
     #[test]
-    fn a_restore_that_waits_names_the_cause() {
-        assert!(waits_for(7, None, 9).contains("does not answer"));
-        assert!(waits_for(7, Some(7), 9).contains("a transaction is open"));
-        assert!(waits_for(5, Some(7), 9).contains("does not send them"));
-        assert!(waits_for(7, Some(9), 9).contains("does not send them"));
+    fn a_stalled_restore_names_the_cause() {
+        assert!(stall_cause(7, None, 9).contains("does not answer"));
+        assert!(stall_cause(7, Some(7), 9).contains("a transaction is open"));
+        assert!(stall_cause(5, Some(7), 9).contains("does not send them"));
+        assert!(stall_cause(7, Some(9), 9).contains("does not send them"));
     }
 
     fn postings(settings: &str) -> (Config, IndexSchemes) {
@@ -633,9 +626,10 @@ mod tests {
         (config, postings)
     }
 
-    // Bands were made anew by the thread that polls Kafka: it left the group, and the other partitions stood still.
+    // The thread that polls Kafka used to rebuild the bands. Meanwhile its consumer was removed from the group, and the
+    // other partitions made no progress.
     #[test]
-    fn other_bands_are_made_on_a_thread_of_their_own() {
+    fn a_separate_thread_rebuilds_the_bands() {
         let state = crate::temporary::temporary("rebanding");
         let (config, before) = postings("[lsh]\nbands = 8\nrows = 8");
         let (_, after) = postings("[lsh]\nbands = 16\nrows = 4");
@@ -649,21 +643,21 @@ mod tests {
             state: state.clone(),
             options: RocksOptions::new(postings, Durability::Changelog { partition: 0 }, Budget::default()),
         };
-        let here = Here { cluster: None, changelog: None, input: None };
+        let here = ClusterIds { cluster: None, changelog: None, input: None };
         let open =
             |restorer: &Restorer| restorer.open(0, &here, &restorer.directory(0), &mut Vec::new()).unwrap();
         let first = open(&restorer(before));
         assert!(matches!(first, Opening::Open(_)));
         drop(first);
         let restorer = restorer(after);
-        let Opening::Rebanding(rebanding) = open(&restorer) else { panic!("the bands were made at once") };
+        let Opening::Rebanding(rebanding) = open(&restorer) else { panic!("the bands were built inline") };
         let mut restoring = Restoring::Rebanding(Box::new(rebanding));
         assert_eq!(restoring.so_far().share(), 0.0);
         loop {
             restoring = match restoring.step().unwrap() {
-                Step::More(restoring) => restoring,
-                Step::Rebanded => break,
-                Step::Restored(_) => panic!("nothing was read"),
+                RestoreStep::More(restoring) => restoring,
+                RestoreStep::Rebanded => break,
+                RestoreStep::Restored(_) => panic!("nothing was replayed"),
             };
         }
         assert!(matches!(open(&restorer), Opening::Open(_)));

@@ -1,4 +1,6 @@
-//! Taking a partition over: the group's offset and the changelog's position must agree, or somebody has to decide.
+//! The decision to take a partition over: [`decide`] compares the group's committed offset, the changelog's position
+//! and the log's watermarks. It is a pure function; the roles gather the facts. If they disagree, the partition stops
+//! until an operator accepts an offset or a gap by its exact numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use crate::formats::GenerationEnd;
 use samestory_engine::index::BusPosition;
 
-use crate::kafka::admin::ids::Here;
+use crate::kafka::admin::ids::ClusterIds;
 
 /// A partition and an offset in it, as an operator writes them: `3:1042`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,13 +34,13 @@ impl FromStr for PartitionOffset {
     }
 }
 
-/// What the operator has decided about partitions that do not agree. Each decision names the numbers that the log has
-/// printed, so it fits that disagreement and no later one.
+/// The operator's decisions about partitions whose offsets disagree. Each names the numbers that the log printed, so it
+/// covers that disagreement and no later one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
     /// Resume these partitions at these offsets, whatever the changelog says.
     pub offsets: BTreeSet<PartitionOffset>,
-    /// Records from these offsets on are gone: resume behind them.
+    /// Records from these offsets on are gone: resume at the first one that the topic still has.
     pub gaps: BTreeSet<PartitionOffset>,
 }
 
@@ -51,7 +53,7 @@ impl Accept {
         self.gaps.contains(&PartitionOffset { partition, offset })
     }
 
-    /// The offset that was named for a partition.
+    /// The offset that the operator named for a partition.
     fn named(&self, partition: i32) -> Option<i64> {
         self.offsets.iter().find(|at| at.partition == partition).map(|at| at.offset)
     }
@@ -66,12 +68,12 @@ impl Decisions {
         Decisions(Arc::new(Mutex::new(accept)))
     }
 
-    /// Those that have not been applied yet.
+    /// The decisions that have not been applied yet.
     pub(crate) fn left(&self) -> Accept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was decided about a partition is committed: it does not count again.
+    /// Removes the decisions about a partition, once the partition has resumed and committed.
     pub(crate) fn spend(&self, partition: i32) {
         let mut accept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         accept.offsets.retain(|at| at.partition != partition);
@@ -79,62 +81,62 @@ impl Decisions {
     }
 }
 
-/// How often a disagreement is found again before it is final, and how long after each time.
+/// Repeated claims before a disagreement is final.
 const CLAIMS_AGAIN: u32 = 3;
-/// See [`CLAIMS_AGAIN`].
+/// The pause before each repeated claim.
 pub(crate) const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Disagreements in a row, by partition. A rebalance or a broker that has just come back can show an offset from before
-/// the last commit; what is still so after three more claims is a matter for the operator.
+/// the last commit; a disagreement that survives three more claims is for the operator to resolve.
 #[derive(Debug, Default)]
 pub(crate) struct Disagreed(BTreeMap<i32, u32>);
 
 impl Disagreed {
-    /// Takes note of one more. Whether it is final.
+    /// Counts one more disagreement, and returns whether it is final.
     pub(crate) fn is_final(&mut self, partition: i32) -> bool {
-        let found = self.0.entry(partition).or_default();
-        *found += 1;
-        *found > CLAIMS_AGAIN
+        let count = self.0.entry(partition).or_default();
+        *count += 1;
+        *count > CLAIMS_AGAIN
     }
 
-    /// The partition agrees, or is not ours any more.
+    /// Resets the count: the partition agrees, or was revoked.
     pub(crate) fn forget(&mut self, partition: i32) {
         self.0.remove(&partition);
     }
 }
 
-/// What is known of a partition when its state is restored.
+/// The facts about a partition that [`decide`] needs, gathered when its state is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// Which one.
+pub(crate) struct TakeoverFacts {
     pub(crate) partition: i32,
-    /// The group's offset.
+    /// The group's committed offset.
     pub(crate) committed: Option<i64>,
-    /// What the changelog says has been judged.
+    /// The changelog's position: the input offset up to which the state is complete.
     pub(crate) position: Option<i64>,
-    /// The position was written in another topic or cluster than there is now.
+    /// Set if the position was written for another topic or cluster.
     pub(crate) moved: Option<Moved>,
-    /// The log no longer holds the record before the position: it was cut there and written again.
+    /// The log was truncated before the position and written again.
     pub(crate) truncated: bool,
-    /// The first record that the log still holds.
+    /// The low watermark: the first offset that the log still holds.
     pub(crate) low: i64,
-    /// Where the log ends.
+    /// The high watermark.
     pub(crate) high: i64,
 }
 
-/// A position that does not belong to the topics as they are now.
+/// A position that belongs to another topic or cluster than the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
-    /// What differs.
+    /// Names the id that differs.
     what: &'static str,
-    /// As recorded with the position.
+    /// The id recorded with the position.
     before: String,
-    /// As it is now.
+    /// The current id.
     now: String,
 }
 
-/// Compares where a position was written with what is there now. What either side does not know is not compared.
-pub(crate) fn moved(position: &BusPosition, topic: &str, here: &Here) -> Option<Moved> {
+/// Compares the topics and the cluster recorded with a position with the current ones. Ids unknown to either side are
+/// not compared.
+pub(crate) fn moved(position: &BusPosition, topic: &str, here: &ClusterIds) -> Option<Moved> {
     let moved = |what, before: &dyn fmt::Display, now: &dyn fmt::Display| {
         Some(Moved { what, before: before.to_string(), now: now.to_string() })
     };
@@ -155,38 +157,38 @@ pub(crate) fn moved(position: &BusPosition, topic: &str, here: &Here) -> Option<
     }
 }
 
-/// What to do.
+/// How to take a partition over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Takeover {
-    /// Nobody has read it yet: begin, and write that down.
+    /// The partition was never read: choose the first offset and commit it.
     Begin,
-    /// Go on from here.
+    /// Resume at this offset.
     Resume(i64),
-    /// Go on from here, as the operator has said; so many records are lost.
+    /// Resume at this offset, as the operator accepted; `lost` records are skipped.
     Accepted { from: i64, lost: i64 },
-    /// Somebody has to decide.
+    /// The operator has to decide.
     Stop(Disagreement),
 }
 
-/// Why a partition stands still until somebody decides.
+/// Why a partition stops until the operator decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Disagreement {
-    /// The group says one thing, the changelog another.
+    /// The group's committed offset differs from the changelog's position.
     Offsets { partition: i32, committed: i64, position: Option<i64> },
-    /// Records that were not read are gone.
+    /// The topic has deleted records that were not read.
     Gap { partition: i32, next: i64, low: i64 },
-    /// The log ends before what was read.
+    /// The log ends before the committed offset.
     Shorter { partition: i32, next: i64, high: i64 },
     /// The position belongs to another topic or cluster.
     Moved { partition: i32, moved: Moved, position: Option<i64>, resume: i64 },
-    /// The log was cut before what was read, and written again.
+    /// The log was truncated before the committed offset and written again.
     Truncated { partition: i32, next: i64 },
-    /// The next generation publishes.
+    /// This generation has ended, and the next one publishes.
     Ended(Box<GenerationEnd>),
 }
 
-/// The way out that always works.
-const NEW_GENERATION: &str = "or build the state again from the raw topic: start a new generation with the next number in stage.generation";
+/// The remedy that always works.
+const NEW_GENERATION: &str = "or rebuild the state from the raw topic: start a new generation with the next number in stage.generation";
 
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,12 +211,12 @@ impl fmt::Display for Disagreement {
             ),
             Disagreement::Ended(end) => write!(
                 f,
-                "generation {} has ended ({}, at offsets {:?}) and publishes nothing more; start the next one, with a higher stage.generation",
+                "generation {} has ended ({}, at offsets {:?}) and publishes nothing more; start the next generation, with a higher stage.generation",
                 end.generation, end.ended_at, end.next
             ),
             Disagreement::Shorter { partition, next, high } => write!(
                 f,
-                "the next record is {next}, but the topic ends at {high}: it was truncated, records that were judged are gone; set the group's offset to OFFSET and start once with --accept-offsets {partition}:OFFSET, {NEW_GENERATION}"
+                "the next record is {next}, but the topic ends at {high}: it was truncated, and judged records are gone; set the group's offset to OFFSET and start once with --accept-offsets {partition}:OFFSET, {NEW_GENERATION}"
             ),
             Disagreement::Moved { partition, moved: Moved { what, before, now }, position, resume } => {
                 write!(f, "the position ")?;
@@ -228,19 +230,19 @@ impl fmt::Display for Disagreement {
             }
             Disagreement::Truncated { partition, next } => write!(
                 f,
-                "the log was truncated before offset {next} and written again (its leader epoch says so): records before {next} were never judged; set the group's offset back to OFFSET and start once with --accept-offsets {partition}:OFFSET (without setting it back: {partition}:{next}), {NEW_GENERATION}"
+                "the log was truncated before offset {next} and written again (its leader epoch shows it): some records before {next} were never judged; set the group's offset back to OFFSET and start once with --accept-offsets {partition}:OFFSET (without setting it back: {partition}:{next}), {NEW_GENERATION}"
             ),
         }
     }
 }
 
-/// Decides.
-pub(crate) fn decide(known: Known, accept: &Accept) -> Takeover {
-    let Known { partition, committed, position, moved, truncated, low, high } = known;
+/// Decides how to take a partition with state over.
+pub(crate) fn decide(facts: TakeoverFacts, accept: &Accept) -> Takeover {
+    let TakeoverFacts { partition, committed, position, moved, truncated, low, high } = facts;
     let held = |offset: i64| (low..=high).contains(&offset);
     let accepted = |offset: i64| accept.offset(partition, offset) && held(offset);
     if let Some(moved) = moved {
-        // Where the group has no offset in the new topic, the operator's is all there is.
+        // If the group has no offset in the new topic, only the operator can name one.
         let resume = committed.or(accept.named(partition)).unwrap_or(low);
         return match accepted(resume) {
             true => Takeover::Accepted { from: resume, lost: 0 },
@@ -273,7 +275,7 @@ pub(crate) fn decide(known: Known, accept: &Accept) -> Takeover {
     }
 }
 
-/// Decides for a stage without state: it has the group's offset and nothing else.
+/// Decides for route, which has no state: only the group's committed offset counts.
 pub(crate) fn decide_stateless(
     partition: i32,
     committed: Option<i64>,
@@ -281,7 +283,7 @@ pub(crate) fn decide_stateless(
     accept: &Accept,
 ) -> Takeover {
     let position = committed;
-    decide(Known { partition, committed, position, moved: None, truncated: false, low, high }, accept)
+    decide(TakeoverFacts { partition, committed, position, moved: None, truncated: false, low, high }, accept)
 }
 
 #[cfg(test)]
@@ -302,12 +304,12 @@ mod tests {
         Accept { gaps: [at.parse().unwrap()].into(), ..Accept::default() }
     }
 
-    fn known(committed: Option<i64>, position: Option<i64>) -> Known {
-        Known { partition: 3, committed, position, moved: None, truncated: false, low: 10, high: 100 }
+    fn known(committed: Option<i64>, position: Option<i64>) -> TakeoverFacts {
+        TakeoverFacts { partition: 3, committed, position, moved: None, truncated: false, low: 10, high: 100 }
     }
 
     #[test]
-    fn every_row_of_the_table() {
+    fn every_combination_of_offset_and_position_is_decided() {
         let partition = 3;
         assert_eq!(decide(known(None, None), &no()), Takeover::Begin);
         assert_eq!(decide(known(None, Some(17)), &no()), Takeover::Resume(17));
@@ -328,8 +330,8 @@ mod tests {
         assert_eq!(decide(known(Some(100), Some(100)), &no()), Takeover::Resume(100));
     }
 
-    // --accept-offsets meant every partition and stayed in force: left in the arguments of a pod, it accepted whatever
-    // disagreed months later, and records were lost without a word.
+    // --accept-offsets used to cover every partition and to stay in force: left in the arguments of a pod, it accepted
+    // a disagreement months later, and records were lost silently.
     #[test]
     fn a_decision_is_about_one_partition_and_one_offset_and_applies_once() {
         let disagrees = || known(Some(17), Some(16));
@@ -351,16 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn a_disagreement_is_final_when_it_was_found_three_times_more() {
+    fn a_disagreement_is_final_after_three_more_claims() {
         let mut disagreed = Disagreed::default();
         assert_eq!([0; 4].map(|_| disagreed.is_final(3)), [false, false, false, true]);
-        assert!(!disagreed.is_final(4), "each partition for itself");
+        assert!(!disagreed.is_final(4), "each partition counts for itself");
         disagreed.forget(3);
         assert!(!disagreed.is_final(3));
     }
 
-    /// An input topic was deleted and created again: the old position was a bare number, and the first records of the
-    /// new topic were skipped without a word.
+    // An input topic was deleted and created again. The old position was a bare number, so the first records of the new
+    // topic were skipped silently.
     #[test]
     fn a_position_of_another_topic_is_never_used_and_both_ids_are_named() {
         let written = BusPosition {
@@ -373,15 +375,21 @@ mod tests {
             next: 17,
             leader_epoch: None,
         };
-        let same =
-            Here { cluster: written.cluster.clone(), changelog: written.changelog, input: written.topic_id };
+        let same = ClusterIds {
+            cluster: written.cluster.clone(),
+            changelog: written.changelog,
+            input: written.topic_id,
+        };
         assert_eq!(moved(&written, "articles", &same), None);
-        // What a broker does not say is no proof.
-        assert_eq!(moved(&written, "articles", &Here { cluster: None, changelog: None, input: None }), None);
+        // An id that the broker does not report proves nothing.
+        assert_eq!(
+            moved(&written, "articles", &ClusterIds { cluster: None, changelog: None, input: None }),
+            None
+        );
         let others = [
-            Here { cluster: Some(TopicName::new("cluster-b")), ..same.clone() },
-            Here { changelog: Some(TopicId::from_halves(0, 3)), ..same.clone() },
-            Here { input: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+            ClusterIds { cluster: Some(TopicName::new("cluster-b")), ..same.clone() },
+            ClusterIds { changelog: Some(TopicId::from_halves(0, 3)), ..same.clone() },
+            ClusterIds { input: Some(TopicId::from_halves(0, 3)), ..same.clone() },
         ];
         let mut found: Vec<Moved> =
             others.iter().map(|here| moved(&written, "articles", here).unwrap()).collect();
@@ -389,16 +397,17 @@ mod tests {
         assert_eq!(found.len(), 4);
         for moved in found {
             let Moved { what, before, now } = moved.clone();
-            // The same number on both sides proves nothing.
-            let known = |committed| Known { moved: Some(moved.clone()), ..known(committed, Some(17)) };
+            // Equal numbers on both sides prove nothing.
+            let known =
+                |committed| TakeoverFacts { moved: Some(moved.clone()), ..known(committed, Some(17)) };
             let Takeover::Stop(stopped) = decide(known(Some(17)), &no()) else { panic!("{what}") };
-            let said = stopped.to_string();
+            let message = stopped.to_string();
             for part in [what, &before, &now, "17", "--accept-offsets 3:17", "stage.generation"] {
-                assert!(said.contains(part), "{said}");
+                assert!(message.contains(part), "{message}");
             }
             let accepted = |from| Takeover::Accepted { from, lost: 0 };
             assert_eq!(decide(known(Some(20)), &offset("3:20")), accepted(20));
-            // Its group has no offset: the operator's is taken, and the beginning of the topic is proposed.
+            // The group has no offset: any accepted offset is taken, and the message proposes the start of the topic.
             assert_eq!(decide(known(None), &offset("3:10")), accepted(10));
             assert_eq!(decide(known(None), &offset("3:64")), accepted(64));
             let Takeover::Stop(stopped) = decide(known(None), &no()) else { panic!("{what}") };
@@ -408,15 +417,15 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_cut_and_written_again_stops_the_partition() {
-        let truncated = Known { truncated: true, ..known(Some(17), Some(17)) };
+    fn a_log_that_was_truncated_and_written_again_stops_the_partition() {
+        let truncated = TakeoverFacts { truncated: true, ..known(Some(17), Some(17)) };
         let stop = Disagreement::Truncated { partition: 3, next: 17 };
         assert_eq!(decide(truncated.clone(), &no()), Takeover::Stop(stop));
         assert_eq!(decide(truncated, &offset("3:17")), Takeover::Accepted { from: 17, lost: 0 });
     }
 
     #[test]
-    fn without_state_the_groups_offset_is_all_there_is() {
+    fn without_state_only_the_committed_offset_counts() {
         assert_eq!(decide_stateless(0, None, (0, 5), &no()), Takeover::Begin);
         assert_eq!(decide_stateless(0, Some(3), (0, 5), &no()), Takeover::Resume(3));
         let gap = decide_stateless(0, Some(3), (4, 5), &no());
@@ -424,12 +433,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disagreement_names_both_numbers_and_the_ways_out() {
-        let said = Disagreement::Offsets { partition: 2, committed: 5, position: Some(9) }.to_string();
+    fn a_disagreement_names_both_numbers_and_the_remedies() {
+        let message = Disagreement::Offsets { partition: 2, committed: 5, position: Some(9) }.to_string();
         for part in ["5", "9", "--accept-offsets 2:5 ", "stage.generation"] {
-            assert!(said.contains(part), "{said}");
+            assert!(message.contains(part), "{message}");
         }
-        let said = Disagreement::Gap { partition: 2, next: 7, low: 10 }.to_string();
-        assert!(said.contains("--accept-gap 2:7 "), "{said}");
+        let message = Disagreement::Gap { partition: 2, next: 7, low: 10 }.to_string();
+        assert!(message.contains("--accept-gap 2:7 "), "{message}");
     }
 }

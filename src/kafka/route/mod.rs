@@ -21,10 +21,10 @@ use super::admin::ids;
 use super::admin::preflight::Preflight;
 use super::client::{PATIENCE, Quiet};
 use super::matching::outgoing::{Original, Writer};
-use super::recovery::generations::{Generations, LookError, OFTEN};
+use super::recovery::generations::{FOLLOW_INTERVAL, Generations, LookError};
 use super::recovery::restore::now;
 use super::recovery::takeover::{
-    CLAIM_AGAIN_AFTER, Decisions, Disagreed, Disagreement, Known, Takeover, decide, decide_stateless,
+    CLAIM_AGAIN_AFTER, Decisions, Disagreed, Disagreement, Takeover, TakeoverFacts, decide, decide_stateless,
 };
 use super::turn::faults;
 use super::turn::record::{Outgoing, Record};
@@ -148,7 +148,7 @@ impl Route {
         let known = self.recorded.raw_offsets(self.routing.topic_id)?;
         let next = match start(partition, &known, others_committed) {
             Start::After(highest) => {
-                let known = Known {
+                let known = TakeoverFacts {
                     partition,
                     committed: None,
                     position: Some(highest + 1),
@@ -351,8 +351,10 @@ impl Stage for Route {
                 (Some(last), Some(_)) => held.push((partition, last.offset + 1)),
                 (None, Some(from)) => {
                     halted.push(partition);
-                    self.tasks
-                        .insert(partition, Task::Held { not_before: Instant::now() + OFTEN, next: from });
+                    self.tasks.insert(
+                        partition,
+                        Task::Held { not_before: Instant::now() + FOLLOW_INTERVAL, next: from },
+                    );
                 }
                 (_, None) => {}
             }
@@ -400,7 +402,7 @@ impl Stage for Route {
             self.tasks.insert(partition, Task::Held { not_before: Instant::now(), next });
         }
         for &(partition, next) in &routed.held {
-            self.tasks.insert(partition, Task::Held { not_before: Instant::now() + OFTEN, next });
+            self.tasks.insert(partition, Task::Held { not_before: Instant::now() + FOLLOW_INTERVAL, next });
         }
         routed.held.into_iter().map(|(partition, _)| partition).collect()
     }

@@ -1,18 +1,20 @@
-//! Named places where tests make the program die. Without the feature `faults` nothing is left of them.
+//! Fault injection for tests: named points where the process dies, panics, freezes or sleeps, mutants that remove a
+//! guard, and constants that a test makes smaller. The environment selects them. Without the feature `faults` every
+//! call is a no-op.
 
-/// A place to die at.
+/// A named point where a test may inject a fault.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn point(_name: &str) {}
 
-/// Whether a guard is taken away, to see that its absence is noticed.
+/// Whether a test removes this guard, to prove that its absence is noticed.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn mutant(_name: &str) -> bool {
     false
 }
 
-/// A number that tests want smaller than it is.
+/// A constant that a test may override.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn number(_variable: &str, usual: u64) -> u64 {
@@ -27,70 +29,70 @@ mod on {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// What a test wants to happen at a place, and at the how manieth time that it is passed.
-    struct Order {
+    /// A kind of injected fault: the variable that selects where it strikes and on which visit, and what happens.
+    struct Fault {
         variable: &'static str,
-        then: fn(&str),
+        strike: fn(&str),
     }
 
-    /// `place:n`, and for sleeping `place:n:milliseconds`.
-    const ORDERS: [Order; 4] = [
-        Order { variable: "SAMESTORY_CRASH_AT", then: die },
-        Order { variable: "SAMESTORY_PANIC_AT", then: panic },
-        Order { variable: "SAMESTORY_STOP_AT", then: freeze },
-        Order { variable: "SAMESTORY_SLEEP_AT", then: sleep },
+    /// The variables hold `point:visit`, and for sleeping `point:visit:milliseconds`.
+    const FAULTS: [Fault; 4] = [
+        Fault { variable: "SAMESTORY_CRASH_AT", strike: die },
+        Fault { variable: "SAMESTORY_PANIC_AT", strike: panic },
+        Fault { variable: "SAMESTORY_STOP_AT", strike: freeze },
+        Fault { variable: "SAMESTORY_SLEEP_AT", strike: sleep },
     ];
 
-    /// Does what the environment orders for this place: nothing, as a rule.
+    /// Injects the fault that the environment selects for this point and visit, if any.
     pub(crate) fn point(name: &str) {
-        static ORDERED: OnceLock<Vec<(&'static Order, String, AtomicU64)>> = OnceLock::new();
-        let ordered = ORDERED.get_or_init(|| {
-            let written =
-                ORDERS.iter().filter_map(|order| Some((order, crate::config::fault(order.variable)?)));
-            written.map(|(order, written)| (order, written, AtomicU64::new(0))).collect()
+        static SELECTED: OnceLock<Vec<(&'static Fault, String, AtomicU64)>> = OnceLock::new();
+        let selected = SELECTED.get_or_init(|| {
+            let values =
+                FAULTS.iter().filter_map(|fault| Some((fault, crate::config::fault(fault.variable)?)));
+            values.map(|(fault, value)| (fault, value, AtomicU64::new(0))).collect()
         });
-        for (order, written, passed) in ordered {
-            let mut parts = written.split(':');
-            let (place, count) =
-                (parts.next(), parts.next().and_then(|count| count.parse().ok()).unwrap_or(1));
-            if place == Some(name) && passed.fetch_add(1, Ordering::SeqCst) + 1 == count {
-                (order.then)(written);
+        for (fault, value, visits) in selected {
+            let mut parts = value.split(':');
+            let (point, visit) =
+                (parts.next(), parts.next().and_then(|visit| visit.parse().ok()).unwrap_or(1));
+            if point == Some(name) && visits.fetch_add(1, Ordering::SeqCst) + 1 == visit {
+                (fault.strike)(value);
             }
         }
     }
 
-    fn die(written: &str) {
-        eprintln!("samestory: dies at {written}, as it was told to");
+    fn die(value: &str) {
+        eprintln!("samestory: dies at {value}, injected by a test");
         std::process::abort();
     }
 
-    /// Ends this thread only, as a mistake in the program would.
-    fn panic(written: &str) {
-        panic!("at {written}, as a test asked for");
+    /// Ends this thread only, as a bug would.
+    fn panic(value: &str) {
+        panic!("at {value}, injected by a test");
     }
 
-    /// As SIGSTOP from outside would, but in the middle of something.
-    fn freeze(written: &str) {
-        eprintln!("samestory: freezes at {written}, as it was told to");
+    /// Like SIGSTOP from outside, but at an exact point.
+    fn freeze(value: &str) {
+        eprintln!("samestory: freezes at {value}, injected by a test");
         let pid = std::process::id().to_string();
         let _stopped = std::process::Command::new("kill").args(["-s", "STOP", &pid]).status();
     }
 
-    /// This thread only: the library's own go on, and the group with them.
-    fn sleep(written: &str) {
-        eprintln!("samestory: sleeps at {written}, as it was told to");
-        let time = written.split(':').nth(2).and_then(|time| time.parse().ok()).unwrap_or(1000);
+    /// Delays this thread only: librdkafka's threads continue, so the process stays in its group.
+    fn sleep(value: &str) {
+        eprintln!("samestory: sleeps at {value}, injected by a test");
+        let time = value.split(':').nth(2).and_then(|time| time.parse().ok()).unwrap_or(1000);
         std::thread::sleep(std::time::Duration::from_millis(time));
     }
 
-    /// Whether the guard named in `SAMESTORY_MUTANT` is this one.
+    /// Whether `SAMESTORY_MUTANT` names this guard.
     pub(crate) fn mutant(name: &str) -> bool {
         static MUTANT: OnceLock<Option<String>> = OnceLock::new();
         MUTANT.get_or_init(|| crate::config::fault("SAMESTORY_MUTANT")).as_deref() == Some(name)
     }
 
-    /// What the variable says, where it is set.
+    /// The variable's value if it is set, otherwise `usual`.
     pub(crate) fn number(variable: &str, usual: u64) -> u64 {
-        crate::config::fault(variable).and_then(|written| written.parse().ok()).unwrap_or(usual)
+        crate::config::fault(variable).and_then(|value| value.parse().ok()).unwrap_or(usual)
     }
 }

@@ -1,4 +1,5 @@
-//! What the stage tells the metrics: plans and turns in, counts out. Nothing here changes what is decided.
+//! Turns plans, turns and store sizes into metrics, for the worker and the roles. It only counts: nothing here
+//! influences a decision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::txn::TxnError;
 use crate::kafka::client::Role;
 use crate::kafka::recovery::restore::Cause;
 
-/// Counters begin at nought.
+/// Registers every series at zero, so that the first increment shows in `rate()`.
 pub(crate) fn begin(roles: &[Role]) {
     let roles: Vec<&'static str> = roles.iter().map(|role| role.as_str()).collect();
     metrics::begin(&roles, &Reason::ALL.map(Reason::as_str), &Cause::ALL.map(Cause::as_str));
@@ -31,33 +32,33 @@ impl Lap {
         Lap { role: role.as_str(), since: Instant::now() }
     }
 
-    /// A step is done, and the next begins.
+    /// Records the time of a finished step and starts the next one.
     pub(crate) fn done(&mut self, step: &'static str) {
         metrics::step(self.role, step, self.since.elapsed());
         self.since = Instant::now();
     }
 
-    /// So many records are committed.
+    /// Counts a committed transaction.
     pub(crate) fn committed(&self, records: usize) {
         metrics::transaction(self.role, Outcome::Committed, 1);
         metrics::batch(self.role, records);
     }
 }
 
-/// A transaction did not commit.
+/// Counts a transaction that did not commit.
 pub(crate) fn failed(role: Role, error: &TxnError) {
     let outcome = match error {
         TxnError::Retry(_) | TxnError::Refused(_) => Outcome::Aborted,
-        TxnError::Lost(_) | TxnError::Fatal(_) => Outcome::Unknown,
+        TxnError::OutcomeUnknown(_) | TxnError::Fatal(_) => Outcome::Unknown,
         TxnError::Fenced(_) => Outcome::Fenced,
     };
     metrics::transaction(role.as_str(), outcome, 1);
 }
 
-/// A plan is committed, and this much of it was said.
-pub(crate) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
+/// Counts a committed plan and the outputs that were published for it.
+pub(crate) fn plan<'a>(stats: &Stats, published: impl Iterator<Item = &'a Output>) {
     let mut verdicts = BTreeMap::new();
-    for output in said {
+    for output in published {
         match output {
             Output::Tagged(tagged) => {
                 let language = tagged.language.code();
@@ -96,7 +97,7 @@ pub(crate) fn plan<'a>(stats: &Stats, said: impl Iterator<Item = &'a Output>) {
     }
 }
 
-/// Bytes on disk, family by family. What the store has counted since is told on the way.
+/// Bytes on disk by column family. It also publishes the store's block cache hits and misses.
 pub(crate) fn sizes(store: &Rocks) -> Arc<Sizes> {
     let blocks = store.reader().blocks();
     metrics::blocks(blocks.hits, blocks.misses);

@@ -1,4 +1,5 @@
-//! The turn: collect, plan, begin, send, commit, apply. The same for every role; a role says what to plan.
+//! The turn: collect, plan, begin, send, commit, apply. `worker` drives it for every role; `stage` is the trait with
+//! which a role plans and applies, `source` reads the input, and `txn` commits. State changes only after the commit.
 
 pub(crate) mod faults;
 pub(crate) mod measure;

@@ -1,4 +1,5 @@
-//! A record as it was read, and one as it is to be sent: plain values, apart from the client library.
+//! Records as read ([`Record`]) and as sent ([`Outgoing`]): plain values without librdkafka types, so that roles plan
+//! without a client. A record that is already known to be a dead letter carries that as its [`Fate`].
 
 use std::collections::BTreeMap;
 
@@ -6,54 +7,54 @@ use samestory_engine::engine::Incoming;
 use samestory_engine::model::{BoundedStr, EventTime, Position};
 use samestory_engine::model::{DeadLetter, Reason};
 
-/// Headers in their order; a name may come twice.
+/// Headers in order; a name may occur twice.
 pub(crate) type Headers = Vec<(String, Option<Vec<u8>>)>;
 
-/// About what a header takes beside its name and value.
+/// Approximate encoding overhead of a header, beside its name and value.
 const HEADER: usize = 10;
 
-/// A record as it was read.
+/// A record as read from a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) offset: i64,
-    /// The leader epoch under which it was written, where the broker says.
+    /// The leader epoch under which it was written, if the broker reports it.
     pub(crate) leader_epoch: Option<i32>,
-    /// Absent only where a producer of long ago wrote none.
+    /// The record's timestamp. Absent only in message formats older than timestamps.
     pub(crate) time: Option<EventTime>,
-    /// When the broker appended it, where the topic has `message.timestamp.type=LogAppendTime`.
+    /// When the broker appended it, if the topic has `message.timestamp.type=LogAppendTime`.
     pub(crate) log_time: Option<EventTime>,
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) headers: Headers,
-    /// Bytes of headers that came in and do not go out: with them the record would be too large.
+    /// Bytes of incoming headers that are not copied to the output, because they would make it too large.
     pub(crate) headers_dropped: usize,
-    /// The record is a dead letter whatever it says.
+    /// Set if the record becomes a dead letter whatever its content.
     pub(crate) fate: Option<Fate>,
 }
 
-/// Why a record is a dead letter before anybody looks at it.
+/// Why a record becomes a dead letter before it is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The broker refuses what would go out for it.
+    /// The broker refuses the output that it leads to.
     Undeliverable { why: String, copy: Copied },
-    /// It stands for a batch of the topic that cannot be read and is skipped: offsets from this one to the record's own.
+    /// It stands in for a skipped batch that cannot be read, from offset `first` to the record's own.
     Unreadable { first: i64, why: String },
-    /// Its value is so large that it was not even copied.
+    /// Its value is so large that it was not copied out of librdkafka's buffer.
     Oversized { bytes: usize, most: usize },
 }
 
-/// How much of a record its dead letter repeats. Each step is tried when the broker refuses the one before.
+/// How much of a record its dead letter copies. A smaller copy is tried when the broker refuses the larger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Copied {
     /// As much as fits.
     Whole,
     WithoutValue,
-    /// Neither value nor key nor the headers that came in.
+    /// No value, no key and no incoming headers.
     Nothing,
 }
 
 impl Copied {
-    /// The next smaller copy; nothing where there is none.
+    /// The next smaller copy, if there is one.
     pub(crate) fn smaller(self) -> Option<Copied> {
         match self {
             Copied::Whole => Some(Copied::WithoutValue),
@@ -72,13 +73,13 @@ impl Record {
         Position::Topic { topic: BoundedStr::new(topic), partition, offset: self.offset }
     }
 
-    /// The headers that came in do not go out.
+    /// Drops the incoming headers, so that they are not copied to the output.
     pub(crate) fn drop_headers(&mut self) {
         self.headers_dropped += weight(&self.headers);
         self.headers.clear();
     }
 
-    /// The dead letter that this record is by its fate, read at this position.
+    /// The dead letter that the record's fate requires.
     pub(crate) fn dead_letter(&self, position: &Position) -> Option<DeadLetter> {
         let mut position = position.clone();
         let (reason, message) = match self.fate.as_ref()? {
@@ -87,18 +88,18 @@ impl Record {
                 if let Position::Topic { offset, .. } = &mut position {
                     *offset = *first;
                 }
-                let message =
-                    format!("a batch that cannot be read, offsets {first} to {}: {why}", self.offset);
+                let message = format!("batch cannot be read, offsets {first} to {}: {why}", self.offset);
                 (Reason::Unreadable, message)
             }
             Fate::Oversized { bytes, most } => {
-                (Reason::TooLarge, format!("a value of {bytes} bytes; at most {most} are read"))
+                (Reason::TooLarge, format!("the value has {bytes} bytes; at most {most} are read"))
             }
         };
         Some(DeadLetter { position, reason, message })
     }
 
-    /// What the record says, unless its fate says otherwise. Forgets always count: they are not the record's own.
+    /// The decoded content, or a dead letter if the fate requires one. Forgets are kept in any case: route attached
+    /// them to this record, but they concern other ids.
     pub(crate) fn unless_dead(&self, incoming: Incoming, position: &Position) -> Incoming {
         match (self.dead_letter(position), incoming) {
             (Some(letter), Incoming::Article(article)) => {
@@ -116,7 +117,7 @@ impl Record {
         }
     }
 
-    /// Bytes of the value that were not copied when the record was read.
+    /// Size of a value that was too large to copy, otherwise 0.
     pub(crate) fn not_copied(&self) -> usize {
         match self.fate {
             Some(Fate::Oversized { bytes, .. }) => bytes,
@@ -125,7 +126,7 @@ impl Record {
     }
 }
 
-/// By partition, the offsets of a batch at which a leader epoch begins.
+/// The leader epochs of a batch: by partition, the offsets at which each begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epochs(BTreeMap<i32, Vec<(i64, i32)>>);
 
@@ -140,37 +141,37 @@ impl Epochs {
         Epochs(records.iter().map(|(&partition, records)| (partition, of_one(records))).collect())
     }
 
-    /// The leader epoch of the last record before `next`. It is committed with that offset, so that a log that was cut
-    /// and written again can be told from the one that was read (KIP-320).
+    /// The leader epoch of the last record before `next`. It is committed with that offset, so that a log which was
+    /// truncated and written again can be recognised (KIP-320).
     pub(crate) fn before(&self, partition: i32, next: i64) -> Option<i32> {
         let begins = self.0.get(&partition)?;
         begins.iter().rev().find(|(offset, _)| *offset < next).map(|(_, epoch)| *epoch)
     }
 }
 
-/// A record to be sent.
+/// A record to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) topic: &'a str,
-    /// Chosen by the key where it is not given.
+    /// Chosen by the partitioner from the key if absent.
     pub(crate) partition: Option<i32>,
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) headers: Headers,
-    /// When it is sent, where nothing is given.
+    /// The time of sending if absent.
     pub(crate) time: Option<EventTime>,
 }
 
 impl Outgoing<'_> {
-    /// At least what the record takes of the limit that brokers and topics set: a batch of one record is 61 bytes, the
-    /// record's own lengths up to 36.
+    /// An upper bound of the bytes that count against `max.message.bytes`: the frame of a batch with one record is 61
+    /// bytes, the record's own length fields up to 36.
     pub(crate) fn bytes(&self) -> usize {
         const FRAME: usize = 128;
         FRAME + length(&self.key) + length(&self.value) + weight(&self.headers)
     }
 }
 
-/// What headers take, with their lengths.
+/// Encoded size of headers.
 pub(crate) fn weight(headers: &Headers) -> usize {
     headers.iter().map(|(name, value)| HEADER + name.len() + length(value)).sum()
 }

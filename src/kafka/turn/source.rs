@@ -1,7 +1,7 @@
-//! The input: a member of the group. What happens to its assignment comes out as plain values.
+//! The worker's input: a member of the consumer group, which collects batches and reports assignment changes as values.
 //!
-//! A partition that is assigned stands still until it is [started](Source::start) at an offset: only its owner knows
-//! where, and not before its state is restored.
+//! An assigned partition stays paused until it is [started](Source::start) at an offset: only the role knows the
+//! offset, and only after it has restored the partition's state.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,53 +24,52 @@ use crate::kafka::admin::ids;
 use crate::kafka::client as clients;
 use crate::kafka::client::PATIENCE;
 
-/// What happened to the assignment.
+/// A change of the assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
-    /// These are ours now, and stand still.
+pub(crate) enum AssignmentChange {
+    /// These partitions were assigned, and are paused.
     Assigned(Vec<i32>),
-    /// These are ours no longer.
     Revoked(Vec<i32>),
 }
 
-/// Records to be decided together.
+/// A batch to plan.
 pub(crate) struct Collected {
-    /// By partition, in their order.
+    /// By partition, in offset order.
     pub(crate) records: BTreeMap<i32, Vec<Record>>,
-    /// Who we were in the group when they were read.
+    /// The group membership under which the records were read.
     pub(crate) membership: Arc<ConsumerGroupMetadata>,
 }
 
-/// A rebalance follows a lost assignment within a poll or two. Without one for so long the consumer is replaced.
+/// A rebalance follows a lost assignment within a poll or two. If none has come after this time, the worker restarts.
 const LOST: Duration = Duration::from_secs(60);
 
-/// Why the input cannot be read on: drop everything and join again.
+/// The consumer failed for good: drop everything and join again.
 #[derive(Debug, thiserror::Error)]
-#[error("the consumer is finished: {0}")]
+#[error("the consumer failed: {0}")]
 pub(crate) struct SourceError(KafkaError);
 
-/// The member of the group.
+/// A consumer group member.
 pub(crate) struct Source {
     consumer: BaseConsumer<Watcher>,
     topic: String,
     limits: BatchLimits,
-    /// Partitions whose records are taken, and the least offset that is.
+    /// Started partitions, each with the lowest offset that is still accepted.
     flowing: BTreeMap<i32, i64>,
     waiting: BTreeMap<i32, Vec<Record>>,
     count: usize,
     bytes: usize,
     membership: Option<Arc<ConsumerGroupMetadata>>,
-    /// Since when the assignment is lost and no rebalance has followed.
+    /// When the assignment was lost, until a rebalance follows.
     lost_since: Option<Instant>,
-    /// A partition whose offset the log does not hold; the library does not say which.
+    /// Some partition reads at an offset that the log does not hold; librdkafka does not say which.
     pub(crate) out_of_range: bool,
-    /// By partition, the offset up to which records are committed, as far as this member knows.
+    /// By partition, the committed offset, as far as this member knows.
     done: BTreeMap<i32, i64>,
-    /// Longer values are not copied: whatever they say, they are too large.
+    /// Longer values are not copied: they become dead letters whatever they contain.
     longest: usize,
     read_errors: ReadErrors,
-    /// How often a read error was reported since it was last asked for.
-    errors_heard: u64,
+    /// Read errors since [`Source::take_error_count`].
+    error_count: u64,
 }
 
 impl Source {
@@ -96,7 +95,7 @@ impl Source {
             done: BTreeMap::new(),
             longest,
             read_errors: ReadErrors::default(),
-            errors_heard: 0,
+            error_count: 0,
         })
     }
 
@@ -104,8 +103,9 @@ impl Source {
         &self.topic
     }
 
-    /// Waits so long for a first record and then, a little, for more; returns early when the assignment changes.
-    pub(crate) fn collect(&mut self, patience: Duration) -> Result<Vec<Happened>, SourceError> {
+    /// Waits up to `patience` for a first record, then for more until the batch is full or has lingered. Returns early
+    /// when the assignment changes.
+    pub(crate) fn collect(&mut self, patience: Duration) -> Result<Vec<AssignmentChange>, SourceError> {
         let mut deadline = Instant::now() + patience;
         if self.lost_since.is_some_and(|since| since.elapsed() > LOST) {
             return Err(SourceError(KafkaError::MessageConsumption(RDKafkaErrorCode::AssignmentLost)));
@@ -113,28 +113,28 @@ impl Source {
         if self.is_full() && faults::mutant("no-poll-when-full") {
             return Ok(Vec::new());
         }
-        // At least one poll, also while the batch is full: only `poll` delivers rebalances, and a consumer that does not
-        // poll leaves the group.
+        // At least one poll, even if the batch is full: only `poll` delivers rebalances, and a consumer that does not
+        // poll is removed from the group.
         loop {
             let left = if self.is_full() { Duration::ZERO } else { clients::left_until(deadline) };
             let polled = match self.consumer.poll(left) {
                 Some(Ok(message)) => Some(owned(&message, self.longest)),
                 Some(Err(error)) => {
-                    self.hear(error)?;
+                    self.note_error(error)?;
                     None
                 }
                 None if left.is_zero() => break,
                 None => None,
             };
             if let Some((partition, record)) = polled
-                && self.take_in(partition, record)
+                && self.accept(partition, record)
                 && self.count == 1
             {
                 deadline = Instant::now() + self.limits.linger;
             }
-            let happened = self.happened();
-            if !happened.is_empty() {
-                return Ok(happened);
+            let changes = self.take_changes();
+            if !changes.is_empty() {
+                return Ok(changes);
             }
             if self.is_full() {
                 faults::point("full-batch");
@@ -142,23 +142,23 @@ impl Source {
             }
         }
         faults::point("poll");
-        // A poll that must not wait serves a rebalance and returns nothing. Without this look nobody heard of it until the
-        // last restore was done.
-        Ok(self.happened())
+        // A non-blocking poll can serve a rebalance and return nothing. Without this check the rebalance went unnoticed
+        // until the last restore was done.
+        Ok(self.take_changes())
     }
 
     fn is_full(&self) -> bool {
         self.count >= self.limits.articles || self.bytes >= self.limits.bytes
     }
 
-    /// What was read, if there is anything and we are still a member.
+    /// The collected batch, if there is one and the membership still holds.
     pub(crate) fn take(&mut self) -> Option<Collected> {
         if self.count == 0 {
             return None;
         }
         let Some(membership) = self.membership() else {
             if !faults::mutant("no-poll-when-full") {
-                self.give_all_up();
+                self.drop_batch();
             }
             return None;
         };
@@ -166,7 +166,7 @@ impl Source {
         Some(Collected { records: std::mem::take(&mut self.waiting), membership })
     }
 
-    /// Gives records back that were taken and are not decided yet. They come out again before any others.
+    /// Puts back records that were taken but not planned. The next batch begins with them.
     pub(crate) fn put_back(&mut self, records: BTreeMap<i32, Vec<Record>>) {
         for (partition, records) in records {
             self.count += records.len();
@@ -175,10 +175,10 @@ impl Source {
         }
     }
 
-    /// Who we are in the group, as long as the assignment stays what it is.
+    /// The group membership to commit under. It is cached until the assignment changes.
     ///
-    /// Nothing while the membership is lost: the broker would accept offsets from somebody who is in no group, over
-    /// those of the group.
+    /// `None` while the membership is lost: the broker accepts offsets from a client without a membership, and they
+    /// would overwrite the group's.
     pub(crate) fn membership(&mut self) -> Option<Arc<ConsumerGroupMetadata>> {
         if self.membership.is_none() || faults::mutant("late-membership") {
             let membership = self.consumer.group_metadata();
@@ -190,12 +190,12 @@ impl Source {
         self.membership.clone()
     }
 
-    /// Forgets who we are, to ask again: the broker did not know us under that.
+    /// Drops the cached membership, because the broker may have refused it.
     pub(crate) fn refresh_membership(&mut self) {
         self.membership = None;
     }
 
-    /// Records of this partition are taken from this offset on.
+    /// Starts reading an assigned partition at an offset.
     pub(crate) fn start(&mut self, partition: i32, offset: i64) -> Result<(), KafkaError> {
         self.seek(&BTreeMap::from([(partition, offset)]))?;
         self.consumer.resume(&self.list([partition]))?;
@@ -204,65 +204,65 @@ impl Source {
         Ok(())
     }
 
-    /// Records before these offsets are committed.
+    /// Notes the offsets that were committed.
     pub(crate) fn committed_to(&mut self, next: &BTreeMap<i32, i64>) {
         for (partition, done) in &mut self.done {
             *done = next.get(partition).copied().unwrap_or(*done);
         }
     }
 
-    /// Partitions that cannot be read on, and the error that was reported last.
+    /// Partitions that are stuck at an unreadable batch.
     pub(crate) fn jams(&mut self) -> Vec<Jam> {
         let flowing = &self.flowing;
         let fetching: BTreeMap<i32, Fetching> = {
-            let known = self.consumer.context().known();
-            let ours = known.fetching.iter().filter(|(partition, _)| flowing.contains_key(partition));
-            ours.map(|(&partition, &of)| (partition, of)).collect()
+            let latest = self.consumer.context().statistics();
+            let ours = latest.fetching.iter().filter(|(partition, _)| flowing.contains_key(partition));
+            ours.map(|(&partition, &fetching)| (partition, fetching)).collect()
         };
         let mut jams = self.read_errors.jams(&fetching, Instant::now());
         jams.retain(|jam| !self.waiting.contains_key(&jam.partition));
         jams
     }
 
-    /// The read error that was reported last.
-    pub(crate) fn why_unread(&self) -> &str {
-        self.read_errors.why()
+    /// The last read error that librdkafka reported.
+    pub(crate) fn last_read_error(&self) -> &str {
+        self.read_errors.last_error()
     }
 
-    /// How many read errors were reported since this was last asked.
-    pub(crate) fn take_errors_heard(&mut self) -> u64 {
-        std::mem::take(&mut self.errors_heard)
+    /// Read errors since the last call.
+    pub(crate) fn take_error_count(&mut self) -> u64 {
+        std::mem::take(&mut self.error_count)
     }
 
-    /// Reads a partition on behind a batch that cannot be read. A record stands for the batch, and its last offset.
+    /// Resumes a partition at `next`, after an unreadable batch. A record with the batch's last offset replaces it.
     pub(crate) fn skip(&mut self, jam: Jam, next: i64) -> Result<(), KafkaError> {
         let Jam { partition, offset: first, .. } = jam;
         self.seek(&BTreeMap::from([(partition, next)]))?;
-        let why = self.read_errors.why().to_owned();
+        let why = self.read_errors.last_error().to_owned();
         let fate = Some(Fate::Unreadable { first, why });
-        self.take_in(partition, Record { offset: next - 1, fate, ..Record::default() });
+        self.accept(partition, Record { offset: next - 1, fate, ..Record::default() });
         Ok(())
     }
 
-    /// No more records of this partition are taken, and those that wait are given up.
+    /// Stops reading a partition and drops its collected records.
     pub(crate) fn halt(&mut self, partition: i32) {
-        self.give_up(partition);
+        self.drop_records(partition);
         if self.flowing.remove(&partition).is_some()
             && let Err(error) = self.consumer.pause(&self.list([partition]))
         {
-            // What it delivers all the same is not taken.
-            tracing::debug!(%error, partition, "pause");
+            // Harmless: `accept` ignores its records.
+            tracing::debug!(%error, partition, "cannot pause a halted partition");
         }
     }
 
-    /// Reads from here again: what was collected did not commit.
+    /// Seeks back to these offsets, because the batch did not commit.
     pub(crate) fn rewind(&mut self, to: &BTreeMap<i32, i64>) -> Result<(), KafkaError> {
         if faults::mutant("no-seek") {
             return Ok(());
         }
         let mut to = to.clone();
         for (partition, records) in std::mem::take(&mut self.waiting) {
-            // What was put back is behind what is read again, or in another partition.
+            // Records that were put back either follow the rewound ones and are read again, or need their own seek.
             if let (Some(first), false) = (records.first(), to.contains_key(&partition)) {
                 to.insert(partition, first.offset);
             }
@@ -282,13 +282,13 @@ impl Source {
         done.elements().iter().try_for_each(|element| element.error())
     }
 
-    /// The group's offset of a partition. Waits while a predecessor's transaction is undecided.
+    /// The group's committed offset of a partition. Waits while a transaction of the previous owner is open.
     pub(crate) fn committed(&self, partition: i32) -> Result<Option<i64>, KafkaError> {
         let answer = self.consumer.committed_offsets(self.list([partition]), PATIENCE)?;
         clients::offset_in(&answer, &self.topic, partition)
     }
 
-    /// Whether the group has an offset of any of these partitions.
+    /// Whether the group has a committed offset for any of these partitions.
     pub(crate) fn any_committed(&self, partitions: impl Iterator<Item = i32>) -> Result<bool, KafkaError> {
         let list = self.list(partitions);
         if list.count() == 0 {
@@ -300,7 +300,7 @@ impl Source {
         Ok(elements.iter().any(|element| matches!(element.offset(), Offset::Offset(_))))
     }
 
-    /// Where a partition that nobody has read yet is read from; its log goes from `low` to `high`.
+    /// The first offset to read of a partition without a committed offset, whose log spans `low` to `high`.
     pub(crate) fn first_offset(
         &self,
         partition: i32,
@@ -316,13 +316,14 @@ impl Source {
         })
     }
 
-    /// By partition, records that are not committed yet, as far as it is known: also while they cannot be read.
+    /// By partition, the records that are not committed yet, including unreadable ones. Partitions without statistics
+    /// are left out.
     pub(crate) fn lags(&self) -> BTreeMap<i32, i64> {
-        let known = self.consumer.context().known();
+        let latest = self.consumer.context().statistics();
         let lag = |(&partition, &done): (&i32, &i64)| {
-            let Fetching { end, polled, .. } = *known.fetching.get(&partition)?;
-            // Markers and aborted records take offsets too. Where all that was taken is committed, those that were polled
-            // past are no lag.
+            let Fetching { end, polled, .. } = *latest.fetching.get(&partition)?;
+            // Markers and aborted records take offsets too. Once everything accepted is committed, the offsets that
+            // were polled past do not count as lag.
             let all_committed = self.flowing.get(&partition).is_some_and(|&least| least <= done);
             let passed = if all_committed { done.max(polled) } else { done };
             (end >= 0).then(|| (partition, (end - passed).max(0)))
@@ -330,9 +331,9 @@ impl Source {
         self.done.iter().filter_map(lag).collect()
     }
 
-    /// Whether no broker answers.
+    /// Whether no broker is reachable.
     pub(crate) fn is_away(&self) -> bool {
-        self.consumer.context().known().away
+        self.consumer.context().statistics().away
     }
 
     /// Leaves the group.
@@ -346,8 +347,8 @@ impl Source {
         }
     }
 
-    fn take_in(&mut self, partition: i32, record: Record) -> bool {
-        // Strangers: from before a seek, a pause, or an assignment.
+    fn accept(&mut self, partition: i32, record: Record) -> bool {
+        // Ignores stale records that were fetched before a seek, a pause or an assignment.
         match self.flowing.get_mut(&partition) {
             Some(least) if record.offset >= *least => *least = record.offset + 1,
             _ => return false,
@@ -361,16 +362,16 @@ impl Source {
         true
     }
 
-    fn give_up(&mut self, partition: i32) {
+    fn drop_records(&mut self, partition: i32) {
         for record in self.waiting.remove(&partition).unwrap_or_default() {
             self.count -= 1;
             self.bytes -= record.bytes();
         }
     }
 
-    /// The assignment that the batch was read in is lost, so nobody may commit it. Nothing more is taken until the
-    /// partitions are assigned again: the next record would leave a gap.
-    fn give_all_up(&mut self) {
+    /// The assignment under which the batch was read is lost, so the batch must not be committed. No record is accepted
+    /// until the partitions are assigned again: the next one would leave a gap.
+    fn drop_batch(&mut self) {
         tracing::warn!(topic = self.topic, records = self.count, "assignment lost; dropping the batch");
         self.waiting.clear();
         (self.count, self.bytes) = (0, 0);
@@ -378,23 +379,23 @@ impl Source {
         self.lost_since.get_or_insert_with(Instant::now);
     }
 
-    fn happened(&mut self) -> Vec<Happened> {
-        let happened = std::mem::take(&mut *self.consumer.context().happened());
-        for event in &happened {
+    fn take_changes(&mut self) -> Vec<AssignmentChange> {
+        let changes = std::mem::take(&mut *self.consumer.context().changes());
+        for change in &changes {
             self.membership = None;
             self.lost_since = None;
-            if let Happened::Revoked(partitions) = event {
+            if let AssignmentChange::Revoked(partitions) = change {
                 for partition in partitions {
-                    self.give_up(*partition);
+                    self.drop_records(*partition);
                     self.flowing.remove(partition);
                     self.done.remove(partition);
                 }
             }
         }
-        happened
+        changes
     }
 
-    fn hear(&mut self, error: KafkaError) -> Result<(), SourceError> {
+    fn note_error(&mut self, error: KafkaError) -> Result<(), SourceError> {
         match error {
             KafkaError::MessageConsumptionFatal(_) => return Err(SourceError(error)),
             KafkaError::MessageConsumption(
@@ -402,10 +403,10 @@ impl Source {
             ) => self.out_of_range = true,
             error => {
                 if is_read_error(&error) {
-                    self.errors_heard += 1;
-                    self.read_errors.heard(&error, Instant::now());
+                    self.error_count += 1;
+                    self.read_errors.reported(&error, Instant::now());
                 }
-                self.consumer.context().say_once(&error);
+                self.consumer.context().log_once(&error);
             }
         }
         Ok(())
@@ -420,7 +421,7 @@ impl Source {
     }
 }
 
-/// Copies a message. A value longer than `longest` is not copied: a compression bomb of a gigabyte would take another one.
+/// Copies a message. A value longer than `longest` is not copied: a decompressed bomb would take its gigabyte twice.
 pub(crate) fn owned(message: &BorrowedMessage<'_>, longest: usize) -> (i32, Record) {
     let headers = message.headers().map_or_else(Vec::new, |headers| {
         let owned = |header: rdkafka::message::Header<'_, &[u8]>| {
@@ -446,43 +447,44 @@ pub(crate) fn owned(message: &BorrowedMessage<'_>, longest: usize) -> (i32, Reco
     (message.partition(), record)
 }
 
-fn topic_of(list: &TopicPartitionList, partition: i32) -> String {
+fn topic_name(list: &TopicPartitionList, partition: i32) -> String {
     let elements = list.elements();
     let element = elements.iter().find(|element| element.partition() == partition);
     element.map(|element| element.topic().to_owned()).unwrap_or_default()
 }
 
-/// Runs inside `poll`, when no transaction is open: so there is nothing to undo, and it has only to take notes.
+/// The consumer's context. Its rebalance callback runs inside `poll`, where no transaction is open, so it has nothing
+/// to undo and only records the change.
 #[derive(Default)]
 pub(crate) struct Watcher {
-    happened: Mutex<Vec<Happened>>,
-    said: Mutex<BTreeMap<String, Instant>>,
-    known: Mutex<Known>,
+    changes: Mutex<Vec<AssignmentChange>>,
+    logged: Mutex<BTreeMap<String, Instant>>,
+    statistics: Mutex<LatestStatistics>,
 }
 
-/// What the library's statistics say.
+/// The part of librdkafka's last statistics that is used.
 #[derive(Default)]
-struct Known {
+struct LatestStatistics {
     fetching: BTreeMap<i32, Fetching>,
     away: bool,
 }
 
 impl Watcher {
-    fn happened(&self) -> std::sync::MutexGuard<'_, Vec<Happened>> {
-        self.happened.lock().unwrap_or_else(PoisonError::into_inner)
+    fn changes(&self) -> std::sync::MutexGuard<'_, Vec<AssignmentChange>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn statistics(&self) -> std::sync::MutexGuard<'_, LatestStatistics> {
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A broker that is away is worth a line in five minutes, not one a second.
-    fn say_once(&self, error: &KafkaError) {
-        const AGAIN: Duration = Duration::from_secs(300);
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.retain(|_, when| when.elapsed() < AGAIN);
-        if said.insert(error.to_string(), Instant::now()).is_none() {
-            tracing::warn!(%error, "reading; it is tried again");
+    /// Logs an error once in five minutes: an unreachable broker reports one every second.
+    fn log_once(&self, error: &KafkaError) {
+        const INTERVAL: Duration = Duration::from_secs(300);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.retain(|_, when| when.elapsed() < INTERVAL);
+        if logged.insert(error.to_string(), Instant::now()).is_none() {
+            tracing::warn!(%error, "consumer error, retrying");
         }
     }
 }
@@ -493,20 +495,20 @@ impl ClientContext for Watcher {
     }
 
     fn error(&self, error: KafkaError, _reason: &str) {
-        self.say_once(&error);
+        self.log_once(&error);
     }
 
     fn stats(&self, statistics: Statistics) {
-        let mut known = self.known();
-        known.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
+        let mut latest = self.statistics();
+        latest.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
         let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
-        // Readers of committed records get as far as the last stable offset. Below zero nothing is known.
-        let fetching = |of: &statistics::Partition| Fetching {
-            next: of.next_offset,
-            polled: of.app_offset,
-            end: of.ls_offset,
+        // A read_committed consumer reads up to the last stable offset. Negative offsets are not known yet.
+        let fetching = |partition: &statistics::Partition| Fetching {
+            next: partition.next_offset,
+            polled: partition.app_offset,
+            end: partition.ls_offset,
         };
-        known.fetching = partitions.map(|of| (of.partition, fetching(of))).collect();
+        latest.fetching = partitions.map(|partition| (partition.partition, fetching(partition))).collect();
     }
 }
 
@@ -514,16 +516,17 @@ impl ConsumerContext for Watcher {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, event: RDKafkaRespErr, list: &mut TopicPartitionList) {
         let cooperative = matches!(consumer.rebalance_protocol(), RebalanceProtocol::Cooperative);
         let partitions: Vec<i32> = list.elements().iter().map(|element| element.partition()).collect();
-        let (happened, result) = match event {
+        let (change, result) = match event {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
-                // At the first record there is, and standing still: the owner says where when it knows. It must be a
-                // number. The library looks a name such as "end" up, and if the partition is paused meanwhile, looks
-                // again half a second later and goes there, whatever place it has been sent to by then.
+                // The partition is assigned at the low watermark and paused; the role seeks when it knows the offset.
+                // The offset must be a number. librdkafka resolves a logical offset such as "end" with a request, and
+                // if the partition is paused meanwhile, it repeats the request half a second later and so overrides
+                // a seek that has happened by then.
                 let mut away = false;
                 let result = partitions.iter().try_for_each(|&partition| {
-                    let topic = topic_of(list, partition);
-                    let found = (!away).then(|| consumer.fetch_watermarks(&topic, partition, PATIENCE));
-                    let low = found.and_then(Result::ok).map(|(low, _)| low);
+                    let topic = topic_name(list, partition);
+                    let watermarks = (!away).then(|| consumer.fetch_watermarks(&topic, partition, PATIENCE));
+                    let low = watermarks.and_then(Result::ok).map(|(low, _)| low);
                     away |= low.is_none();
                     list.set_partition_offset(&topic, partition, Offset::Offset(low.unwrap_or(0)))
                 });
@@ -531,7 +534,7 @@ impl ConsumerContext for Watcher {
                     true => consumer.incremental_assign(list),
                     false => consumer.assign(list),
                 });
-                (Happened::Assigned(partitions), result.and_then(|()| consumer.pause(list)))
+                (AssignmentChange::Assigned(partitions), result.and_then(|()| consumer.pause(list)))
             }
             _ => {
                 faults::point("revoke");
@@ -539,12 +542,12 @@ impl ConsumerContext for Watcher {
                     true => consumer.incremental_unassign(list),
                     false => consumer.unassign(),
                 };
-                (Happened::Revoked(partitions), result)
+                (AssignmentChange::Revoked(partitions), result)
             }
         };
         if let Err(error) = result {
-            tracing::error!(%error, ?happened, "the assignment could not be taken up");
+            tracing::error!(%error, ?change, "the assignment change failed in librdkafka");
         }
-        self.happened().push(happened);
+        self.changes().push(change);
     }
 }

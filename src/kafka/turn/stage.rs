@@ -1,4 +1,5 @@
-//! What a role does with its partitions; the worker around it is the same for all.
+//! The trait between the worker and a role. The worker owns the consumer, the producer and the transaction; the role
+//! owns its partitions' state and decides what to send. A role must not change state before [`Stage::apply`].
 
 use std::collections::BTreeMap;
 
@@ -8,64 +9,63 @@ use super::record::{Outgoing, Record};
 use super::source::Source;
 use super::txn::CommittedTxn;
 
-/// What a role does with its partitions.
+/// A role's part of the turn.
 pub(crate) trait Stage {
-    /// A decision about a batch, not carried out yet.
+    /// A plan for a batch that is not committed yet.
     type Planned;
 
-    /// The partition is ours, and stands still.
+    /// The partition was assigned to this worker, and is paused.
     fn assigned(&mut self, partition: i32);
 
-    /// The partition is ours no longer.
+    /// The partition was revoked.
     fn revoked(&mut self, partition: i32);
 
-    /// Works for a moment on partitions that are being taken over. Those that are ready are started at an offset.
+    /// Continues taking partitions over, for a moment. Returns those that are ready, with the offset to start at.
     fn advance(&mut self, source: &Source) -> Vec<(i32, i64)>;
 
-    /// How its partitions stand.
+    /// The state of each partition, for readiness and metrics.
     fn standing(&self) -> Vec<(i32, PartitionState)>;
 
     /// Whether a partition is being taken over.
     fn is_taking_over(&self) -> bool;
 
-    /// Whether something is to be committed even if no record comes.
+    /// Whether there is something to commit even without new records.
     fn has_pending_commit(&self) -> bool {
         false
     }
 
-    /// Asks for what deciding these records needs from outside the bus.
+    /// Fetches what planning these records needs from outside Kafka, such as schemas.
     ///
     /// # Errors
-    /// Somebody is in trouble, which says nothing about the records: the worker keeps them, waits, and asks again.
+    /// The outside service failed, which says nothing about the records: the worker keeps them and retries later.
     fn gather(&mut self, _: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Decides. Partitions that cannot go on are left out; the worker halts them.
+    /// Plans the batch. Partitions that cannot continue are left out, and the worker halts them.
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Self::Planned>;
 
-    /// What is to be sent.
+    /// The records to send for a plan.
     fn outgoing<'a>(&'a self, planned: &'a Self::Planned) -> Vec<Outgoing<'a>>;
 
-    /// It is committed: let state follow. Returns the partitions whose state could not; the worker halts them.
-    fn apply(&mut self, planned: Self::Planned, committed: &CommittedTxn) -> Vec<i32>;
+    /// Applies a committed plan to the state. Returns the partitions where that failed; the worker halts them.
+    fn apply(&mut self, planned: Self::Planned, proof: &Committed) -> Vec<i32>;
 
-    /// The topic's log does not hold what a partition wants to read. Returns the partitions that are to be halted.
+    /// The topic does not hold the offset that some partition reads next. Returns the partitions to halt.
     fn out_of_range(&mut self) -> Vec<i32>;
 
-    /// What is done now and then. Returns the partitions that are to be halted.
+    /// Periodic work between turns. Returns the partitions to halt.
     fn upkeep(&mut self) -> Vec<i32>;
 
-    /// Makes everything safe and closes it.
+    /// Flushes and closes the state.
     fn close(&mut self);
 }
 
-/// A decision, and what it leaves out.
+/// A plan, and the partitions that it leaves out.
 pub(crate) struct Planning<P> {
-    /// The decision.
     pub(crate) planned: P,
-    /// By partition, what to read next.
+    /// By partition, the offset to commit.
     pub(crate) next: BTreeMap<i32, i64>,
-    /// Partitions that cannot go on.
+    /// Partitions that cannot continue.
     pub(crate) halted: Vec<i32>,
 }

@@ -1,8 +1,8 @@
-//! Finds the record that the broker refuses. A refused batch is read again in halves; a record that is refused alone becomes
-//! a dead letter, and if that is refused too, a smaller one.
+//! Finds the record that the broker refuses. The worker retries a refused batch in halves; a record that is refused
+//! alone becomes a dead letter, and if that is refused too, a smaller dead letter.
 //!
-//! A refused batch is a range of offsets in each of its partitions. Until every such range is committed, only records from
-//! the first one are decided, so that new records of other partitions cannot keep the search from ending.
+//! A refused batch is a range of offsets in each of its partitions. Until every such range is committed, a turn takes
+//! records from the first range only, so that new records of other partitions cannot prolong the search forever.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,29 +10,29 @@ use rdkafka::error::KafkaError;
 
 use super::record::{Copied, Fate, Record};
 
-/// Records among which a refused one is looked for.
+/// The search for refused records.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
-    ranges: VecDeque<Range>,
-    /// How many records are decided together at most.
-    together: usize,
-    /// By partition and offset, records that the broker refuses, and the dead letter that is to be tried.
+    ranges: VecDeque<SuspectRange>,
+    /// The most records to try in one transaction.
+    most: usize,
+    /// By partition and offset, records that were refused alone, and the dead letter to try next.
     condemned: BTreeMap<(i32, i64), Fate>,
-    /// The limits of the topics have been read since the last commit.
+    /// Whether the topic limits were read since the last commit.
     pub(crate) limits_read: bool,
-    /// The broker refused the smallest dead letter, and readiness says so.
+    /// The broker refused the smallest dead letter, and readiness reports that.
     pub(crate) blocked: bool,
 }
 
-/// Part of a refused batch.
+/// The part of a refused batch in one partition, up to offset `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+struct SuspectRange {
     partition: i32,
     last: i64,
 }
 
 impl Suspects {
-    /// Leaves what is to be decided now and returns the rest. All, where nothing is suspected.
+    /// Keeps in `records` those to plan now and returns the rest. Without suspects it keeps all of them.
     pub(crate) fn narrow(&mut self, records: &mut BTreeMap<i32, Vec<Record>>) -> BTreeMap<i32, Vec<Record>> {
         let mut rest = BTreeMap::new();
         while let Some(range) = self.ranges.front().copied() {
@@ -41,12 +41,12 @@ impl Suspects {
             };
             let within = own.iter().take_while(|record| record.offset <= range.last).count();
             if within == 0 {
-                // Compaction or retention took them.
+                // Compaction or retention has deleted them.
                 self.ranges.pop_front();
                 continue;
             }
             let mut own = records.remove(&range.partition).unwrap_or_default();
-            let later = own.split_off(within.min(self.together.max(1)));
+            let later = own.split_off(within.min(self.most.max(1)));
             rest = std::mem::take(records);
             if !later.is_empty() {
                 rest.insert(range.partition, later);
@@ -64,23 +64,24 @@ impl Suspects {
         rest
     }
 
-    /// A batch of several records was refused.
+    /// A batch of several records was refused: try half as many next.
     pub(crate) fn refused(&mut self, lasts: BTreeMap<i32, i64>, count: usize) {
         if self.ranges.is_empty() {
-            self.ranges = lasts.into_iter().map(|(partition, last)| Range { partition, last }).collect();
+            self.ranges =
+                lasts.into_iter().map(|(partition, last)| SuspectRange { partition, last }).collect();
         }
-        self.together = count.div_ceil(2);
+        self.most = count.div_ceil(2);
     }
 
-    /// A record was refused alone: how much of it the dead letter that is tried next repeats; nothing where the smallest
+    /// A record was refused alone. Returns how much of it the next dead letter copies, or `None` if the smallest one
     /// has been refused.
     pub(crate) fn condemn(&mut self, partition: i32, offset: i64, error: &KafkaError) -> Option<Copied> {
-        let before = self.condemned.get(&(partition, offset));
-        let copy = match before {
+        let previous = self.condemned.get(&(partition, offset));
+        let copy = match previous {
             Some(Fate::Undeliverable { copy, .. }) => copy.smaller()?,
             _ => Copied::Whole,
         };
-        let why = match before {
+        let why = match previous {
             Some(Fate::Undeliverable { why, .. }) => why.clone(),
             _ => format!("refused by the broker: {error}"),
         };
@@ -88,10 +89,10 @@ impl Suspects {
         Some(copy)
     }
 
-    /// Everything before these offsets is committed. Whether it was blocked before.
+    /// Everything before these offsets is committed. Returns whether the worker was blocked before.
     pub(crate) fn committed(&mut self, next: &BTreeMap<i32, i64>) -> bool {
         self.limits_read = false;
-        self.together = self.together.saturating_mul(2);
+        self.most = self.most.saturating_mul(2);
         let done = |partition: i32, offset: i64| next.get(&partition).is_some_and(|&next| offset < next);
         self.condemned.retain(|&(partition, offset), _| !done(partition, offset));
         self.ranges.retain(|range| !done(range.partition, range.last));
@@ -107,10 +108,11 @@ mod tests {
     const REFUSED: KafkaError = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
 
     /// Partition and offset of a record.
-    type Place = (i32, i64);
+    type At = (i32, i64);
 
-    /// Plays a worker whose broker refuses every transaction that holds one of `bad` as it came.
-    fn play(sizes: &[Place], bad: &[Place]) -> (Vec<Place>, Vec<Place>, usize) {
+    /// Simulates a worker whose broker refuses every transaction that holds a record of `bad`, unless as a dead letter.
+    /// `sizes` has the records of each partition. Returns the judged records, the dead letters, and the aborts.
+    fn simulate(sizes: &[At], bad: &[At]) -> (Vec<At>, Vec<At>, usize) {
         let mut next: BTreeMap<i32, i64> = sizes.iter().map(|&(partition, _)| (partition, 0)).collect();
         let (mut suspects, mut judged, mut dead, mut aborts) =
             (Suspects::default(), Vec::new(), Vec::new(), 0);
@@ -160,19 +162,19 @@ mod tests {
     }
 
     #[test]
-    fn only_the_refused_are_dead_letters_and_they_are_found_in_a_few_steps() {
+    fn only_refused_records_become_dead_letters_and_the_search_is_short() {
         let bad = [(0, 17), (1, 0), (1, 1999)];
-        let (judged, dead, aborts) = play(&[(0, 2000), (1, 2000)], &bad);
+        let (judged, dead, aborts) = simulate(&[(0, 2000), (1, 2000)], &bad);
         assert_eq!(dead, bad);
         assert_eq!(judged.len(), 4000 - bad.len());
         assert!(aborts < 60, "{aborts} aborts");
-        assert_eq!(play(&[(0, 1)], &[(0, 0)]).1, [(0, 0)]);
-        let (judged, dead, _) = play(&[(0, 7)], &[(0, 2), (0, 3), (0, 4)]);
+        assert_eq!(simulate(&[(0, 1)], &[(0, 0)]).1, [(0, 0)]);
+        let (judged, dead, _) = simulate(&[(0, 7)], &[(0, 2), (0, 3), (0, 4)]);
         assert_eq!((judged.len(), dead.len()), (4, 3));
     }
 
     #[test]
-    fn a_dead_letter_that_is_refused_is_made_smaller_until_nothing_is_left() {
+    fn a_refused_dead_letter_shrinks_until_nothing_is_left() {
         let mut suspects = Suspects::default();
         let copies = [Some(Copied::Whole), Some(Copied::WithoutValue), Some(Copied::Nothing), None, None];
         for copy in copies {

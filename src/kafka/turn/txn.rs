@@ -1,7 +1,7 @@
-//! Transactions. The library's errors are sorted here, and nowhere else, into what is to be done about them.
+//! Transactions. librdkafka's errors are classified here, and nowhere else, by the reaction that they need.
 //!
-//! A transaction is a value: it borrows the producer, so a second cannot be opened, and it ends by being consumed.
-//! Dropping one aborts it. The proof that state may follow is made by committing.
+//! A transaction is a value: it borrows the producer, so a second one cannot be opened, and committing consumes it.
+//! Dropping it aborts. A commit returns the proof without which no state can be changed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,16 +26,16 @@ use crate::kafka::client as clients;
 /// Why a transaction did not commit.
 #[derive(Debug)]
 pub(crate) enum TxnError {
-    /// Nothing became visible: seek back and run the batch again.
+    /// Nothing became visible: seek back and retry the batch.
     Retry(KafkaError),
-    /// The broker refuses one of the records, and will refuse it again: nothing became visible.
+    /// The broker refuses one of the records, and would refuse it again. Nothing became visible.
     Refused(KafkaError),
-    /// The partitions belong to someone else now, or nobody can say whether it committed: drop the tasks and take
-    /// the partitions over as a new owner would.
-    Lost(KafkaError),
-    /// Another process uses this name: leave it the field.
+    /// The partitions may have another owner, or the commit may have succeeded: drop the tasks and take the partitions
+    /// over as a new owner would.
+    OutcomeUnknown(KafkaError),
+    /// Another process uses this transactional id: exit and leave the partitions to it.
     Fenced(KafkaError),
-    /// This producer is finished: exit, and restore on the way back up.
+    /// The producer failed for good: exit. The next start takes the partitions over.
     Fatal(KafkaError),
 }
 
@@ -44,24 +44,24 @@ impl fmt::Display for TxnError {
         match self {
             TxnError::Retry(error) => write!(f, "aborted: {error}"),
             TxnError::Refused(error) => write!(f, "a record was refused: {error}"),
-            TxnError::Lost(error) => write!(f, "outcome not known: {error}"),
+            TxnError::OutcomeUnknown(error) => write!(f, "outcome unknown: {error}"),
             TxnError::Fenced(error) => write!(f, "fenced by another process: {error}"),
             TxnError::Fatal(error) => write!(f, "{error}"),
         }
     }
 }
 
-/// What was being done when it failed.
+/// The phase of the transaction in which a call failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum TxnStep {
     Init,
     Within,
     Commit,
 }
 
-/// Sorts an error. The order of the questions matters: after a fatal error the library calls some that follow from
-/// it retriable, and a loop that asks for that first never ends.
-fn sort(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnError {
+/// Classifies an error. The order of the checks matters: after a fatal error librdkafka marks some follow-up errors as
+/// retriable, so a loop that checks for retriable first never ends.
+fn classify(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) -> TxnError {
     use RDKafkaErrorCode as Code;
     match &error {
         KafkaError::Transaction(cause) if cause.is_retriable() && faults::mutant("retry-before-fatal") => {
@@ -71,24 +71,24 @@ fn sort(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnE
             fenced(error, step, age, timeout)
         }
         KafkaError::Transaction(cause) if cause.is_fatal() => match cause.code() {
-            Code::InvalidProducerIdMapping | Code::UnknownProducerId => TxnError::Lost(error),
+            Code::InvalidProducerIdMapping | Code::UnknownProducerId => TxnError::OutcomeUnknown(error),
             _ => TxnError::Fatal(error),
         },
         KafkaError::Transaction(cause) if cause.txn_requires_abort() => TxnError::Retry(error),
         // A commit that was interrupted may have reached the broker.
         KafkaError::Transaction(cause) if cause.is_retriable() => match step {
-            Step::Commit => TxnError::Lost(error),
-            Step::Init | Step::Within => TxnError::Retry(error),
+            TxnStep::Commit => TxnError::OutcomeUnknown(error),
+            TxnStep::Init | TxnStep::Within => TxnError::Retry(error),
         },
         KafkaError::Transaction(_) => TxnError::Fatal(error),
-        error_of_record if is_refusal(error_of_record) => TxnError::Refused(error),
-        // Committing begins with a flush that has no flags of its own: nothing was decided yet.
+        record_error if is_refusal(record_error) => TxnError::Refused(error),
+        // A commit begins with a flush, whose errors carry no flags. The commit request has not been sent yet.
         KafkaError::Flush(_) | KafkaError::MessageProduction(_) => TxnError::Retry(error),
         _ => TxnError::Fatal(error),
     }
 }
 
-/// Whether a record was refused for what it is, not for the state that the broker is in.
+/// Whether the broker refused a record because of its content, and not because of the broker's own state.
 fn is_refusal(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     if faults::mutant("retry-refused") {
@@ -112,34 +112,34 @@ fn is_fence(code: RDKafkaErrorCode) -> bool {
     matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch)
 }
 
-/// The broker fences a transaction that has taken too long with the same code as one whose name somebody else has
-/// taken. Only the second can happen early.
-fn fenced(error: KafkaError, step: Step, age: Duration, timeout: Duration) -> TxnError {
-    if step != Step::Init && age < timeout.mul_f64(0.9) {
+/// The broker uses one code for a transaction that timed out and for one whose transactional id another producer has
+/// taken. Only the second can happen before the timeout.
+fn fenced(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) -> TxnError {
+    if step != TxnStep::Init && age < timeout.mul_f64(0.9) {
         TxnError::Fenced(error)
     } else {
-        TxnError::Lost(error)
+        TxnError::OutcomeUnknown(error)
     }
 }
 
-/// Hears where records went.
+/// The producer's context: collects the delivery reports of a transaction.
 pub(crate) struct Deliveries {
     changelog: String,
-    heard: Mutex<Heard>,
+    reported: Mutex<Reported>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Reported {
     /// By changelog partition, the offset after the last record.
     changelog: BTreeMap<i32, u64>,
     failed: Option<KafkaError>,
-    /// What the library said last about its connections.
-    trouble: Option<String>,
+    /// The last connection error.
+    connection_error: Option<String>,
 }
 
 impl Deliveries {
-    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reported(&self) -> std::sync::MutexGuard<'_, Reported> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -150,7 +150,7 @@ impl ClientContext for Deliveries {
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "producer");
-        self.heard().trouble = Some(reason.to_owned());
+        self.reported().connection_error = Some(reason.to_owned());
     }
 }
 
@@ -158,73 +158,73 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, _: ()) {
-        let mut heard = self.heard();
+        let mut reported = self.reported();
         match result {
             Ok(message) if message.topic() == self.changelog => {
                 if let Ok(offset) = u64::try_from(message.offset()) {
-                    let end = heard.changelog.entry(message.partition()).or_default();
+                    let end = reported.changelog.entry(message.partition()).or_default();
                     *end = (*end).max(offset + 1);
                 }
             }
             Ok(_) => {}
             Err((error, message)) => {
                 let (topic, partition) = (message.topic(), message.partition());
-                // The first tells what is wrong; the others share its fate, as do those that are given up in an abort.
-                let given_up = matches!(
+                // The first failure tells the cause. Later ones follow from it, and purged records from an abort.
+                let purged = matches!(
                     error.rdkafka_error_code(),
                     Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight)
                 );
-                match heard.failed.is_some() || given_up {
+                match reported.failed.is_some() || purged {
                     true => tracing::debug!(%error, topic, partition, "a record was not delivered"),
                     false => tracing::warn!(%error, topic, partition, "a record was not delivered"),
                 }
-                // A refusal explains more than whatever failed with it.
-                if is_refusal(error) && !heard.failed.as_ref().is_some_and(is_refusal) {
-                    heard.failed = Some(error.clone());
+                // A refusal explains more than the errors that come with it.
+                if is_refusal(error) && !reported.failed.as_ref().is_some_and(is_refusal) {
+                    reported.failed = Some(error.clone());
                 }
-                heard.failed.get_or_insert_with(|| error.clone());
+                reported.failed.get_or_insert_with(|| error.clone());
             }
         }
     }
 }
 
-/// Why there is no producer.
+/// Why a producer could not be set up.
 pub(crate) enum ConnectError {
-    /// The broker does not answer, or does not let us in; this is the matter, as far as is known. Try again.
+    /// The broker is unreachable or rejects the login; the text is the best known cause. Retry.
     Away(String),
     Failed(TxnError),
 }
 
-/// Sends in transactions.
+/// A transactional producer.
 pub(crate) struct TxnProducer {
     producer: BaseProducer<Deliveries>,
     timeout: Duration,
-    /// False once a transaction could not be ended: what follows might become part of it.
+    /// False once a transaction could not be ended: later records might become part of it.
     usable: bool,
 }
 
 impl TxnProducer {
-    /// Connects, and fences whoever used this name before.
+    /// Connects, and fences the previous producer with this transactional id.
     pub(crate) fn connect(
         config: &ClientConfig,
         changelog: &str,
         timeout: Duration,
     ) -> Result<TxnProducer, ConnectError> {
-        /// More than the library has to say about ten seconds.
+        /// More events than librdkafka queues in ten seconds.
         const EVENTS: usize = 200;
         let failed = ConnectError::Failed;
-        let deliveries = Deliveries { changelog: changelog.to_owned(), heard: Mutex::default() };
+        let deliveries = Deliveries { changelog: changelog.to_owned(), reported: Mutex::default() };
         let producer: BaseProducer<Deliveries> =
             config.create_with_context(deliveries).map_err(|error| failed(TxnError::Fatal(error)))?;
         match producer.init_transactions(Duration::from_secs(10)) {
             Ok(()) => Ok(TxnProducer { producer, timeout, usable: true }),
-            Err(error) => Err(match sort(error, Step::Init, Duration::ZERO, timeout) {
+            Err(error) => Err(match classify(error, TxnStep::Init, Duration::ZERO, timeout) {
                 TxnError::Retry(error) => {
-                    // Only now is heard what it met meanwhile, one event at a time: without, a wrong password looks
-                    // like no answer.
+                    // Polling delivers the connection errors, one event at a time. Without them a wrong password looks
+                    // like an unreachable broker.
                     (0..EVENTS).for_each(|_| producer.poll(Duration::ZERO));
-                    let trouble = producer.context().heard().trouble.take();
-                    ConnectError::Away(trouble.unwrap_or_else(|| error.to_string()))
+                    let cause = producer.context().reported().connection_error.take();
+                    ConnectError::Away(cause.unwrap_or_else(|| error.to_string()))
                 }
                 error => failed(error),
             }),
@@ -238,23 +238,22 @@ impl TxnProducer {
 
     /// Opens a transaction.
     ///
-    /// A second while the first is open does not compile, and neither does committing twice: both need the whole
-    /// of the producer or of the transaction.
+    /// Neither a second transaction while one is open nor a second commit compiles: `Txn` borrows the producer mutably,
+    /// and committing consumes it.
     pub(crate) fn begin(&mut self) -> Result<Txn<'_>, TxnError> {
         let began = Instant::now();
-        *self.producer.context().heard() = Heard::default();
+        *self.producer.context().reported() = Reported::default();
         self.producer
             .begin_transaction()
-            .map_err(|error| sort(error, Step::Within, Duration::ZERO, self.timeout))?;
+            .map_err(|error| classify(error, TxnStep::Within, Duration::ZERO, self.timeout))?;
         faults::point("begin");
         Ok(Txn { producer: self, began, settled: false })
     }
 
-    /// Serves reports until none is outstanding. Waiting in `commit_transaction` instead would cost 100 ms. The library's
-    /// own waiting turns in circles for the last millisecond, and would take from a broker on the same machine what it
-    /// needs to answer.
+    /// Serves delivery reports until none is outstanding. Waiting in `commit_transaction` instead would cost 100 ms.
+    /// librdkafka's own poll busy-waits for the last millisecond, and would take CPU from a broker on the same machine.
     fn drain(&self, deadline: Instant) -> Result<(), KafkaError> {
-        const MOMENT: Duration = Duration::from_micros(200);
+        const IDLE: Duration = Duration::from_micros(200);
         while self.producer.in_flight_count() > 0 {
             if Instant::now() > deadline {
                 return Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut));
@@ -262,7 +261,7 @@ impl TxnProducer {
             let before = self.producer.in_flight_count();
             self.producer.poll(Duration::ZERO);
             if self.producer.in_flight_count() == before {
-                std::thread::sleep(MOMENT);
+                std::thread::sleep(IDLE);
             }
         }
         Ok(())
@@ -277,19 +276,19 @@ pub(crate) struct Txn<'p> {
     settled: bool,
 }
 
-/// Which records of which topic are done with, and by whom.
+/// Input offsets to commit with a transaction, on behalf of a group member.
 pub(crate) struct Offsets<'a> {
     pub(crate) topic: &'a str,
     /// By partition, the offset to read next.
     pub(crate) next: &'a BTreeMap<i32, i64>,
-    /// The leader epochs of the records before that.
+    /// The leader epochs of the records before `next`.
     pub(crate) epochs: &'a Epochs,
-    /// Captured when the batch was read, in the assignment it was read in.
+    /// Captured when the batch was read, so that the broker refuses the offsets after a rebalance (KIP-447).
     pub(crate) membership: &'a ConsumerGroupMetadata,
 }
 
 impl Txn<'_> {
-    /// Hands a record over.
+    /// Adds a record to the transaction.
     pub(crate) fn send(&mut self, record: &Outgoing<'_>) -> Result<(), TxnError> {
         let headers = record
             .headers
@@ -308,7 +307,7 @@ impl Txn<'_> {
                     faults::point("produce");
                     return Ok(());
                 }
-                // Too much is waiting: help it along. This is no reason to abort.
+                // A full queue is no reason to abort: poll until there is room.
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
                     if self.began.elapsed() < self.producer.timeout =>
                 {
@@ -316,43 +315,44 @@ impl Txn<'_> {
                     outgoing = back;
                 }
                 Err((error, _)) => {
-                    tracing::warn!(%error, topic = record.topic, "a record was not taken");
+                    tracing::warn!(%error, topic = record.topic, "a record was not queued");
                     if !is_refusal(&error) {
-                        // After a refusal librdkafka takes nothing more; its report says which it was.
+                        // librdkafka accepts no records after the broker has refused one. Draining fetches the report
+                        // that names the refusal.
                         let _drained = self.producer.drain(Instant::now() + Duration::from_secs(2));
                     }
-                    return Err(self.sorted(error, Step::Within));
+                    return Err(self.classified(error, TxnStep::Within));
                 }
             }
         }
     }
 
-    /// Makes everything visible at once, and the offsets with it.
+    /// Commits: all records and offsets become visible at once.
     ///
     /// # Errors
-    /// See [`TxnError`]. Whatever can be aborted has been when this returns.
-    pub(crate) fn commit(self, offsets: &Offsets<'_>) -> Result<CommittedTxn, TxnError> {
+    /// See [`TxnError`]. If the transaction could be aborted, it has been when this returns.
+    pub(crate) fn commit(self, offsets: &Offsets<'_>) -> Result<Committed, TxnError> {
         self.commit_all(std::slice::from_ref(offsets))
     }
 
-    /// The same with the offsets of several groups: if one of them refuses its member, nothing becomes visible.
+    /// Commits with the offsets of several groups: if one group refuses its member, nothing becomes visible.
     ///
     /// # Errors
     /// As [`Txn::commit`].
     pub(crate) fn commit_all(mut self, offsets: &[Offsets<'_>]) -> Result<CommittedTxn, TxnError> {
         let deadline = self.began + self.producer.timeout;
-        self.producer.drain(deadline).map_err(|error| self.sorted(error, Step::Within))?;
-        // Not inside the condition: the lock would be held while the error is sorted, which takes it again.
-        let failed = self.producer.producer.context().heard().failed.take();
+        self.producer.drain(deadline).map_err(|error| self.classified(error, TxnStep::Within))?;
+        // Not inside the condition: that would hold the lock while `classified` takes it again.
+        let failed = self.producer.producer.context().reported().failed.take();
         if let Some(error) = failed {
-            return Err(self.sorted(error, Step::Within));
+            return Err(self.classified(error, TxnStep::Within));
         }
         faults::point("flush");
         for offsets in offsets {
             let mut list = TopicPartitionList::with_capacity(offsets.next.len());
             for (&partition, &next) in offsets.next {
                 list.add_partition_offset(offsets.topic, partition, Offset::Offset(next))
-                    .map_err(|error| self.sorted(error, Step::Within))?;
+                    .map_err(|error| self.classified(error, TxnStep::Within))?;
                 if let Some(epoch) = offsets.epochs.before(partition, next) {
                     ids::set_leader_epoch(&mut list, offsets.topic, partition, epoch);
                 }
@@ -361,32 +361,32 @@ impl Txn<'_> {
             self.producer
                 .producer
                 .send_offsets_to_transaction(&list, offsets.membership, patience)
-                .map_err(|error| self.sorted(error, Step::Within))?;
+                .map_err(|error| self.classified(error, TxnStep::Within))?;
         }
         faults::point("offsets");
-        // The library knows how much of the transaction's time is left.
+        // librdkafka bounds the wait by what is left of transaction.timeout.ms.
         self.producer.producer.commit_transaction(Timeout::Never).map_err(|error| {
-            let sorted = self.sorted(error, Step::Commit);
-            // Whatever it is now, it is not ours to abort unless the library asks for that.
-            self.settled = !matches!(sorted, TxnError::Retry(_));
+            let classified = self.classified(error, TxnStep::Commit);
+            // The commit may have reached the broker, so an abort is safe only if librdkafka asks for it.
+            self.settled = !matches!(classified, TxnError::Retry(_));
             self.producer.usable = !self.settled;
-            sorted
+            classified
         })?;
         self.settled = true;
         faults::point("commit");
-        let changelog = std::mem::take(&mut self.producer.producer.context().heard().changelog);
-        Ok(CommittedTxn { changelog })
+        let changelog = std::mem::take(&mut self.producer.producer.context().reported().changelog);
+        Ok(Committed::attest(changelog))
     }
 
-    fn sorted(&self, error: KafkaError, step: Step) -> TxnError {
+    fn classified(&self, error: KafkaError, step: TxnStep) -> TxnError {
         let age = self.began.elapsed();
-        let refusal = self.producer.producer.context().heard().failed.clone().filter(is_refusal);
-        let error = refusal.filter(|_| step == Step::Within).unwrap_or(error);
-        // A producer that was fenced reports the records it gave up first, and only then why.
+        let refusal = self.producer.producer.context().reported().failed.clone().filter(is_refusal);
+        let error = refusal.filter(|_| step == TxnStep::Within).unwrap_or(error);
+        // A fenced producer first reports the records that it purged, and the fence only after them.
         let fatal = self.producer.producer.client().fatal_error();
         match fatal {
             Some((code, _)) if is_fence(code) => fenced(error, step, age, self.producer.timeout),
-            _ => sort(error, step, age, self.producer.timeout),
+            _ => classify(error, step, age, self.producer.timeout),
         }
     }
 }
@@ -411,12 +411,12 @@ impl Drop for Txn<'_> {
             return;
         }
         let producer = &self.producer.producer;
-        // An abort waits for reports that nobody serves; so what is on its way is given up first.
+        // An abort waits for delivery reports that nobody serves, so records in flight are purged first.
         producer.purge(PurgeConfig::default().queue().inflight());
         let drained = self.producer.drain(Instant::now() + Duration::from_secs(2));
         let aborted = producer.abort_transaction(Duration::from_secs(5));
         if let Err(error) = drained.and(aborted) {
-            tracing::debug!(%error, "a transaction could not be aborted; its producer is replaced");
+            tracing::debug!(%error, "a transaction could not be aborted; replacing the producer");
             self.producer.usable = false;
         }
     }

@@ -1,7 +1,7 @@
-//! One thread: its own consumer, its own producer, its own partitions.
+//! The worker: one thread with its own consumer, producer and partitions, and the loop that runs its turns.
 //!
-//! The turn: collect (nothing is open) → plan (nothing is written) → begin → send → offsets → commit → apply, with the
-//! proof of the commit. A transaction never spans a poll, so an assignment never changes under one.
+//! The turn: collect (no transaction is open) → plan (nothing is written) → begin → send → offsets → commit → apply,
+//! with the proof of the commit. A transaction never spans a poll, so the assignment never changes during one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use samestory_engine::index::StoreRegistry;
 
 use super::measure::{self, Lap};
 use super::record::{Epochs, Record};
-use super::source::{Collected, Happened, Source, SourceError};
+use super::source::{AssignmentChange, Collected, Source, SourceError};
 use super::stage::Stage;
 use super::suspects::Suspects;
 use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
@@ -27,23 +27,23 @@ use crate::kafka::client as clients;
 use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
 use crate::kafka::recovery::restore::Slots;
-use crate::kafka::{Progress, RunError};
+use crate::kafka::{RunCounters, RunError};
 
-/// Batches that fail one after the other before the worker begins anew.
+/// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
 const RETRIES: u32 = 20;
 
-/// Says when to end, and how it is going.
+/// What the workers of a process share: the stop flag, the status board, the store registry and the limits.
 #[derive(Clone)]
 pub(crate) struct WorkerContext {
     pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) counters: Arc<RunCounters>,
     pub(crate) board: Arc<StatusBoard>,
-    pub(crate) shelf: Arc<StoreRegistry>,
-    /// What the topics accept, as last read.
+    pub(crate) stores: Arc<StoreRegistry>,
+    /// Limits of the topics, as last read.
     pub(crate) limits: Arc<Mutex<Arc<Limits>>>,
-    /// Restores that may run.
+    /// Bounds the restores that run at once.
     pub(crate) slots: Slots,
-    /// The partitions of the process.
+    /// The partitions assigned to the process.
     pub(crate) holdings: Holdings,
 }
 
@@ -56,12 +56,12 @@ impl WorkerContext {
         Arc::clone(&self.limits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the limits of the topics again. Whether they are others than a worker knows.
+    /// Reads the limits of the topics again, and returns whether they differ from `known`.
     fn limits_changed(&self, bus: &Bus, known: &Limits) -> bool {
         let read = match Limits::read(bus) {
             Ok(read) => read,
             Err(error) => {
-                tracing::warn!(%error, "cannot read the limits of the topics again");
+                tracing::warn!(%error, "cannot read the topic limits again; keeping the old ones");
                 return false;
             }
         };
@@ -70,7 +70,7 @@ impl WorkerContext {
         changed
     }
 
-    /// Sleeps, unless it is told to stop.
+    /// Sleeps, but wakes up early on stop.
     fn pause(&self, time: Duration) {
         let until = Instant::now() + time;
         while !self.stopped() && Instant::now() < until {
@@ -79,65 +79,64 @@ impl WorkerContext {
     }
 }
 
-/// Why a worker has to begin anew, or cannot.
-enum Ended {
-    /// Told to.
+/// Why the loop of turns ended.
+enum WorkerExit {
+    /// The stop flag is set.
     Stopped,
-    /// The broker does not answer, or does not let us in.
+    /// The broker is unreachable or rejects the login.
     Away(String),
-    /// Drop everything and take the partitions over as a new owner would.
-    Lost(String),
+    /// Drop everything, join again, and take the partitions over as a new owner would.
+    Restart(String),
     Fatal(RunError),
 }
 
-/// Runs a worker until it is told to stop.
+/// Runs a worker until the stop flag is set, and restarts it after errors that a restart can cure.
 ///
 /// # Errors
-/// It cannot go on: what is committed is right, and a restart goes on from there.
+/// The process must exit. Everything committed is correct, and the next start resumes from there.
 pub(crate) fn run<S: Stage>(
     bus: &Bus,
     worker: &WorkerId,
     input: &str,
-    reins: &WorkerContext,
+    context: &WorkerContext,
     mut make: impl FnMut() -> Result<S, RunError>,
 ) -> Result<(), RunError> {
-    let mut losses = 0_u32;
-    let mut said_away = false;
-    while !reins.stopped() {
+    let mut restarts = 0_u32;
+    let mut logged_away = false;
+    while !context.stopped() {
         let began = Instant::now();
-        reins.board.begins(&worker.id(bus), worker.role.as_str(), Joining::Connecting);
-        let ended = match make() {
-            Ok(stage) => Worker::begin(bus, worker, input, stage, reins),
-            Err(error) => Err(Ended::Fatal(error)),
+        context.board.begins(&worker.id(bus), worker.role.as_str(), Joining::Connecting);
+        let started = match make() {
+            Ok(stage) => Worker::start(bus, worker, input, stage, context),
+            Err(error) => Err(WorkerExit::Fatal(error)),
         };
-        let ended = match ended {
-            Ok(mut turns) => {
-                said_away = false;
-                let ended = turns.go();
-                turns.close();
-                ended
+        let exit = match started {
+            Ok(mut running) => {
+                logged_away = false;
+                let exit = running.run();
+                running.close();
+                exit
             }
-            Err(ended) => ended,
+            Err(exit) => exit,
         };
-        match ended {
-            Ended::Stopped => break,
-            Ended::Away(why) => {
-                if !std::mem::replace(&mut said_away, true) {
-                    let worker = worker.id(bus);
-                    tracing::warn!(worker, "the broker does not answer; it is tried again and again: {why}");
+        match exit {
+            WorkerExit::Stopped => break,
+            WorkerExit::Away(why) => {
+                if !std::mem::replace(&mut logged_away, true) {
+                    tracing::warn!(worker = worker.id(bus), "broker unreachable, retrying: {why}");
                 }
-                reins.pause(Duration::from_millis(500));
+                context.pause(Duration::from_millis(500));
             }
-            Ended::Fatal(error) => return Err(error),
-            Ended::Lost(why) => {
-                reins.progress.lost();
+            WorkerExit::Fatal(error) => return Err(error),
+            WorkerExit::Restart(why) => {
+                context.counters.restarted();
                 metrics::restarted(worker.role.as_str(), 1);
-                losses = if began.elapsed() > Duration::from_secs(60) { 1 } else { losses + 1 };
-                tracing::warn!(worker = worker.id(bus), losses, "beginning anew: {why}");
-                if losses > RETRIES {
-                    return Err(RunError::Hopeless { losses, why });
+                restarts = if began.elapsed() > Duration::from_secs(60) { 1 } else { restarts + 1 };
+                tracing::warn!(worker = worker.id(bus), restarts, "restarting the worker: {why}");
+                if restarts > RETRIES {
+                    return Err(RunError::TooManyRestarts { restarts, why });
                 }
-                reins.pause(Duration::from_millis(100 * u64::from(losses.min(20))));
+                context.pause(Duration::from_millis(100 * u64::from(restarts.min(20))));
             }
         }
     }
@@ -151,48 +150,48 @@ struct Worker<'a, S> {
     source: Source,
     producer: TxnProducer,
     stage: S,
-    reins: &'a WorkerContext,
+    context: &'a WorkerContext,
     failures: u32,
-    /// How often it was waited for somebody outside the bus since that last answered, and when that was last said.
+    /// While an outside service fails: the attempts so far, and when that was last logged.
     waiting: Option<(u32, Instant)>,
     limits: Arc<Limits>,
     suspects: Suspects,
-    /// When the end of an unreadable batch was last looked for in vain.
+    /// When the last search for the end of an unreadable batch failed.
     probed: Option<Instant>,
 }
 
 impl<'a, S: Stage> Worker<'a, S> {
-    fn begin(
+    fn start(
         bus: &'a Bus,
         worker: &WorkerId,
         input: &str,
         stage: S,
-        reins: &'a WorkerContext,
-    ) -> Result<Worker<'a, S>, Ended> {
-        let limits = reins.limits();
+        context: &'a WorkerContext,
+    ) -> Result<Worker<'a, S>, WorkerExit> {
+        let limits = context.limits();
         let mut config = clients::producer(bus, worker);
-        // Records that are sent together are one batch to the broker, which compares it with the topic's limit.
-        let together = config.get("batch.size").and_then(|size| size.parse().ok()).unwrap_or(usize::MAX);
-        config.set("batch.size", together.min(limits.smallest()).to_string());
+        // The broker compares a whole batch with the topic's max.message.bytes.
+        let batch_size = config.get("batch.size").and_then(|size| size.parse().ok()).unwrap_or(usize::MAX);
+        config.set("batch.size", batch_size.min(limits.smallest()).to_string());
         let producer = match TxnProducer::connect(&config, &bus.topics.changelog, bus.transaction_timeout) {
             Ok(producer) => producer,
-            Err(ConnectError::Away(why)) => return Err(Ended::Away(why)),
+            Err(ConnectError::Away(why)) => return Err(WorkerExit::Away(why)),
             Err(ConnectError::Failed(
-                TxnError::Lost(error) | TxnError::Retry(error) | TxnError::Refused(error),
+                TxnError::OutcomeUnknown(error) | TxnError::Retry(error) | TxnError::Refused(error),
             )) => {
-                return Err(Ended::Lost(error.to_string()));
+                return Err(WorkerExit::Restart(error.to_string()));
             }
             Err(ConnectError::Failed(TxnError::Fenced(error) | TxnError::Fatal(error))) => {
-                return Err(Ended::Fatal(RunError::Client(error)));
+                return Err(WorkerExit::Fatal(RunError::Client(error)));
             }
         };
-        // Our own topic holds nothing too large, and what it holds must be read whole.
+        // Route writes nothing too large to the routed topic, and every record there must be read in full.
         let longest =
             if worker.role == Role::Match { usize::MAX } else { bus.topics.max_message_bytes as usize };
         let source = Source::join(&clients::consumer(bus, worker), input, bus.batch, longest);
-        let source = source.map_err(|error| Ended::Fatal(RunError::Client(error)))?;
+        let source = source.map_err(|error| WorkerExit::Fatal(RunError::Client(error)))?;
         let (role, name) = (worker.role, worker.id(bus));
-        reins.board.begins(&name, role.as_str(), Joining::Waiting);
+        context.board.begins(&name, role.as_str(), Joining::Waiting);
         Ok(Worker {
             bus,
             role,
@@ -200,7 +199,7 @@ impl<'a, S: Stage> Worker<'a, S> {
             source,
             producer,
             stage,
-            reins,
+            context,
             failures: 0,
             waiting: None,
             limits,
@@ -209,34 +208,34 @@ impl<'a, S: Stage> Worker<'a, S> {
         })
     }
 
-    fn go(&mut self) -> Ended {
-        // Fails the stage before the clients of a panicking worker are closed, which may take long.
-        let _guard = self.reins.board.guard(&self.name);
+    fn run(&mut self) -> WorkerExit {
+        // On a panic this guard fails the stage before the worker's clients are closed, which may take long.
+        let _guard = self.context.board.guard(&self.name);
         loop {
-            if self.reins.stopped() {
-                return Ended::Stopped;
+            if self.context.stopped() {
+                return WorkerExit::Stopped;
             }
-            if let Err(ended) = self.once() {
-                return ended;
+            if let Err(exit) = self.once() {
+                return exit;
             }
         }
     }
 
-    fn once(&mut self) -> Result<(), Ended> {
+    fn once(&mut self) -> Result<(), WorkerExit> {
         let busy = self.stage.is_taking_over() || self.stage.has_pending_commit();
-        // A partition that is being taken over does its own waiting.
+        // Taking a partition over waits by itself, in `advance`.
         let patience = if busy { Duration::ZERO } else { Duration::from_millis(100) };
-        let happened = self.source.collect(patience);
-        for event in happened.map_err(|error: SourceError| Ended::Lost(error.to_string()))? {
-            match event {
-                Happened::Assigned(partitions) => {
+        let changes = self.source.collect(patience);
+        for change in changes.map_err(|error: SourceError| WorkerExit::Restart(error.to_string()))? {
+            match change {
+                AssignmentChange::Assigned(partitions) => {
                     if !partitions.is_empty() {
                         tracing::info!(topic = self.source.topic(), ?partitions, "assigned");
                     }
                     partitions.into_iter().for_each(|partition| self.stage.assigned(partition));
-                    self.reins.board.given(&self.name);
+                    self.context.board.given(&self.name);
                 }
-                Happened::Revoked(partitions) => {
+                AssignmentChange::Revoked(partitions) => {
                     self.suspects = Suspects::default();
                     if !partitions.is_empty() {
                         tracing::info!(topic = self.source.topic(), ?partitions, "revoked");
@@ -251,24 +250,24 @@ impl<'a, S: Stage> Worker<'a, S> {
         }
         for (partition, offset) in self.stage.advance(&self.source) {
             if let Err(error) = self.source.start(partition, offset) {
-                // Not fetching yet: the partition is taken over again, and by then it is.
-                tracing::debug!(%error, partition, "starting");
+                // The consumer does not fetch the partition yet. Claim it again; by then it does.
+                tracing::debug!(%error, partition, "cannot start the partition yet");
                 self.stage.revoked(partition);
                 self.stage.assigned(partition);
             }
         }
         let jams = self.source.jams();
-        metrics::read_errors(self.role.as_str(), self.source.take_errors_heard());
+        metrics::read_errors(self.role.as_str(), self.source.take_error_count());
         let (lags, away) = (self.source.lags(), self.source.is_away());
-        let standing = self.stage.standing().into_iter().map(|(partition, standing)| {
+        let states = self.stage.standing().into_iter().map(|(partition, state)| {
             let jam = jams.iter().find(|jam| jam.partition == partition);
             let unreadable = |jam: &Jam| PartitionState::Unreadable {
                 offset: jam.offset,
-                why: self.source.why_unread().to_owned(),
+                why: self.source.last_read_error().to_owned(),
             };
-            (partition, jam.map_or(standing, unreadable))
+            (partition, jam.map_or(state, unreadable))
         });
-        self.reins.board.reports(&self.name, standing, lags, away);
+        self.context.board.reports(&self.name, states, lags, away);
         if let Some(jam) = jams.into_iter().find(|jam| self.may_skip(jam)) {
             self.skip(jam);
         }
@@ -287,7 +286,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         Ok(())
     }
 
-    fn turn(&mut self, batch: Collected) -> Result<(), Ended> {
+    fn turn(&mut self, batch: Collected) -> Result<(), WorkerExit> {
         let mut lap = Lap::start(self.role);
         let Collected { records, membership } = batch;
         let first = |records: &Vec<Record>| records.first().map(|record| record.offset);
@@ -319,7 +318,7 @@ impl<'a, S: Stage> Worker<'a, S> {
             true => self.source.membership().unwrap_or(membership),
             false => membership,
         };
-        self.reins.progress.opened(&self.name);
+        self.context.counters.opened(&self.name);
         let committed = (|| {
             let mut outgoing = self.stage.outgoing(&planning.planned);
             let now = crate::kafka::recovery::restore::now();
@@ -332,15 +331,15 @@ impl<'a, S: Stage> Worker<'a, S> {
             let (topic, next) = (self.source.topic(), &planning.next);
             txn.commit(&Offsets { topic, next, epochs: &epochs, membership: &membership })
         })();
-        self.reins.progress.closed(&self.name);
+        self.context.counters.closed(&self.name);
         match committed {
             Ok(proof) => {
                 self.failures = 0;
                 self.source.committed_to(&planning.next);
                 if self.suspects.committed(&planning.next) {
-                    self.reins.board.refuses(&self.name, None);
+                    self.context.board.refuses(&self.name, None);
                 }
-                self.reins.progress.committed(count);
+                self.context.counters.committed(count);
                 lap.done("commit");
                 lap.committed(count);
                 let halted = self.stage.apply(planning.planned, &proof);
@@ -360,15 +359,15 @@ impl<'a, S: Stage> Worker<'a, S> {
         }
     }
 
-    /// Whether a batch that cannot be read is to be skipped. Only of the crawlers' topic: what route has written to its own
-    /// is not lost on purpose.
+    /// Whether it is time to skip an unreadable batch. Only batches of the raw topic are skipped: what route has
+    /// written to the routed topic must not be lost.
     fn may_skip(&self, jam: &Jam) -> bool {
         let patience = self.bus.unreadable_after.filter(|_| self.role != Role::Match);
-        let looked = self.probed.is_some_and(|at| at.elapsed() < Duration::from_secs(30));
-        patience.is_some_and(|patience| jam.since.elapsed() >= patience) && !looked
+        let probed_lately = self.probed.is_some_and(|at| at.elapsed() < Duration::from_secs(30));
+        patience.is_some_and(|patience| jam.since.elapsed() >= patience) && !probed_lately
     }
 
-    /// Finds the end of a batch that cannot be read, and reads on behind it. A dead letter names its offsets.
+    /// Finds the end of an unreadable batch and resumes after it. A dead letter names the skipped offsets.
     fn skip(&mut self, jam: Jam) {
         let (topic, Jam { partition, offset, .. }) = (self.source.topic().to_owned(), jam);
         let probe = Probe::new(&clients::probe(self.bus, &self.name), &topic, partition);
@@ -376,7 +375,7 @@ impl<'a, S: Stage> Worker<'a, S> {
             Some(next) => self.source.skip(jam, next).map(|()| Some(next)),
             None => Ok(None),
         });
-        // After a skip the next batch is looked at at once; else after a while.
+        // After a skip the next unreadable batch is probed at once, after a failure in 30 seconds.
         self.probed = (!matches!(skipped, Ok(Some(_)))).then(Instant::now);
         match skipped {
             Ok(Some(next)) => tracing::error!(
@@ -384,58 +383,61 @@ impl<'a, S: Stage> Worker<'a, S> {
                 partition,
                 first = offset,
                 last = next - 1,
-                "a batch cannot be read; skipping it, a dead letter names its offsets"
+                "unreadable batch skipped; a dead letter names its offsets"
             ),
-            Ok(None) => tracing::info!(topic, partition, offset, "another consumer can read the batch"),
+            Ok(None) => {
+                tracing::info!(topic, partition, offset, "a new consumer can read the batch; not skipped")
+            }
             Err(error) => {
-                tracing::warn!(%error, topic, partition, offset, "cannot find the end of a batch that cannot be read")
+                tracing::warn!(%error, topic, partition, offset, "cannot find the end of an unreadable batch, retrying")
             }
         }
     }
 
-    /// While a refused record is looked for, a part of the batch that may hold it; the rest is given back. Records that are
-    /// dead letters by now are marked.
+    /// During the search for a refused record, narrows the batch to a part that may hold it and puts the rest back.
+    /// Also marks the records that have become dead letters.
     fn narrowed(&mut self, mut batch: Collected) -> Option<Collected> {
         let rest = self.suspects.narrow(&mut batch.records);
         self.source.put_back(rest);
         if batch.records.is_empty() {
             // The suspected partition has not been fetched again yet.
-            self.reins.pause(Duration::from_millis(20));
+            self.context.pause(Duration::from_millis(20));
             return None;
         }
         Some(batch)
     }
 
-    /// The broker refuses a record of this batch, and will again. The batch is halved until the record is found, and that
-    /// becomes a dead letter; nothing of the batch is visible yet, so its neighbours are judged as if it had never been.
+    /// The broker refuses a record of this batch, and would refuse it again. The batch is halved until the record is
+    /// found and becomes a dead letter. Nothing of the batch is visible yet, so its neighbours are judged as if it were
+    /// absent.
     fn refused(
         &mut self,
         error: &KafkaError,
         lasts: BTreeMap<i32, i64>,
         count: usize,
         rewind: &BTreeMap<i32, i64>,
-    ) -> Result<(), Ended> {
-        self.reins.progress.aborted();
+    ) -> Result<(), WorkerExit> {
+        self.context.counters.aborted();
         if !std::mem::replace(&mut self.suspects.limits_read, true)
-            && self.reins.limits_changed(self.bus, &self.limits)
+            && self.context.limits_changed(self.bus, &self.limits)
         {
-            return Err(Ended::Lost(format!("the limits of a topic have changed: {error}")));
+            return Err(WorkerExit::Restart(format!("the limits of a topic have changed: {error}")));
         }
         self.source.refresh_membership();
         self.source
             .rewind(rewind)
-            .map_err(|error| Ended::Lost(format!("cannot seek back after an abort: {error}")))?;
+            .map_err(|error| WorkerExit::Restart(format!("cannot seek back after an abort: {error}")))?;
         let single = rewind.first_key_value().filter(|_| count == 1);
         match single {
             None if count > 1 => {
-                tracing::warn!(%error, records = count, "a record is refused; halving the batch to find it");
+                tracing::warn!(%error, records = count, "a record was refused by the broker; halving the batch to find it");
                 self.suspects.refused(lasts, count);
             }
             Some((&partition, &offset)) => {
                 let topic = self.source.topic();
                 match self.suspects.condemn(partition, offset, error) {
                     Some(copy) => tracing::warn!(
-                        %error, topic, partition, offset, ?copy, "undeliverable; sending a dead letter instead"
+                        %error, topic, partition, offset, ?copy, "record refused by the broker; sending a dead letter instead"
                     ),
                     None => return self.refuses_all(error),
                 }
@@ -445,71 +447,74 @@ impl<'a, S: Stage> Worker<'a, S> {
         Ok(())
     }
 
-    /// The broker refuses even a dead letter without the record, or a position: somebody has to change a topic. The
-    /// partitions stay ours, and it is tried again now and then.
-    fn refuses_all(&mut self, error: &KafkaError) -> Result<(), Ended> {
+    /// The broker refuses even the smallest dead letter, or a position record: the operator has to change a topic. The
+    /// worker keeps its partitions and retries every five seconds.
+    fn refuses_all(&mut self, error: &KafkaError) -> Result<(), WorkerExit> {
         let why = format!("a topic refuses records that cannot be made smaller: {error}");
         tracing::error!(
             worker = self.name,
             "{why}; raise max.message.bytes of the dead-letter topic and the changelog"
         );
-        self.reins.board.refuses(&self.name, Some(why));
+        self.context.board.refuses(&self.name, Some(why));
         (self.suspects.limits_read, self.suspects.blocked) = (false, true);
-        self.reins.pause(Duration::from_secs(5));
+        self.context.pause(Duration::from_secs(5));
         Ok(())
     }
 
-    /// Somebody outside the bus is in trouble, and the batch cannot be decided without them. Nothing is open: it is given
-    /// back and read again after a while, and polling goes on, so that the partitions stay ours.
-    fn wait(&mut self, why: String, rewind: &BTreeMap<i32, i64>) -> Result<(), Ended> {
-        const AGAIN: Duration = Duration::from_secs(60);
-        if self.waiting.is_none_or(|(_, said)| said.elapsed() > AGAIN) {
-            tracing::warn!(worker = self.name, "waiting, nothing is lost: {why}");
+    /// The batch cannot be planned because an outside service fails. No transaction is open. The batch is read again
+    /// after a pause, and polling continues meanwhile, so that the worker keeps its partitions.
+    fn wait(&mut self, why: String, rewind: &BTreeMap<i32, i64>) -> Result<(), WorkerExit> {
+        const LOG_INTERVAL: Duration = Duration::from_secs(60);
+        if self.waiting.is_none_or(|(_, logged)| logged.elapsed() > LOG_INTERVAL) {
+            tracing::warn!(worker = self.name, "batch delayed, retrying; nothing is lost: {why}");
             self.waiting = Some((self.waiting.map_or(0, |(times, _)| times), Instant::now()));
         }
         let times = self.waiting.as_mut().map_or(0, |(times, _)| {
             *times += 1;
             *times
         });
-        self.reins.board.waits(&self.name, Some(why));
-        let away = |error| Ended::Lost(format!("cannot seek back while waiting: {error}"));
-        self.source.rewind(rewind).map_err(away)?;
-        self.reins.pause(Duration::from_millis(100 << times.min(6)).min(Duration::from_secs(5)));
+        self.context.board.waits(&self.name, Some(why));
+        let no_seek = |error| WorkerExit::Restart(format!("cannot seek back to a delayed batch: {error}"));
+        self.source.rewind(rewind).map_err(no_seek)?;
+        self.context.pause(Duration::from_millis(100 << times.min(6)).min(Duration::from_secs(5)));
         Ok(())
     }
 
     fn waited(&mut self) {
         if self.waiting.take().is_some() {
-            tracing::info!(worker = self.name, "going on after waiting");
-            self.reins.board.waits(&self.name, None);
+            tracing::info!(worker = self.name, "resuming the delayed batch");
+            self.context.board.waits(&self.name, None);
         }
     }
 
-    /// After a transaction that did not commit: nothing of it is visible, and nothing of it stays.
-    fn recover(&mut self, error: TxnError, rewind: &BTreeMap<i32, i64>) -> Result<(), Ended> {
+    /// Reacts to a transaction that did not commit. State has not changed, so it is enough to seek back or restart.
+    fn recover(&mut self, error: TxnError, rewind: &BTreeMap<i32, i64>) -> Result<(), WorkerExit> {
         match error {
             TxnError::Retry(error) if self.producer.is_usable() => {
-                self.reins.progress.aborted();
+                self.context.counters.aborted();
                 self.failures += 1;
-                tracing::warn!(%error, attempt = self.failures, "a transaction was aborted; the batch is done again");
+                tracing::warn!(%error, attempt = self.failures, "a transaction was aborted; retrying the batch");
                 if self.failures > RETRIES {
-                    return Err(Ended::Lost(format!("{} aborts in a row, the last: {error}", self.failures)));
+                    return Err(WorkerExit::Restart(format!(
+                        "{} aborts in a row, the last: {error}",
+                        self.failures
+                    )));
                 }
                 self.source.refresh_membership();
-                self.source
-                    .rewind(rewind)
-                    .map_err(|error| Ended::Lost(format!("cannot seek back after an abort: {error}")))?;
-                self.reins
+                self.source.rewind(rewind).map_err(|error| {
+                    WorkerExit::Restart(format!("cannot seek back after an abort: {error}"))
+                })?;
+                self.context
                     .pause(Duration::from_millis(u64::from(5 * self.failures * self.failures).min(2000)));
                 Ok(())
             }
-            TxnError::Retry(error) | TxnError::Refused(error) | TxnError::Lost(error) => {
-                Err(Ended::Lost(error.to_string()))
+            TxnError::Retry(error) | TxnError::Refused(error) | TxnError::OutcomeUnknown(error) => {
+                Err(WorkerExit::Restart(error.to_string()))
             }
             TxnError::Fenced(_) => {
-                Err(Ended::Fatal(RunError::Fenced { instance: self.bus.instance.clone() }))
+                Err(WorkerExit::Fatal(RunError::Fenced { instance: self.bus.instance.clone() }))
             }
-            TxnError::Fatal(error) => Err(Ended::Fatal(RunError::Client(error))),
+            TxnError::Fatal(error) => Err(WorkerExit::Fatal(RunError::Client(error))),
         }
     }
 

@@ -243,10 +243,10 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         let subject = format!("/schemas/ids/{id}");
         let trouble = reply.clone();
         fake_registry.behave(move |path| if path == subject { trouble.clone() } else { working(path) });
-        let before = running.said().matches("waiting, nothing is lost").count();
+        let before = running.said().matches("batch delayed, retrying").count();
         bench.produce(&[keyed(&nr.to_string(), framed(id as u32, later(nr, TEXT, "T")))]);
         let deadline = std::time::Instant::now() + super::stage::PATIENCE;
-        while running.said().matches("waiting, nothing is lost").count() == before {
+        while running.said().matches("batch delayed, retrying").count() == before {
             assert!(std::time::Instant::now() < deadline, "it does not wait: {}", running.said());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
@@ -256,10 +256,10 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         assert_eq!(rows as i64, nr - 1, "nothing goes out before it is known");
         fake_registry.behave(|_| Reply::schema(LATER));
         bench.wait_for(&["unique", "near"], nr as usize, &running);
-        running.wait_until_it_says("going on after waiting");
+        running.wait_until_it_says("resuming the delayed batch");
     }
     assert!(bench.read("dead").is_empty());
-    assert!(!running.said().contains("beginning anew"), "it stayed a member: {}", running.said());
+    assert!(!running.said().contains("restarting the worker"), "it stayed a member: {}", running.said());
     assert!(running.stop().success());
 }
 
@@ -277,7 +277,7 @@ fn a_real_registry_that_freezes_is_waited_for() {
     bench.produce(&[keyed("2", framed(id, later(2, TEXT, "T")))]);
     bench.wait_for(&["near"], 1, &running);
     bench.produce(&[keyed("3", framed(other, crawl(3, TEXT)))]);
-    running.wait_until_it_says("waiting, nothing is lost");
+    running.wait_until_it_says("batch delayed, retrying");
     registry.resume();
     bench.wait_for(&["near"], 2, &running);
     assert!(bench.read("dead").is_empty());

@@ -113,7 +113,7 @@ fn a_broker_that_is_away_is_waited_for() {
     bench.produce(&in_order(articles(0, 30)));
     broker.kill();
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("does not answer");
+    running.wait_until_it_says("broker unreachable");
     broker.restart();
     outputs(&bench, 30, &running);
     broker.kill();
@@ -206,7 +206,7 @@ fn other_bands_are_made_from_what_is_stored_and_a_history_is_replayed_in_silence
     bench.write("", "[lsh]\nbands = 20\nrows = 4\n[output]\npublish_from = \"2026-02-25T06:13:20.080Z\"\n");
     bench.produce(&in_order(articles(60, 90)));
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("making them anew");
+    running.wait_until_it_says("rebuilding the bands");
     // Articles 60 to 79 are older than what is published.
     let rows = outputs(&bench, 70, &running);
     assert!(running.stop().success());

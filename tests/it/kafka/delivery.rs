@@ -181,7 +181,7 @@ fn running_said_aborted(bench: &Bench<'_>) -> bool {
         path.file_name()?.to_str()?.starts_with("log-").then(|| std::fs::read_to_string(path).unwrap())
     });
     logs.into_iter().any(|log| {
-        log.contains("was not delivered") || log.contains("was not taken") || log.contains("was aborted")
+        log.contains("was not delivered") || log.contains("was not queued") || log.contains("was aborted")
     })
 }
 

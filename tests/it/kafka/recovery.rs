@@ -93,7 +93,7 @@ fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
 #[test]
 fn an_idle_partition_is_sound_and_a_state_from_before_the_tombstones_is_not() {
     let (idle, old) = idle_and_then_old(&[]);
-    assert!(!idle.contains("set aside"), "{idle}");
+    assert!(!idle.contains("quarantined"), "{idle}");
     assert!(old.contains("too-old") && old.contains("remain to be replayed"), "{old}");
 }
 

@@ -174,7 +174,7 @@ fn ends(mut running: Running) {
     let status = running.wait();
     let said = running.said();
     assert!(status.success(), "{status}: {said}");
-    assert!(!said.contains("set aside"), "{said}");
+    assert!(!said.contains("quarantined"), "{said}");
 }
 
 const DISK: u64 = 48 << 20;

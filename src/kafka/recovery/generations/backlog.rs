@@ -1,4 +1,6 @@
-//! Routed records of an old generation that nobody has judged.
+//! The backlog of an old generation: routed records that match has not judged. `end` counts them and gives them back to
+//! the next generation; `silence` waits until there are none. Offsets alone cannot show it, since markers take offsets
+//! too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -13,10 +15,10 @@ use super::{position, timed_out};
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet};
 
-/// Partitions of a topic.
+/// The number of partitions of a topic.
 ///
 /// # Errors
-/// It does not exist, or may not be seen: both look alike, and neither means that it is empty.
+/// The topic does not exist, or this user may not see it. The two look alike, and neither means that it is empty.
 pub(crate) fn partitions(surveyor: &BaseConsumer<Quiet>, topic: &str) -> Result<i32, KafkaError> {
     let metadata = surveyor.fetch_metadata(Some(topic), PATIENCE)?;
     let found = metadata.topics().iter().find(|found| found.name() == topic);
@@ -26,16 +28,16 @@ pub(crate) fn partitions(surveyor: &BaseConsumer<Quiet>, topic: &str) -> Result<
     }
 }
 
-/// Ends of all partitions, as a client that reads uncommitted sees them.
+/// The high watermarks of all partitions.
 pub(crate) fn ends(surveyor: &BaseConsumer<Quiet>, topic: &str) -> Result<BTreeMap<i32, i64>, KafkaError> {
     let end = |partition| Ok((partition, surveyor.fetch_watermarks(topic, partition, PATIENCE)?.1));
     (0..partitions(surveyor, topic)?).map(end).collect()
 }
 
-/// By partition, the first offset that is not judged. Without a committed offset that is the start of the log: too low
-/// an answer only makes others wait.
+/// By partition, the first offset that is not judged. Without a committed offset that is the start of the log: an
+/// answer that is too low only makes callers wait.
 pub(crate) fn judged(
-    judges: &BaseConsumer<Quiet>,
+    match_group: &BaseConsumer<Quiet>,
     surveyor: &BaseConsumer<Quiet>,
     topic: &str,
     ends: &BTreeMap<i32, i64>,
@@ -44,7 +46,7 @@ pub(crate) fn judged(
     for &partition in ends.keys() {
         list.add_partition(topic, partition);
     }
-    let committed = judges.committed_offsets(list, PATIENCE)?;
+    let committed = match_group.committed_offsets(list, PATIENCE)?;
     let mut next = BTreeMap::new();
     for &partition in ends.keys() {
         let committed = clients::offset_in(&committed, topic, partition)?;
@@ -54,18 +56,17 @@ pub(crate) fn judged(
     Ok(next)
 }
 
-/// Whether there is no record between these offsets. Offsets alone do not tell: markers of transactions have some too.
+/// Whether there is no record between these offsets. Offsets alone cannot show it: transaction markers take some too.
 pub(crate) fn is_empty(
-    judges: &BaseConsumer<Quiet>,
+    match_group: &BaseConsumer<Quiet>,
     topic: &str,
     from: &BTreeMap<i32, i64>,
     to: &BTreeMap<i32, i64>,
 ) -> Result<bool, KafkaError> {
-    read(judges, topic, (from, to), Instant::now() + PATIENCE, |_| ControlFlow::Break(()))
+    read(match_group, topic, (from, to), Instant::now() + PATIENCE, |_| ControlFlow::Break(()))
 }
 
-/// Reads the committed records of `from..to`, and says if it came to the end of all of them. What lies in an open
-/// transaction is waited for.
+/// Reads the committed records of `from..to`, and returns whether it read all of them. It waits for open transactions.
 pub(crate) fn read(
     consumer: &BaseConsumer<Quiet>,
     topic: &str,
@@ -107,7 +108,7 @@ pub(crate) fn read(
                 let at = position(consumer, topic, partition)?;
                 left.retain(|&other, &mut to| other != partition || at < to);
             }
-            Some(Err(error)) => tracing::debug!(%error, topic, "reading routed records"),
+            Some(Err(error)) => tracing::debug!(%error, topic, "consumer error while reading routed records"),
             None => {}
         }
         if !left.is_empty() && Instant::now() > deadline {
@@ -119,9 +120,8 @@ pub(crate) fn read(
     outcome
 }
 
-/// Gives unjudged records back: the final offset of a raw partition is lowered to its first one, so that the next
-/// generation publishes it. With it come judged records between that one and the old final offset: those are
-/// published twice, and counted.
+/// Gives unjudged records back to the next generation: lowers the final offset of each raw partition to its first
+/// unjudged record. Judged records between that one and the old final offset are published twice; returns how many.
 pub(crate) fn give_back(next: &mut BTreeMap<i32, i64>, unjudged: &BTreeSet<(i32, i64)>) -> u64 {
     let mut repeats = 0;
     for (&partition, next) in next {
@@ -140,9 +140,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn giving_back_counts_what_was_judged_in_between() {
+    fn giving_back_counts_the_judged_records_in_between() {
         let mut next = BTreeMap::from([(0, 100), (1, 50), (2, 7)]);
-        // Of 90 to 99 three are not judged, so seven come twice; of partition 1 nothing else was judged.
+        // Three of 90 to 99 are not judged, so seven appear twice; in partition 1 nothing in between was judged.
         let unjudged = BTreeSet::from([(0, 90), (0, 95), (0, 99), (1, 48), (1, 49)]);
         assert_eq!(give_back(&mut next, &unjudged), 7);
         assert_eq!(next, BTreeMap::from([(0, 90), (1, 48), (2, 7)]));

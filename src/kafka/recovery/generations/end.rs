@@ -1,10 +1,11 @@
-//! `samestory generation end`: ends a generation from inside its groups.
+//! `samestory generation end`: ends a generation from inside its consumer groups.
 //!
-//! It joins the old generation's group as an ordinary member and waits until it holds every partition, so nobody else reads.
-//! Then it writes the generation-end record and the final offsets in one transaction, under that membership (KIP-447): if a
-//! member of the old generation has come back meanwhile, the broker refuses the offsets, and the transaction aborts. In mode
-//! `routed` it holds route's partitions first, waits until match has judged everything that was routed, and then holds
-//! match's partitions too; the one transaction is under both memberships.
+//! The command joins the old generation's group as an ordinary member and waits until it holds every partition, so that
+//! no other process reads. Then it writes the generation-end record and the final offsets in one transaction, under
+//! that membership (KIP-447): if a member of the old generation has come back meanwhile, the broker refuses the offsets
+//! and the transaction aborts. In mode `routed` the command first holds route's partitions, waits until match has
+//! judged everything that was routed, and then holds match's partitions too. The one transaction commits under both
+//! memberships.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -22,7 +23,7 @@ use samestory_engine::model::{Position, TopicId};
 
 use super::{EndLog, LookError, backlog, offsets_of};
 use crate::kafka::admin::preflight::Preflight;
-use crate::kafka::admin::{ids, preflight as recorded};
+use crate::kafka::admin::{ids, preflight};
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::recovery::restore;
@@ -30,33 +31,33 @@ use crate::kafka::route::routed;
 use crate::kafka::route::routed::{Carried, Routed};
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Epochs, Outgoing};
-use crate::kafka::turn::source::{Happened, Source};
+use crate::kafka::turn::source::{AssignmentChange, Source};
 use crate::kafka::turn::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 
-/// How long routed records may stay as many as they are before somebody is looked for who judges them.
+/// If the backlog does not shrink for this long, no match process seems to run, and the command joins match's group.
 const STALLED: Duration = Duration::from_secs(5);
-/// How often it says what it waits for, if that stays the same.
-const SAY_AGAIN: Duration = Duration::from_secs(10);
-/// Unjudged records that are counted one by one before it refuses.
+/// Time between two identical messages to the operator.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// Unjudged records that are counted exactly before the command refuses.
 const COUNTED: usize = 10_000;
 
-/// Which generation is ended, and how.
+/// Which generation to end, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
-    /// The generation; the one before that of the settings, unless it is given.
+    /// The generation to end; by default the one before that of the settings.
     pub generation: Option<u32>,
-    /// How long to wait until nobody else holds a partition.
+    /// How long to wait until no other process holds a partition.
     pub timeout: Duration,
-    /// End although articles will be published twice, and count them.
+    /// End even if articles will be published twice, and count them.
     pub accept_repeats: bool,
 }
 
-/// How it went.
+/// The generation-end record, and who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The record is written.
+    /// This command wrote the record.
     Now(GenerationEnd),
-    /// It had been written before.
+    /// An earlier command had written it.
     Before(GenerationEnd),
 }
 
@@ -68,73 +69,73 @@ pub enum EndError {
         "the settings are of generation 1, and no generation comes before it: use the settings of the new generation, or name one with --generation"
     )]
     NoneBefore,
-    /// It must go by their order.
+    /// Generations must end in order.
     #[error(
         "generation {0} has not ended, so what it has published is not known: end it first with --generation {0}"
     )]
     EarlierIsOpen(u32),
     /// A topic of the old generation is missing.
-    #[error("topic {topic} does not exist, or may not be seen (docs/security.md): {error}")]
+    #[error("topic {topic} does not exist, or this user may not see it (docs/security.md): {error}")]
     NoTopic {
-        /// Which.
+        /// The missing topic.
         topic: String,
-        /// As the client says it.
+        /// The client's error.
         error: KafkaError,
     },
-    /// Others hold partitions.
+    /// Other processes still hold partitions.
     #[error(
-        "generation {generation} has not ended: after {seconds} s {waiting}. Stop the processes of the old generation and try again, or give --timeout more seconds"
+        "generation {generation} has not ended: after {seconds} s {waiting}. Stop the processes of the old generation and try again, or increase --timeout"
     )]
     Held {
-        /// Which generation.
+        /// The generation to end.
         generation: u32,
-        /// How long it waited.
+        /// How long the command waited.
         seconds: u64,
-        /// For whom.
+        /// What it waited for.
         waiting: String,
     },
-    /// Routed records that nobody judges.
+    /// Routed records are left, and no match process judges them.
     #[error(
-        "generation {generation} has not ended: {records} records of {topic} are routed and not judged, and no match process is there to judge them. Start the old generation once more with --role match until it has, or give --accept-repeats to have the new generation publish them"
+        "generation {generation} has not ended: {records} records of {topic} are routed and not judged, and no match process is running to judge them. Start the old generation once more with --role match until its lag is 0, or give --accept-repeats to have the new generation publish them"
     )]
     Backlog {
-        /// Which generation.
+        /// The generation to end.
         generation: u32,
         /// The routed topic.
         topic: String,
-        /// How many, or how many at least.
+        /// The number of unjudged records, possibly "at least" so many.
         records: String,
     },
     /// A partition without a committed offset.
     #[error(
-        "generation {generation} has not ended: group {group} has no committed offset for partitions {partitions:?} (never read, or expired). Start the old generation once more, which finds its place again, or give --accept-repeats to have the new generation publish all of them"
+        "generation {generation} has not ended: group {group} has no committed offset for partitions {partitions:?} (never read, or expired). Start the old generation once more, which recovers and commits its offsets, or give --accept-repeats to have the new generation publish all of them"
     )]
     NoOffset {
-        /// Which generation.
+        /// The generation to end.
         generation: u32,
-        /// Whose.
+        /// The group without the offsets.
         group: String,
-        /// Which.
+        /// The partitions without an offset.
         partitions: Vec<i32>,
     },
-    /// What lies in a topic cannot be read.
+    /// A topic holds records that this version cannot read.
     #[error("{0}")]
     Unreadable(String),
-    /// Two at once.
-    #[error("another `samestory generation end` for this generation is at work; leave it to that one")]
+    /// A second `generation end` runs at the same time.
+    #[error("another `samestory generation end` for this generation is running; let it finish")]
     Fenced,
-    /// It was interrupted.
+    /// The command was interrupted.
     #[error("interrupted; nothing was written")]
     Stopped,
-    /// The client cannot go on.
+    /// The Kafka client failed.
     #[error("Kafka: {0}")]
     Client(#[from] KafkaError),
 }
 
-/// Ends a generation. `say` gets a line whenever there is news for the operator.
+/// Ends a generation. `say` receives progress lines for the operator.
 ///
 /// # Errors
-/// See [`EndError`]; then the generation has not ended.
+/// See [`EndError`]. The generation has not ended then.
 pub fn end(
     bus: &Bus,
     request: &EndRequest,
@@ -144,7 +145,7 @@ pub fn end(
     let before = bus.generation.checked_sub(1).filter(|&before| before > 0);
     let generation = request.generation.or(before).ok_or(EndError::NoneBefore)?;
     let mut old = bus.of_generation(generation);
-    // A name of its own: with a worker's it would fence that worker's transactions.
+    // Its own instance id: with a worker's it would fence that worker's transactions.
     old.instance = "generation-end".to_owned();
     old.static_membership = false;
     let worker = WorkerId { role: reader(&old), number: 0 };
@@ -157,7 +158,7 @@ pub fn end(
         deadline: Instant::now() + request.timeout,
         stop,
         say,
-        said: (String::new(), Instant::now()),
+        last_said: (String::new(), Instant::now()),
         groups: Vec::new(),
     };
     let ended = ending.run();
@@ -175,7 +176,7 @@ fn reader(bus: &Bus) -> Role {
     }
 }
 
-/// A membership in one of the old generation's groups.
+/// The command's membership in one of the old generation's groups.
 struct Group {
     id: String,
     role: Role,
@@ -194,11 +195,11 @@ impl Group {
     }
 
     fn poll(&mut self) -> Result<(), EndError> {
-        let happened = self.source.collect(Duration::from_millis(100));
-        for event in happened.map_err(|error| EndError::Unreadable(error.to_string()))? {
-            match event {
-                Happened::Assigned(partitions) => self.held.extend(partitions),
-                Happened::Revoked(partitions) => {
+        let changes = self.source.collect(Duration::from_millis(100));
+        for change in changes.map_err(|error| EndError::Unreadable(error.to_string()))? {
+            match change {
+                AssignmentChange::Assigned(partitions) => self.held.extend(partitions),
+                AssignmentChange::Revoked(partitions) => {
                     self.held.retain(|held| !partitions.contains(held));
                 }
             }
@@ -211,26 +212,26 @@ impl Group {
     }
 }
 
-/// Partitions and offsets of the raw topic.
-type RawPlaces = BTreeSet<(i32, i64)>;
+/// Partitions and offsets of records on the raw topic.
+type RawRecords = BTreeSet<(i32, i64)>;
 
-/// What is written: the record, and the offsets of each group that go with it.
+/// The generation-end record, and the final offsets of each group.
 struct Finals {
     end: GenerationEnd,
     offsets: Vec<BTreeMap<i32, i64>>,
 }
 
 struct Ending<'a> {
-    /// The application in the generation that is to end.
+    /// The settings of the generation to end.
     bus: Bus,
     request: EndRequest,
     deadline: Instant,
     stop: &'a AtomicBool,
     say: &'a mut dyn FnMut(&str),
-    said: (String, Instant),
+    last_said: (String, Instant),
     surveyor: BaseConsumer<Quiet>,
     ends: EndLog,
-    /// The group that reads the raw topic, then the one that judges, if that is another.
+    /// The group that reads the raw topic and, in mode `routed`, the match group.
     groups: Vec<Group>,
 }
 
@@ -240,7 +241,7 @@ impl Ending<'_> {
         let mut unknown_outcome = false;
         let mut producer = None;
         loop {
-            let ends = self.look()?;
+            let ends = self.read_ends()?;
             if let Some(end) = ends.get(&generation) {
                 let ended = if unknown_outcome { Ended::Now } else { Ended::Before };
                 return Ok(ended(end.clone()));
@@ -254,10 +255,10 @@ impl Ending<'_> {
                 None => self.connect()?,
             };
             self.hold()?;
-            // Before the offsets: they are final only as long as this membership lasts.
+            // Memberships before offsets: the offsets are final only as long as these memberships last.
             let Some(memberships) = self.memberships()? else {
                 producer = Some(connected);
-                self.wait("the membership was lost and is renewed")?;
+                self.wait("the group membership was lost, joining again")?;
                 continue;
             };
             let finals = self.finals(earlier.as_ref())?;
@@ -265,26 +266,24 @@ impl Ending<'_> {
             match self.write(&mut connected, &finals, &memberships) {
                 Ok(()) => return Ok(Ended::Now(finals.end)),
                 Err(TxnError::Retry(error)) => {
-                    (self.say)(&format!("the transaction was aborted ({error}); looking again"));
+                    (self.say)(&format!("the transaction was aborted ({error}), retrying"));
                 }
-                // It may be written all the same: the next look tells.
-                Err(TxnError::Lost(error)) => {
+                // The record may be written all the same; the next round reads the topic and finds out.
+                Err(TxnError::OutcomeUnknown(error)) => {
                     unknown_outcome = true;
-                    (self.say)(&format!(
-                        "the outcome of the transaction is not known ({error}); looking again"
-                    ));
+                    (self.say)(&format!("the outcome of the transaction is unknown ({error}), checking"));
                 }
                 Err(TxnError::Fenced(_)) => return Err(EndError::Fenced),
                 Err(TxnError::Refused(error) | TxnError::Fatal(error)) => return Err(error.into()),
             }
-            // After an unknown outcome it is not usable, and a new one decides the old transaction.
+            // After an unknown outcome the producer is not usable; a new one completes or aborts the old transaction.
             producer = Some(connected).filter(TxnProducer::is_usable);
-            self.wait("the transaction was aborted again and again")?;
+            self.wait("every transaction was aborted")?;
             self.groups.iter_mut().for_each(|group| group.source.refresh_membership());
         }
     }
 
-    /// Waits until every partition of the old generation's input is held here, and everything that it routed is judged.
+    /// Waits until this process holds every partition of the old generation's input and everything routed is judged.
     fn hold(&mut self) -> Result<(), EndError> {
         if self.groups.is_empty() {
             let topic = self.bus.topics.raw.clone();
@@ -293,7 +292,7 @@ impl Ending<'_> {
         }
         let (mut least, mut since) = (i64::MAX, Instant::now());
         loop {
-            self.check_in()?;
+            self.check_stop()?;
             for group in &mut self.groups {
                 group.poll()?;
             }
@@ -304,8 +303,8 @@ impl Ending<'_> {
             if self.bus.mode == Mode::Direct || self.groups.len() == 2 {
                 return Ok(());
             }
-            // Nothing is routed any more. Whoever judges is left alone while the backlog shrinks: a share of the
-            // partitions held here would only slow it down.
+            // Nothing is routed any more. While the backlog shrinks, the command stays out of match's group: partitions
+            // assigned to it would only slow match down.
             let left = self.unjudged()?;
             if left < least {
                 (least, since) = (left, Instant::now());
@@ -321,7 +320,7 @@ impl Ending<'_> {
     }
 
     fn join(&mut self, role: Role, topic: &str) -> Result<Group, EndError> {
-        let partitions = self.again(|ending| Ok(backlog::partitions(&ending.surveyor, topic)?));
+        let partitions = self.retry(|ending| Ok(backlog::partitions(&ending.surveyor, topic)?));
         let partitions = partitions.map_err(|error| match error {
             EndError::Client(error) => EndError::NoTopic { topic: topic.to_owned(), error },
             error => error,
@@ -329,17 +328,18 @@ impl Ending<'_> {
         Ok(Group::join(&self.bus, role, topic, partitions)?)
     }
 
-    /// Offsets between what is judged and the end of the routed topic; 0 where no record is left among them.
+    /// The distance in offsets between what is judged and the end of the routed topic; 0 if no record is left between
+    /// them.
     ///
-    /// Match itself writes relocation notices to the topic, in the transaction that commits what it has judged. So the ends
-    /// are asked for again: if they stayed, whatever was judged by then has sent no notice that is not judged too.
+    /// Match itself writes relocation notices to the topic, in the transaction that commits what it has judged. So the
+    /// ends are read twice: if they did not move, no record judged by then has sent a notice that is not judged itself.
     fn unjudged(&mut self) -> Result<i64, EndError> {
-        self.again(|ending| {
+        self.retry(|ending| {
             let topic = &ending.bus.topics.routed;
-            let judges = ending.judges()?;
+            let match_group = ending.match_group()?;
             let ends = backlog::ends(&ending.surveyor, topic)?;
-            let judged = backlog::judged(&judges, &ending.surveyor, topic, &ends)?;
-            let done = backlog::is_empty(&judges, topic, &judged, &ends)?;
+            let judged = backlog::judged(&match_group, &ending.surveyor, topic, &ends)?;
+            let done = backlog::is_empty(&match_group, topic, &judged, &ends)?;
             if done && backlog::ends(&ending.surveyor, topic)? == ends {
                 return Ok(0);
             }
@@ -348,11 +348,11 @@ impl Ending<'_> {
         })
     }
 
-    fn judges(&self) -> Result<BaseConsumer<Quiet>, KafkaError> {
+    fn match_group(&self) -> Result<BaseConsumer<Quiet>, KafkaError> {
         offsets_of(&self.bus, Role::Match, &format!("{}-generation-end-judged", self.bus.app))
     }
 
-    /// What is not held here, and who seems to have it. The broker names members of classic groups only.
+    /// Describes the partitions that other members hold. The broker names members of classic groups only.
     fn held_by_others(&self) -> Option<String> {
         let group = self.groups.iter().find(|group| !group.missing().is_empty())?;
         let own = WorkerId { role: group.role, number: 0 }.id(&self.bus);
@@ -365,14 +365,14 @@ impl Ending<'_> {
             })
             .collect();
         let (id, topic, missing) = (&group.id, &group.topic, group.missing());
-        let whom = match others.is_empty() {
-            true => "another member, or the group is still being joined".to_owned(),
+        let holders = match others.is_empty() {
+            true => "another member, or the group is still rebalancing".to_owned(),
             false => others.into_iter().collect::<Vec<_>>().join(", "),
         };
-        Some(format!("partitions {missing:?} of {topic} are held in group {id} by {whom}"))
+        Some(format!("partitions {missing:?} of {topic} are held in group {id} by {holders}"))
     }
 
-    /// Who we are in each group; nothing if one is lost.
+    /// The membership in each group, or `None` if one is lost.
     fn memberships(&mut self) -> Result<Option<Vec<Arc<ConsumerGroupMetadata>>>, EndError> {
         if faults::mutant("end-without-membership") {
             let strangers = self.groups.iter().map(|group| {
@@ -384,12 +384,12 @@ impl Ending<'_> {
         Ok(self.groups.iter_mut().map(|group| group.source.membership()).collect())
     }
 
-    /// Up to where the old generation has published.
+    /// The offsets up to which the old generation has published.
     fn finals(&mut self, earlier: Option<&GenerationEnd>) -> Result<Finals, EndError> {
         let (generation, raw) = (self.bus.generation, self.bus.topics.raw.clone());
         let (mut read, mut missing, mut repeats) = (BTreeMap::new(), Vec::new(), 0);
         for partition in 0..self.groups[0].partitions {
-            let (committed, (low, high)) = self.again(|ending| ending.place(0, partition))?;
+            let (committed, (low, high)) = self.retry(|ending| ending.offsets(0, partition))?;
             let next = committed.unwrap_or(low);
             if committed.is_none() && low < high {
                 missing.push(partition);
@@ -407,7 +407,7 @@ impl Ending<'_> {
             repeats += backlog::give_back(&mut next, &unjudged);
             offsets.push(judged);
         }
-        // A generation that never came out of its silence has published nothing of its own.
+        // A generation that never left its silent phase has published nothing itself: the earlier end still applies.
         for (partition, next) in &mut next {
             *next = (*next).max(earlier.map_or(0, |earlier| earlier.next(*partition)));
         }
@@ -415,18 +415,18 @@ impl Ending<'_> {
         Ok(Finals { end, offsets })
     }
 
-    /// A partition's committed offset (or, with state, the position in the changelog) and where its log starts and ends.
-    fn place(&self, group: usize, partition: i32) -> Result<(Option<i64>, (i64, i64)), LookError> {
+    /// A partition's committed offset, or the position in the changelog if it has none, and the partition's watermarks.
+    fn offsets(&self, group: usize, partition: i32) -> Result<(Option<i64>, (i64, i64)), LookError> {
         let group = &self.groups[group];
         let committed = group.source.committed(partition)?;
         let ends = self.surveyor.fetch_watermarks(&group.topic, partition, PATIENCE)?;
         if committed.is_some() {
             return Ok((committed, ends));
         }
-        // The group's offsets have expired, but state knows its place.
+        // The group's offsets have expired, but the changelog has a position.
         let changelog = &self.bus.topics.changelog;
         let worker = WorkerId { role: group.role, number: 0 };
-        // A topic that was deleted and created again has another id, and old offsets mean nothing in it.
+        // A topic that was deleted and created again has another id, and old offsets are meaningless in it.
         let id = ids::topic_id(self.surveyor.client(), &group.topic, PATIENCE)?.unwrap_or(TopicId::UNKNOWN);
         if group.role == Role::Route {
             let partitions = backlog::partitions(&self.surveyor, changelog)?;
@@ -435,37 +435,37 @@ impl Ending<'_> {
         }
         let log: BaseConsumer<Quiet> = clients::restorer(&self.bus, &worker).create_with_context(Quiet)?;
         let within = self.surveyor.fetch_watermarks(changelog, partition, PATIENCE)?;
-        let progress = recorded::last_progress(&log, changelog, partition, within)?;
+        let progress = preflight::last_progress(&log, changelog, partition, within)?;
         let position = progress.and_then(|progress| progress.bus).filter(|position| {
-            let of_this_topic = !position.topic_id.unwrap_or(TopicId::UNKNOWN).differs_from(id);
-            position.topic.as_str() == group.topic && position.partition == partition && of_this_topic
+            let same_topic = !position.topic_id.unwrap_or(TopicId::UNKNOWN).differs_from(id);
+            position.topic.as_str() == group.topic && position.partition == partition && same_topic
         });
         Ok((position.map(|position| i64::try_from(position.next).unwrap_or(i64::MAX)), ends))
     }
 
-    /// By routed partition, what is judged; and the raw places of everything that is not.
-    fn backlog(&mut self) -> Result<(BTreeMap<i32, i64>, RawPlaces), EndError> {
+    /// The judged offset of each routed partition, and the raw records behind everything that is not judged.
+    fn backlog(&mut self) -> Result<(BTreeMap<i32, i64>, RawRecords), EndError> {
         let topic = self.bus.topics.routed.clone();
         let (mut judged, mut ends) = (BTreeMap::new(), BTreeMap::new());
         for partition in 0..self.groups[1].partitions {
-            let (committed, (low, high)) = self.again(|ending| ending.place(1, partition))?;
+            let (committed, (low, high)) = self.retry(|ending| ending.offsets(1, partition))?;
             judged.insert(partition, committed.unwrap_or(low).max(low));
             ends.insert(partition, high);
         }
-        let judges = self.judges()?;
+        let match_group = self.match_group()?;
         let (mut records, mut unjudged, mut unreadable) = (0, BTreeSet::new(), None);
         let accept = self.request.accept_repeats;
         let deadline = self.deadline.max(Instant::now() + PATIENCE * 4);
-        backlog::read(&judges, &topic, (&judged, &ends), deadline, |message| {
+        backlog::read(&match_group, &topic, (&judged, &ends), deadline, |message| {
             records += 1;
             let value = message.payload().unwrap_or_default();
             match routed::decode(value) {
                 // An earlier generation has published it.
                 _ if routed::is_silent(value) => {}
-                Ok(routed) => unjudged.extend(places(&routed)),
+                Ok(routed) => unjudged.extend(raw_records(&routed)),
                 Err(error) => {
                     unreadable = Some(format!(
-                        "{topic} partition {} offset {}: {error}; the old generation is of another version: end it with that one",
+                        "{topic} partition {} offset {}: {error}; another version wrote it: end the generation with that version",
                         message.partition(),
                         message.offset()
                     ));
@@ -487,12 +487,12 @@ impl Ending<'_> {
         }
     }
 
-    /// A producer of its own, which fences that of another `generation end`.
+    /// Connects a producer, which fences the producer of another `generation end`.
     fn connect(&mut self) -> Result<TxnProducer, EndError> {
         let worker = WorkerId { role: reader(&self.bus), number: 0 };
         let config = clients::producer(&self.bus, &worker);
         loop {
-            self.check_in()?;
+            self.check_stop()?;
             let (changelog, timeout) = (&self.bus.topics.changelog, self.bus.transaction_timeout);
             match TxnProducer::connect(&config, changelog, timeout) {
                 Ok(producer) => return Ok(producer),
@@ -500,7 +500,7 @@ impl Ending<'_> {
                 Err(ConnectError::Failed(
                     TxnError::Retry(error)
                     | TxnError::Refused(error)
-                    | TxnError::Lost(error)
+                    | TxnError::OutcomeUnknown(error)
                     | TxnError::Fenced(error)
                     | TxnError::Fatal(error),
                 )) => return Err(error.into()),
@@ -522,7 +522,7 @@ impl Ending<'_> {
             value: Some(finals.end.encode()),
             ..Outgoing::default()
         })?;
-        // The old group's offsets are not read again, so nobody compares epochs with them.
+        // Nobody resumes from the old group's offsets, so they need no leader epochs.
         let epochs = Epochs::of(&BTreeMap::new());
         let groups = self.groups.iter().zip(&finals.offsets).zip(memberships);
         let offsets: Vec<Offsets<'_>> = groups
@@ -536,14 +536,14 @@ impl Ending<'_> {
         txn.commit_all(&offsets).map(drop)
     }
 
-    fn look(&mut self) -> Result<BTreeMap<u32, GenerationEnd>, EndError> {
-        self.again(|ending| Ok(ending.ends.look(&ending.surveyor)?.clone()))
+    fn read_ends(&mut self) -> Result<BTreeMap<u32, GenerationEnd>, EndError> {
+        self.retry(|ending| Ok(ending.ends.look(&ending.surveyor)?.clone()))
     }
 
-    /// Asks until there is an answer, or the time is over.
-    fn again<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Result<T, LookError>) -> Result<T, EndError> {
+    /// Repeats a request until it succeeds, fails for good, or the deadline passes.
+    fn retry<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Result<T, LookError>) -> Result<T, EndError> {
         loop {
-            self.check_in()?;
+            self.check_stop()?;
             match ask(self) {
                 Ok(answer) => return Ok(answer),
                 Err(LookError::Away(error)) if !is_final(&error) && Instant::now() < self.deadline => {
@@ -555,26 +555,26 @@ impl Ending<'_> {
         }
     }
 
-    fn check_in(&self) -> Result<(), EndError> {
+    fn check_stop(&self) -> Result<(), EndError> {
         if self.stop.load(Ordering::Relaxed) { Err(EndError::Stopped) } else { Ok(()) }
     }
 
-    /// Says what it waits for, now and then, and waits a moment.
+    /// Tells the operator what the command waits for, and waits a moment.
     fn wait(&mut self, waiting: &str) -> Result<(), EndError> {
         if Instant::now() > self.deadline {
             let (generation, seconds) = (self.bus.generation, self.request.timeout.as_secs());
             return Err(EndError::Held { generation, seconds, waiting: waiting.to_owned() });
         }
-        if self.said.0 != waiting || self.said.1.elapsed() > SAY_AGAIN {
+        if self.last_said.0 != waiting || self.last_said.1.elapsed() > REPEAT_INTERVAL {
             (self.say)(&format!("waiting: {waiting}"));
-            self.said = (waiting.to_owned(), Instant::now());
+            self.last_said = (waiting.to_owned(), Instant::now());
         }
         std::thread::sleep(Duration::from_millis(100));
         Ok(())
     }
 }
 
-/// Whether asking again would not help.
+/// Whether a retry would not help.
 fn is_final(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(
@@ -589,14 +589,14 @@ fn is_final(error: &KafkaError) -> bool {
     )
 }
 
-/// Where in the raw topic a routed record comes from, with the forgets that it carries. A relocation notice comes from the
-/// record that moved the article: if the next generation publishes that one again, it sends the notice again.
-fn places(carried: &Carried) -> Vec<(i32, i64)> {
+/// The raw records behind a routed record and the forgets that it carries. A relocation notice comes from the record
+/// that moved the article: if the next generation publishes that one again, it sends the notice again.
+fn raw_records(carried: &Carried) -> Vec<(i32, i64)> {
     let forgets = carried.forgets.iter().map(|forget| &forget.from);
     let positions = forgets.chain(carried.routed.as_ref().map(Routed::from));
-    let place = |position: &Position| match position {
+    let raw_offset = |position: &Position| match position {
         Position::Topic { partition, offset, .. } => Some((*partition, *offset)),
         _ => None,
     };
-    positions.filter_map(place).collect()
+    positions.filter_map(raw_offset).collect()
 }

@@ -1,9 +1,10 @@
 //! Generations of state: which have ended, and how far each has published.
 //!
-//! A change of fingerprints needs a new generation with groups, internal topics and state of its own. `samestory generation
-//! end` ([`end`]) writes one record per generation to the topic `samestory.generations`, and that record alone says that a
-//! generation has ended: a group without members proves nothing. Every claim of a partition reads that topic. A process of
-//! a generation that has ended refuses the partition; the next generation learns from it where to publish from.
+//! A change of the fingerprints needs a new generation with its own groups, internal topics and state. `samestory
+//! generation end` ([`end`]) writes one generation-end record per generation to the topic `samestory.generations`. Only
+//! that record ends a generation: a group without members proves nothing. Every claim of a partition reads the topic. A
+//! process of an ended generation refuses the partition, and the next generation publishes from the final offsets in
+//! the record.
 
 mod backlog;
 pub mod end;
@@ -26,27 +27,28 @@ use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::turn::record::Record;
 
 use silence::Earlier;
-pub(crate) use silence::{Admitted, OFTEN};
+pub(crate) use silence::{Admitted, FOLLOW_INTERVAL};
 
-/// Why it is not known which generations have ended.
+/// Why the generation-end records cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LookError {
-    /// Ask again later.
+    /// The broker failed: retry later.
     #[error(transparent)]
     Away(#[from] KafkaError),
-    /// Another program's record, or a newer version's.
+    /// Another program wrote the record, or a newer version.
     #[error("{topic} offset {offset}: {error}; a newer version wrote it, or another program")]
     Foreign { topic: String, offset: i64, error: String },
 }
 
-/// The topic where ends are written: one partition with one record per generation, so it is read whole.
+/// Reads the topic of generation-end records. It has one partition with one record per generation, so it is read in
+/// full.
 pub(crate) struct EndLog {
     topic: String,
     app: String,
     config: ClientConfig,
-    /// Made when the topic first holds a record; most applications never have a second generation.
+    /// Created when the topic first holds a record; most applications never have a second generation.
     log: Option<BaseConsumer<Quiet>>,
-    /// Start and end of the topic when it was last read.
+    /// The watermarks of the topic when it was last read.
     read: Option<(i64, i64)>,
     ends: BTreeMap<u32, GenerationEnd>,
 }
@@ -54,16 +56,16 @@ pub(crate) struct EndLog {
 impl EndLog {
     pub(crate) fn new(bus: &Bus, worker: &WorkerId) -> EndLog {
         let mut config = clients::restorer(bus, worker);
-        // The reader waits for the end of the partition, which the broker reports in an empty answer.
+        // Reading finishes with the end of the partition, which the broker reports in an empty response.
         config.set("fetch.wait.max.ms", "10").set("client.id", format!("{}-generations", worker.id(bus)));
         let (topic, app) = (bus.topics.generations.clone(), bus.app.clone());
         EndLog { topic, app, config, log: None, read: None, ends: BTreeMap::new() }
     }
 
-    /// Every generation of this application that has ended.
+    /// The generation-end records of this application, by generation.
     ///
-    /// The surveyor reads uncommitted: a record in a transaction that is still open is waited for, so whoever is
-    /// assigned a partition after the end was written sees it.
+    /// The surveyor reads uncommitted, so this waits for a record in an open transaction. A worker that is assigned a
+    /// partition after the record was written is therefore sure to see it.
     pub(crate) fn look(
         &mut self,
         surveyor: &BaseConsumer<Quiet>,
@@ -106,9 +108,11 @@ impl EndLog {
                         None => ends.remove(&generation),
                     };
                 }
-                // The last records are followed by the markers of their transactions.
+                // Transaction markers follow the last records.
                 Some(Err(KafkaError::PartitionEOF(_))) => next = next.max(position(log, &self.topic, 0)?),
-                Some(Err(error)) => tracing::debug!(%error, topic = self.topic, "reading ended generations"),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, topic = self.topic, "consumer error while reading generation-end records");
+                }
                 None => {}
             }
             if next < high && Instant::now() > deadline {
@@ -128,8 +132,8 @@ fn timed_out() -> KafkaError {
     KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)
 }
 
-/// A client that asks for the committed offsets of a group without joining it. An offset in an open transaction is
-/// waited for.
+/// A client that asks for the committed offsets of a group without joining it. Requests wait for offsets in open
+/// transactions.
 fn offsets_of(bus: &Bus, role: Role, name: &str) -> Result<BaseConsumer<Quiet>, KafkaError> {
     let mut config = clients::surveyor(bus, name);
     config
@@ -141,11 +145,11 @@ fn offsets_of(bus: &Bus, role: Role, name: &str) -> Result<BaseConsumer<Quiet>, 
     config.create_with_context(Quiet)
 }
 
-/// What a worker knows of the generations around its own.
+/// A worker's view of its own generation and the one before.
 pub(crate) struct Generations {
     own: u32,
     ends: EndLog,
-    /// The generation before, for a worker that reads the raw topic. Routed records say themselves if they are silent.
+    /// The generation before, for a worker that reads the raw topic. Routed records are marked if they are silent.
     earlier: Option<Earlier>,
 }
 
@@ -158,8 +162,8 @@ impl Generations {
         Ok(Generations { own: bus.generation, ends: EndLog::new(bus, worker), earlier })
     }
 
-    /// Asked at every claim of a partition, after its committed offset: the end of this generation, if it has ended.
-    /// Then the partition must not be read.
+    /// Returns the generation-end record of this generation, if it has ended; then the partition must not be read. To
+    /// be called at every claim of a partition, after reading its committed offset.
     pub(crate) fn claim(
         &mut self,
         surveyor: &BaseConsumer<Quiet>,
@@ -171,7 +175,7 @@ impl Generations {
         Ok(ends.get(&self.own).cloned())
     }
 
-    /// Keeps the records that may be taken now. Silent records and others never come together.
+    /// Keeps the records that may be processed now. A batch is either silent as a whole or not at all.
     pub(crate) fn admit(
         &mut self,
         partition: i32,

@@ -1,9 +1,10 @@
-//! The silent time of a new generation: it follows the old one and publishes nothing that the old one publishes.
+//! The silent phase of a new generation: it follows the old generation and publishes nothing that the old one
+//! publishes.
 //!
-//! Until the old generation has a generation-end record, records below its committed offset are taken silently and all others
-//! wait: the new generation never overtakes. Without a committed offset (never written, or expired) nothing is known, and
-//! the partition waits. In mode `routed` the boundary follows what match has judged and not what route has read, since
-//! `generation end --accept-repeats` may give unjudged articles back.
+//! Until the old generation has a generation-end record, records below its committed offset are processed silently and
+//! all others wait, so the new generation never overtakes the old one. Without a committed offset (never written, or
+//! expired) the partition waits. In mode `routed` the boundary follows what match has judged and not what route has
+//! read, because `generation end --accept-repeats` may give unjudged articles back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -20,36 +21,36 @@ use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role};
 use crate::kafka::turn::record::Record;
 
-/// How often the old generation is asked for, and how long a partition waits before it looks again.
-pub(crate) const OFTEN: Duration = Duration::from_millis(500);
+/// Time between two requests for the old generation's progress, and how long a waiting partition pauses.
+pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Which of a partition's records are taken now.
+/// Which of a partition's records are processed now, and which are silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admitted {
-    /// Below this offset nothing is published.
+    /// Records below this offset are not published.
     pub(crate) suppress_below: i64,
-    /// Where reading resumes after waiting, if the partition waits.
+    /// The first record that has to wait, where reading resumes later.
     pub(crate) waits: Option<i64>,
 }
 
 impl Admitted {
-    /// Everything is taken and published.
+    /// All records are processed and published.
     pub(crate) const ALL: Admitted = Admitted { suppress_below: i64::MIN, waits: None };
 }
 
-/// Up to where the old generation has published a partition.
+/// The offset up to which the old generation has published a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Boundary {
-    /// Not known: take nothing.
+    /// Not known: process nothing.
     Unknown,
-    /// So far at least, and it may still publish more: take what is below.
+    /// At least up to here, and it may still publish more: process only what is below.
     Moving(i64),
-    /// Exactly so far: publish the rest.
+    /// Exactly up to here: publish the rest.
     Final(i64),
 }
 
 impl Boundary {
-    /// Below which offset nothing is published, and how many of these offsets, from the first, are taken.
+    /// The offset below which nothing is published, and how many of `offsets` to process.
     fn admits(self, offsets: &[i64]) -> (i64, usize) {
         let below = |until: i64| offsets.partition_point(|&offset| offset < until);
         match self {
@@ -63,57 +64,57 @@ impl Boundary {
     }
 }
 
-/// The old generation, as long as the new one has to be silent.
+/// Tracks the old generation while the new one is silent.
 pub(crate) struct Earlier {
     generation: u32,
     raw: String,
-    /// Asks for the offsets of the group that reads the raw topic.
-    reads: BaseConsumer<Quiet>,
-    /// In mode `routed`, the topic and the offsets of the group that judges.
-    judges: Option<(String, BaseConsumer<Quiet>)>,
+    /// A client for the offsets of the group that reads the raw topic.
+    reader: BaseConsumer<Quiet>,
+    /// In mode `routed`: the routed topic, and a client for the offsets of the match group.
+    match_group: Option<(String, BaseConsumer<Quiet>)>,
     end: Option<GenerationEnd>,
-    /// By partition, the offset below which everything is published; nothing where the group has none.
+    /// By partition, the offset below which everything is published; `None` if the group has no offset.
     known: BTreeMap<i32, Option<i64>>,
-    /// Partitions that this worker has records of.
+    /// Partitions of which this worker has had records.
     wanted: BTreeSet<i32>,
     barrier: Option<Barrier>,
     asked: Option<Instant>,
-    /// What was logged already: it waits for days, perhaps.
-    said: BTreeSet<&'static str>,
+    /// Messages that were logged already: the silent phase may last for days.
+    logged: BTreeSet<&'static str>,
 }
 
-/// Raw offsets that count as published once match has judged everything that was routed when they were read.
+/// Raw offsets that count as published once match has judged everything that was routed by the time they were read.
 struct Barrier {
     next: BTreeMap<i32, Option<i64>>,
     routed: BTreeMap<i32, i64>,
 }
 
 impl Earlier {
-    /// `old` is the application in the generation before.
+    /// `old` has the settings of the generation before.
     pub(crate) fn new(old: &Bus, name: &str) -> Result<Earlier, KafkaError> {
         let name = format!("{name}-follow");
-        let (reader, judges) = match old.mode {
+        let (reader_role, match_group) = match old.mode {
             Mode::Direct => (Role::Direct, None),
             Mode::Routed => {
-                let judges = offsets_of(old, Role::Match, &name)?;
-                (Role::Route, Some((old.topics.routed.clone(), judges)))
+                let match_group = offsets_of(old, Role::Match, &name)?;
+                (Role::Route, Some((old.topics.routed.clone(), match_group)))
             }
         };
         Ok(Earlier {
             generation: old.generation,
             raw: old.topics.raw.clone(),
-            reads: offsets_of(old, reader, &name)?,
-            judges,
+            reader: offsets_of(old, reader_role, &name)?,
+            match_group,
             end: None,
             known: BTreeMap::new(),
             wanted: BTreeSet::new(),
             barrier: None,
             asked: None,
-            said: BTreeSet::new(),
+            logged: BTreeSet::new(),
         })
     }
 
-    /// Takes its end from the records, if it is there. An end is written once, so it is never asked for again.
+    /// Takes over the generation-end record, if it exists. It is written once and never changes.
     pub(crate) fn learn(&mut self, ends: &BTreeMap<u32, GenerationEnd>) {
         if self.end.is_none()
             && let Some(end) = ends.get(&self.generation)
@@ -134,7 +135,7 @@ impl Earlier {
         let offsets: Vec<i64> = records.iter().map(|record| record.offset).collect();
         let Some(&last) = offsets.last() else { return Admitted::ALL };
         let boundary = self.boundary(partition, last, ends, surveyor).unwrap_or_else(|error| {
-            self.say("away", |generation| tracing::warn!(partition, generation, %error, "the old generation's progress is not known; waiting and publishing nothing"));
+            self.log_once("away", |generation| tracing::warn!(partition, generation, %error, "cannot read the old generation's progress; waiting and publishing nothing"));
             Boundary::Unknown
         });
         let (suppress_below, count) = boundary.admits(&offsets);
@@ -151,9 +152,9 @@ impl Earlier {
     ) -> Result<Boundary, LookError> {
         self.wanted.insert(partition);
         let known = self.known.get(&partition).copied().flatten();
-        // While it warms up, far below the old generation, there is nothing to ask.
+        // Far below the old generation there is no need to ask.
         let warming = known.is_some_and(|known| last < known);
-        let asked_lately = self.asked.is_some_and(|asked| asked.elapsed() < OFTEN);
+        let asked_lately = self.asked.is_some_and(|asked| asked.elapsed() < FOLLOW_INTERVAL);
         if self.end.is_none() && !warming && !asked_lately {
             self.asked = Some(Instant::now());
             self.learn(ends.look(surveyor)?);
@@ -168,32 +169,32 @@ impl Earlier {
             Some(Some(until)) => {
                 let until = *until;
                 if last >= until {
-                    self.say("caught-up", |generation| tracing::info!(partition, until, generation, "caught up with the old generation, which has not ended: following it and publishing nothing. Once its processes are stopped, run `samestory generation end`"));
+                    self.log_once("caught-up", |generation| tracing::info!(partition, until, generation, "caught up with the old generation, which has not ended: following it and publishing nothing. Once its processes are stopped, run `samestory generation end`"));
                 }
                 Boundary::Moving(until)
             }
             Some(None) => {
-                self.say("unknown", |generation| tracing::warn!(partition, generation, "the old generation has no committed offset for this partition (it has not read it, or the offset has expired), and it has not ended: waiting and publishing nothing. Start the old generation once more, or run `samestory generation end`"));
+                self.log_once("unknown", |generation| tracing::warn!(partition, generation, "the old generation has no committed offset for this partition (it has not read it, or the offset has expired), and it has not ended: waiting and publishing nothing. Start the old generation once more, or run `samestory generation end`"));
                 Boundary::Unknown
             }
             None => Boundary::Unknown,
         })
     }
 
-    /// Asks how far the old generation has come.
+    /// Reads how far the old generation has published.
     fn follow(&mut self, surveyor: &BaseConsumer<Quiet>) -> Result<(), KafkaError> {
-        let Some((topic, judges)) = &self.judges else {
+        let Some((topic, match_group)) = &self.match_group else {
             let next = self.committed()?;
             self.advance(next);
             return Ok(());
         };
         let barrier = match self.barrier.take() {
             Some(barrier) => barrier,
-            // In this order: every record routed for these offsets lies below these ends.
+            // The order matters: every record routed for these offsets lies below watermarks that are read later.
             None => Barrier { next: self.committed()?, routed: backlog::ends(surveyor, topic)? },
         };
-        let judged = backlog::judged(judges, surveyor, topic, &barrier.routed)
-            .and_then(|judged| backlog::is_empty(judges, topic, &judged, &barrier.routed));
+        let judged = backlog::judged(match_group, surveyor, topic, &barrier.routed)
+            .and_then(|judged| backlog::is_empty(match_group, topic, &judged, &barrier.routed));
         match judged {
             Ok(true) => self.advance(barrier.next),
             Ok(false) => self.barrier = Some(barrier),
@@ -217,13 +218,13 @@ impl Earlier {
         for &partition in &self.wanted {
             list.add_partition(&self.raw, partition);
         }
-        let answer = self.reads.committed_offsets(list, PATIENCE)?;
+        let answer = self.reader.committed_offsets(list, PATIENCE)?;
         let next = |&partition| Ok((partition, clients::offset_in(&answer, &self.raw, partition)?));
         self.wanted.iter().map(next).collect()
     }
 
-    fn say(&mut self, what: &'static str, log: impl FnOnce(u32)) {
-        if self.said.insert(what) {
+    fn log_once(&mut self, what: &'static str, log: impl FnOnce(u32)) {
+        if self.logged.insert(what) {
             log(self.generation);
         }
     }
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_never_overtakes_and_never_mixes_silent_records_with_others() {
+    fn a_new_generation_never_overtakes_and_never_mixes_silent_records_with_others() {
         let offsets = [10, 11, 13, 14];
         assert_eq!(Boundary::Unknown.admits(&offsets), (i64::MIN, 0));
         assert_eq!(Boundary::Moving(9).admits(&offsets), (9, 0));

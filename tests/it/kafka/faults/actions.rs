@@ -85,7 +85,7 @@ impl Scene {
 
     /// How often an instance had to give up what it was doing.
     fn disowned(&self, at: usize) -> usize {
-        let signs = ["a transaction was aborted", "beginning anew", "assignment lost", "\"revoked\""];
+        let signs = ["a transaction was aborted", "restarting the worker", "assignment lost", "\"revoked\""];
         signs.iter().map(|sign| self.logged(at, sign)).sum()
     }
 

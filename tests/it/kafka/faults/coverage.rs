@@ -7,9 +7,9 @@ use std::path::Path;
 /// What is counted, and how the message begins that says it.
 const SIGNS: [(&str, &str); 8] = [
     ("aborts", "a transaction was aborted"),
-    ("losses", "beginning anew"),
+    ("losses", "restarting the worker"),
     ("restores", "restored"),
-    ("wipes", "state set aside"),
+    ("wipes", "state quarantined"),
     ("assignments", "assigned"),
     ("revocations", "revoked"),
     ("partitions stopped", "stopped: "),
