@@ -49,7 +49,7 @@ pub use records::Format;
 pub use replace::{WholeFile, for_output};
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
-pub use stage::{Reading, each_record};
+pub use stage::{InputSpec, each_record};
 pub use summary::{Counts, Summary, thousands};
 
 /// Verdicts per sync. Syncing a file takes milliseconds, a verdict tens of microseconds.
@@ -59,7 +59,7 @@ const SYNC_EVERY: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The inputs, and how to decode them.
-    pub reading: Reading,
+    pub reading: InputSpec,
     /// Worker threads that compute fingerprints.
     pub threads: NonZeroUsize,
     /// Stop at the first record that cannot be judged.

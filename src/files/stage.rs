@@ -30,7 +30,7 @@ const AHEAD: usize = 2;
 
 /// Which inputs to read, and how to decode their records.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct InputSpec {
     /// The inputs, in reading order.
     pub sources: Vec<Source>,
     /// The format of all inputs; detected by name and content if None.
@@ -95,7 +95,7 @@ impl Stage {
     /// Starts the reader and the workers in `scope`.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        reading: &'scope Reading,
+        reading: &'scope InputSpec,
         preparer: Preparer,
         starts: Vec<Start>,
         threads: NonZeroUsize,
@@ -140,7 +140,7 @@ impl Stage {
 
 /// Reads all sources. Stops when the receivers are gone, or after a failure, which is sent like a result to
 /// keep its place in the order.
-fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], bytes_read: &Arc<AtomicU64>) {
+fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], bytes_read: &Arc<AtomicU64>) {
     let mut turn = workers.iter().cycle();
     let mut send = |chunk| turn.next().is_some_and(|worker| worker.send(chunk).is_ok());
     for &Start { source: at, skip, grows } in starts {
@@ -213,7 +213,7 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
 /// # Errors
 /// A source cannot be opened, or cannot be read to its end.
 pub fn each_record(
-    reading: &Reading,
+    reading: &InputSpec,
     visit: &mut dyn FnMut(Result<Vec<u8>, DecodeFailure>) -> bool,
 ) -> Result<(), RunError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
@@ -231,7 +231,7 @@ pub fn each_record(
     Ok(())
 }
 
-fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> PreparedChunk {
+fn prepare(chunk: Chunk, reading: &InputSpec, preparer: Preparer) -> PreparedChunk {
     let name = reading.sources[chunk.source].name();
     let file = BoundedStr::new(&name);
     let items = chunk.records.into_iter().map(|record| {
@@ -291,7 +291,7 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> PreparedChunk
 
 fn decode(
     bytes: &[u8],
-    reading: &Reading,
+    reading: &InputSpec,
     name: impl Fn() -> Option<String>,
 ) -> Result<(Event, Box<RawValue>), DecodeFailure> {
     let bytes = json::one_line(bytes);

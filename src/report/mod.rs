@@ -21,7 +21,7 @@ use samestory_engine::text::Options;
 use samestory_engine::text::language::home;
 
 use crate::files::Summary;
-use crate::files::stage::Reading;
+use crate::files::stage::InputSpec;
 use texts::Texts;
 
 /// Clusters on the page.
@@ -105,7 +105,7 @@ struct Card<'a> {
 
 impl Report {
     /// An empty one. Texts that come through a pipe are kept where there is one.
-    pub fn new(reading: &Reading) -> Report {
+    pub fn new(reading: &InputSpec) -> Report {
         Report {
             near: Doubtful::default(),
             related: Doubtful::default(),
@@ -194,7 +194,7 @@ impl Report {
     }
 
     /// The page, as HTML. Texts of an input that cannot be read again are missing.
-    pub fn render(self, summary: &Summary, reading: &Reading, options: &Options) -> String {
+    pub fn render(self, summary: &Summary, reading: &InputSpec, options: &Options) -> String {
         let near = self.near.heap.into_sorted_vec();
         let related = self.related.heap.into_sorted_vec();
         let cards = cards(&near, &self.copies);

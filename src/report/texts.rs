@@ -17,7 +17,7 @@ use samestory_engine::text::markup::ContentType;
 use super::Side;
 use crate::files::records::Records;
 use crate::files::source::Source;
-use crate::files::stage::Reading;
+use crate::files::stage::InputSpec;
 
 /// What of a pipe is kept for the page, in bytes.
 const KEPT: usize = 256 << 20;
@@ -41,7 +41,7 @@ pub(super) struct Shown {
 }
 
 impl Texts {
-    pub(super) fn new(reading: &Reading) -> Texts {
+    pub(super) fn new(reading: &InputSpec) -> Texts {
         let room = if reading.sources.contains(&Source::Pipe) { KEPT } else { 0 };
         Texts { articles: HashMap::new(), room }
     }
@@ -62,7 +62,7 @@ impl Texts {
     pub(super) fn load<'a>(
         self,
         wanted: impl Iterator<Item = &'a Side>,
-        reading: &Reading,
+        reading: &InputSpec,
         options: &Options,
     ) -> BTreeMap<Side, Shown> {
         let mut files: BTreeMap<&str, BTreeMap<u64, BTreeSet<&Side>>> = BTreeMap::new();
@@ -104,7 +104,7 @@ fn show(
     bytes: &[u8],
     line: u64,
     sides: &BTreeSet<&Side>,
-    reading: &Reading,
+    reading: &InputSpec,
     options: &Options,
     shown: &mut BTreeMap<Side, Shown>,
 ) {
