@@ -392,7 +392,7 @@ fn the_page_shows_hostile_articles_as_text() {
         assert!(!body.contains(never), "{never:?} is in the page");
     }
     assert!(body.contains("&lt;script&gt;") && body.contains("<mark>") && body.contains("dir=\"auto\""));
-    assert!(page.contains("2 of 3 articles were told before"), "{body}");
+    assert!(page.contains("2 of 3 articles repeat an earlier one"), "{body}");
     // Through a pipe the texts are there too.
     folder.pipe(&["file", "-", "--html", "pipe.html"], lines.join("\n").as_bytes());
     assert_eq!(folder.read("pipe.html"), page);
