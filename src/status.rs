@@ -131,7 +131,7 @@ pub enum Joining {
     /// It waits for an assignment.
     Waiting,
     /// It has an assignment, which may be empty.
-    Given,
+    Assigned,
 }
 
 /// Why the stage is not ready, as `/readyz` reports it.
@@ -328,9 +328,9 @@ impl StatusBoard {
     }
 
     /// A worker has received its assignment, which may be empty.
-    pub fn given(&self, worker: &str) {
+    pub fn assigned(&self, worker: &str) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
-            member.joining = Joining::Given;
+            member.joining = Joining::Assigned;
         }
     }
 
@@ -477,7 +477,7 @@ mod tests {
         let board = board();
         assert_eq!(board.reasons(), [NotReady::WaitingForPartitions { worker: "w".into() }]);
         // A spare member of the group has an empty assignment and nothing to wait for.
-        board.given("w");
+        board.assigned("w");
         assert_eq!(board.reasons(), []);
         board.reports("w", [(3, PartitionState::Running(Arc::default()))], BTreeMap::new(), false);
         assert_eq!(board.reasons(), []);
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn each_reason_carries_its_numbers() {
         let board = board();
-        board.given("w");
+        board.assigned("w");
         let restore = Restore { records: 250, bytes: 9000, done: 300, of: 1200, seconds: 2.0 };
         let partitions = [
             (0, PartitionState::Restoring(restore)),
@@ -535,7 +535,7 @@ mod tests {
         board.awaits_registry(None);
         assert_eq!(board.reasons(), [NotReady::Starting]);
         board.started();
-        board.begins("w", "match", Joining::Given);
+        board.begins("w", "match", Joining::Assigned);
         let why = || "another process has it".to_owned();
         board.reports("w", [(4, PartitionState::StateUnusable { why: why() })], BTreeMap::new(), false);
         let unusable = NotReady::StateUnusable { worker: "w".into(), partition: 4, why: why() };

@@ -206,7 +206,7 @@ mod tests {
         let board = Arc::new(StatusBoard::new(Arc::default()));
         board.started();
         board.begins("w", "match", Joining::Waiting);
-        board.given("w");
+        board.assigned("w");
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let scrape = Scrape::new(recorder.handle(), Arc::clone(&board), Some("/no/such/place".into()));
         let sizes = Arc::new(vec![("en", "docs", 10), ("shared", "ids", 3)]);

@@ -65,7 +65,7 @@ pub fn start() -> Result<PrometheusHandle, StartError> {
 
 /// Registers every series at zero. `rate()` over an absent series is empty, so otherwise the first increment,
 /// such as the first dead letter of a week, would never fire an alert.
-pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'static str]) {
+pub fn register_series(roles: &[&'static str], reasons: &[&'static str], causes: &[&'static str]) {
     for &role in roles {
         for outcome in Outcome::ALL {
             transaction(role, outcome, 0);
@@ -76,7 +76,7 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
         read_errors(role, 0);
     }
     reasons.iter().for_each(|reason| dead_letters(reason, 0));
-    causes.iter().for_each(|cause| set_aside(cause, 0));
+    causes.iter().for_each(|cause| quarantined(cause, 0));
     compared(0, 0);
     blocks(0, 0);
     restores(0);
@@ -153,7 +153,7 @@ pub fn restarted(role: &'static str, count: u64) {
 }
 
 /// Counts quarantined states.
-pub fn set_aside(cause: &'static str, count: u64) {
+pub fn quarantined(cause: &'static str, count: u64) {
     ::metrics::counter!(table::SET_ASIDE.name, "cause" => cause).increment(count);
 }
 

@@ -328,7 +328,7 @@ impl Restorer {
         std::fs::rename(directory, &aside)
             .map_err(|error| RestoreError::Aside { path: directory.to_owned(), error })?;
         wiped.push(cause);
-        metrics::set_aside(cause.as_str(), 1);
+        metrics::quarantined(cause.as_str(), 1);
         tracing::error!(partition, cause = cause.as_str(), aside = %aside.display(), "state set aside; it is made from zero");
         Ok(())
     }
