@@ -28,7 +28,7 @@ const SEED: u64 = 0x5eed_0f5a_3e57_0217;
 struct Draw(u64);
 
 impl Draw {
-    fn of(kind: u64, n: u64) -> Draw {
+    fn new(kind: u64, n: u64) -> Draw {
         let mut draw = Draw(SEED ^ kind.wrapping_mul(0xd1b5_4a32_d192_ed03));
         draw.0 ^= draw.next().wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         draw
@@ -90,7 +90,7 @@ impl Stream {
         stream.boilerplate = (0..SITES)
             .map(|site| {
                 let mut text = Vec::new();
-                let mut draw = Draw::of(SITE, site);
+                let mut draw = Draw::new(SITE, site);
                 (0..BOILERPLATE).for_each(|at| stream.push(&mut text, at, draw.next()));
                 text
             })
@@ -102,11 +102,11 @@ impl Stream {
     pub fn write(&self, n: u64, into: &mut String) {
         let mut text = std::mem::take(into).into_bytes();
         text.clear();
-        let mut fate = Draw::of(FATE, n);
+        let mut fate = Draw::new(FATE, n);
         let copied = copied(&mut fate, n);
         let site = fate.below(SITES) as usize;
-        let mut body = Draw::of(BODY, copied.unwrap_or(n));
-        let mut edit = copied.map(|_| Draw::of(EDIT, n));
+        let mut body = Draw::new(BODY, copied.unwrap_or(n));
+        let mut edit = copied.map(|_| Draw::new(EDIT, n));
         // Between half and one and a half times the average length.
         let words = WORDS / 2 + body.below(WORDS as u64 + 1) as usize - BOILERPLATE;
         let boilerplate = &self.boilerplate[site];
@@ -143,7 +143,7 @@ fn copied(fate: &mut Draw, n: u64) -> Option<u64> {
     let mut original = fate.below(n);
     // A copy of a copy would drift from the original, so step back to an article that is none. Article 0
     // never is.
-    while original > 0 && Draw::of(FATE, original).next().is_multiple_of(COPIES) {
+    while original > 0 && Draw::new(FATE, original).next().is_multiple_of(COPIES) {
         original -= 1;
     }
     Some(original)
@@ -154,7 +154,7 @@ fn word(rank: usize) -> String {
     const ONSETS: [&str; 16] =
         ["b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr"];
     const VOWELS: [&str; 6] = ["a", "e", "i", "o", "u", "ea"];
-    let mut draw = Draw::of(WORD, rank as u64);
+    let mut draw = Draw::new(WORD, rank as u64);
     let mut rest = rank;
     let mut word = String::new();
     // The syllables spell the rank, so no two words are equal.

@@ -39,7 +39,7 @@ impl Job {
         let mut taken: Vec<(String, FileId)> = Vec::new();
         for source in &self.reading.sources {
             let (name, id) = match source {
-                Source::File(path) => (format!("the input {}", path.display()), FileId::of(path)),
+                Source::File(path) => (format!("the input {}", path.display()), FileId::of_path(path)),
                 Source::Pipe => ("standard input".to_owned(), FileId::of_stdin()),
             };
             taken.extend(id.map(|id| (name, id)));
@@ -47,7 +47,7 @@ impl Job {
         for (role, path) in [("the settings file", &self.settings), ("the pairs", &self.pairs)] {
             let Some(path) = path else { continue };
             let name = format!("{role} {}", path.display());
-            taken.extend(FileId::of(path).map(|id| (name, id)));
+            taken.extend(FileId::of_path(path).map(|id| (name, id)));
         }
         let outputs = [
             ("--output", &self.output),
@@ -65,7 +65,7 @@ impl Job {
         for (role, path) in outputs {
             let Some(path) = path else { continue };
             let name = format!("{role} {}", path.display());
-            claim(&mut taken, name.clone(), FileId::of(path))?;
+            claim(&mut taken, name.clone(), FileId::of_path(path))?;
             if let Some(state) = &self.state {
                 outside(&name, path, state)?;
             }
@@ -91,7 +91,7 @@ fn outside(output: &str, path: &Path, state: &Path) -> Result<(), ClashError> {
     if inside || below.starts_with(&above) || above.starts_with(&below) {
         return Err(ClashError::State { output: output.to_owned(), state: state.to_owned() });
     }
-    FileId::of(path).map_or(Ok(()), |id| unlinked(output, &id, state))
+    FileId::of_path(path).map_or(Ok(()), |id| unlinked(output, &id, state))
 }
 
 /// Refuses an output that is a file of the state under another name.
@@ -111,7 +111,7 @@ fn linked(id: &FileId, directory: &Path) -> Option<PathBuf> {
         let path = entry.path();
         let found = match entry.file_type() {
             Ok(kind) if kind.is_dir() => linked(id, &path),
-            _ => (FileId::of(&path).as_ref() == Some(id)).then_some(path),
+            _ => (FileId::of_path(&path).as_ref() == Some(id)).then_some(path),
         };
         if found.is_some() {
             return found;

@@ -319,15 +319,15 @@ struct Run<'a, S> {
 impl<S: Store> Run<'_, S> {
     fn judge_all(&mut self, stage: &mut Stage, watch: &mut dyn Watch) -> Result<(), RunError> {
         while let Some(first) = stage.next() {
-            let mut together = vec![first];
-            let mut count = together[0].items.len();
+            let mut chunks = vec![first];
+            let mut count = chunks[0].items.len();
             // Verdicts do not depend on batch borders, so take whatever is ready.
-            while count < SYNC_EVERY && together.last().is_some_and(|last| last.failure.is_none()) {
+            while count < SYNC_EVERY && chunks.last().is_some_and(|last| last.failure.is_none()) {
                 let Some(more) = stage.next_now() else { break };
                 count += more.items.len();
-                together.push(more);
+                chunks.push(more);
             }
-            self.judge(together, watch)?;
+            self.judge(chunks, watch)?;
             watch.batch(&self.summary, self.bytes.load(Ordering::Relaxed));
         }
         Ok(())

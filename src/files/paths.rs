@@ -23,21 +23,21 @@ pub(super) enum FileId {
 impl FileId {
     /// The identity of the file at `path`. None for targets that are safe to share (a terminal, `/dev/null`,
     /// a socket), and for paths that cannot be resolved: opening them reports the error.
-    pub(super) fn of(path: &Path) -> Option<FileId> {
+    pub(super) fn of_path(path: &Path) -> Option<FileId> {
         match fs::metadata(path) {
             Ok(data) => FileId::of_metadata(&data, path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let path = follow(path);
                 let directory = parent(&path);
                 let data = fs::metadata(directory).ok()?;
-                Some(FileId::New(NodeId::of(&data, directory)?, path.file_name()?.to_owned()))
+                Some(FileId::New(NodeId::new(&data, directory)?, path.file_name()?.to_owned()))
             }
             Err(_) => None,
         }
     }
 
     fn of_metadata(data: &Metadata, path: &Path) -> Option<FileId> {
-        (!is_shared_device(data)).then(|| NodeId::of(data, path).map(FileId::Existing)).flatten()
+        (!is_shared_device(data)).then(|| NodeId::new(data, path).map(FileId::Existing)).flatten()
     }
 
     /// The file that standard input is redirected from.
@@ -70,7 +70,7 @@ pub(super) struct NodeId(u64, u64);
 
 #[cfg(unix)]
 impl NodeId {
-    fn of(data: &Metadata, _path: &Path) -> Option<NodeId> {
+    fn new(data: &Metadata, _path: &Path) -> Option<NodeId> {
         use std::os::unix::fs::MetadataExt;
         Some(NodeId(data.dev(), data.ino()))
     }
@@ -83,14 +83,14 @@ pub(super) struct NodeId(PathBuf);
 
 #[cfg(not(unix))]
 impl NodeId {
-    fn of(_data: &Metadata, path: &Path) -> Option<NodeId> {
+    fn new(_data: &Metadata, path: &Path) -> Option<NodeId> {
         path.canonicalize().ok().map(NodeId)
     }
 }
 
 /// The node id of an existing file or directory.
 pub(super) fn node_id(path: &Path) -> Option<NodeId> {
-    NodeId::of(&fs::metadata(path).ok()?, path)
+    NodeId::new(&fs::metadata(path).ok()?, path)
 }
 
 /// Devices and sockets that programs share on purpose.

@@ -101,7 +101,7 @@ impl Stage {
         threads: NonZeroUsize,
         bytes_read: Arc<AtomicU64>,
     ) -> Stage {
-        let (mut inward, mut outward) = (Vec::new(), Vec::new());
+        let (mut to_workers, mut from_workers) = (Vec::new(), Vec::new());
         for _ in 0..threads.get() {
             let (to_worker, chunks) = sync_channel::<Chunk>(AHEAD);
             let (results, from_worker) = sync_channel::<PreparedChunk>(AHEAD);
@@ -112,11 +112,11 @@ impl Stage {
                     }
                 }
             });
-            inward.push(to_worker);
-            outward.push(from_worker);
+            to_workers.push(to_worker);
+            from_workers.push(from_worker);
         }
-        scope.spawn(move || read(reading, &starts, &inward, &bytes_read));
-        Stage { workers: outward, turn: 0 }
+        scope.spawn(move || read(reading, &starts, &to_workers, &bytes_read));
+        Stage { workers: from_workers, turn: 0 }
     }
 
     /// Waits for the next chunk; none when everything is read.

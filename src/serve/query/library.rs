@@ -135,7 +135,7 @@ impl StoreReader<'_> {
         let mut answer = match question {
             Question::Article(id) => self.article(id),
             Question::Fingerprint(id) => self.fingerprint(id),
-            Question::Similar(id, wanted) => self.similar(id, *wanted),
+            Question::Similar(id, params) => self.similar(id, *params),
             Question::Cluster(id) => self.cluster(id),
             Question::Check(body) => self.check(body),
         }?;
@@ -226,7 +226,7 @@ impl StoreReader<'_> {
         }))
     }
 
-    fn similar(&self, id: &str, wanted: SimilarParams) -> Result<Value, ProblemDetails> {
+    fn similar(&self, id: &str, params: SimilarParams) -> Result<Value, ProblemDetails> {
         let StoredArticle { store, document } = self.find(id)?;
         let horizon = self.horizon(store, document.language)?;
         let own = document.number;
@@ -239,11 +239,11 @@ impl StoreReader<'_> {
             .into_iter()
             .filter(|candidate| candidate.document.number != own)
             .map(|candidate| (score(&candidate), candidate))
-            .filter(|(score, _)| score.get() >= wanted.min_score && score.steps() > 0)
+            .filter(|(score, _)| score.get() >= params.min_score && score.steps() > 0)
             .collect();
         // Most similar first; ties by age, oldest first.
         ranked.sort_by_key(|(score, candidate)| (std::cmp::Reverse(*score), candidate.document.number));
-        ranked.truncate(wanted.limit);
+        ranked.truncate(params.limit);
         let similar = ranked.into_iter().map(|(score, candidate)| {
             let Candidate { document, comparison } = candidate;
             json!({

@@ -350,25 +350,25 @@ struct SimilarParams {
 
 impl SimilarParams {
     fn parse(query: Option<&str>) -> Result<SimilarParams, ProblemDetails> {
-        let mut wanted = SimilarParams { limit: 10, min_score: 0.0 };
+        let mut params = SimilarParams { limit: 10, min_score: 0.0 };
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             match key {
                 "limit" => {
                     let limit = value.parse().ok().filter(|limit| (1..=100).contains(limit));
-                    wanted.limit = limit
+                    params.limit = limit
                         .ok_or_else(|| ProblemDetails::bad_request("limit must be a number from 1 to 100"))?;
                 }
                 "min_score" => {
                     let score = value.parse().ok().filter(|score| (0.0..=1.0).contains(score));
-                    wanted.min_score = score.ok_or_else(|| {
+                    params.min_score = score.ok_or_else(|| {
                         ProblemDetails::bad_request("min_score must be a number from 0 to 1")
                     })?;
                 }
                 _ => return Err(ProblemDetails::bad_request("the parameters are limit and min_score")),
             }
         }
-        Ok(wanted)
+        Ok(params)
     }
 }
 

@@ -43,7 +43,7 @@ impl Question {
     /// Merges the answers of several processes. The result does not depend on their order.
     pub(super) fn merge(&self, answers: Vec<Value>) -> Option<Value> {
         match self {
-            Question::Similar(_, wanted) => merge_rankings(answers, wanted.limit),
+            Question::Similar(_, params) => merge_rankings(answers, params.limit),
             Question::Check(_) => answers.into_iter().max_by(|a, b| {
                 let duplicate = |value: &Value| value["verdict"] != "unique";
                 let number = |value: &Value, key: &str| value[key].as_f64().unwrap_or(0.0);

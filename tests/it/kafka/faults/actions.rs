@@ -39,9 +39,9 @@ impl Scene {
     /// Waits until the instances have died at their fault points, and starts them again.
     pub(crate) fn await_deaths(&mut self, at: &[CrashAt]) {
         for &(instance, point, count) in at {
-            self.ledger.drawn("death at a named place");
+            self.ledger.drawn("death at a fault point");
             if self.await_death(instance, REACHED) {
-                self.ledger.traced("death at a named place");
+                self.ledger.traced("death at a fault point");
             } else {
                 self.wrong.push(format!("void: instance {instance} never came to {point}:{count}"));
             }

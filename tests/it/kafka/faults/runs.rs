@@ -45,7 +45,7 @@ pub(crate) fn judge(scene: &mut Scene) -> Vec<String> {
     if let Err(why) = scene.quiesce(healed) {
         wrong.push(format!("not done {healed:?} after the last fault: {why}"));
     }
-    scene.say(&format!("{} records are done with {:?} later", scene.fed(), began.elapsed()));
+    scene.say(&format!("{} records processed, {:?} after the last fault", scene.fed(), began.elapsed()));
     wrong.extend(oracle::check(scene));
     wrong.append(&mut scene.wrong);
     let dead = scene.broker.read(&scene.config.bus.topics.dead_letter, Isolation::Committed).len();
@@ -149,9 +149,9 @@ fn with_random_faults(direct: bool) {
         scene.wait(pause);
     }
     if let Some(((group, partition), stall)) = scene.pulse.as_ref().and_then(|pulse| pulse.longest()) {
-        scene.say(&format!("{group}/{partition} stood still the longest: {stall:?}"));
+        scene.say(&format!("{group}/{partition} had the longest stall: {stall:?}"));
         if stall > ALIVE {
-            scene.wrong.push(format!("{group}/{partition} stood still for {stall:?} while faults went on"));
+            scene.wrong.push(format!("{group}/{partition} stalled for {stall:?} during faults"));
         }
     }
     scene.pulse = None;
@@ -270,13 +270,13 @@ fn inject(scene: &mut Scene, random: &mut Random, fault: Fault) {
 fn scale(scene: &mut Scene) {
     match (0..INSTANCES).find(|&at| !scene.runs(at)) {
         Some(at) => {
-            scene.say(&format!("{at} comes"));
+            scene.say(&format!("start {at}"));
             scene.start(at);
             scene.ledger.done("instance comes");
         }
         None => {
             for at in [1, 2] {
-                scene.say(&format!("{at} goes"));
+                scene.say(&format!("stop {at}"));
                 scene.stop(at);
             }
             scene.ledger.done("instances go");

@@ -300,10 +300,10 @@ impl Scene {
                     }
                 }
                 let records: Vec<Record> = made.iter().map(|(record, _)| record.clone()).collect();
-                let places = bus::send(&writer, &topic, &records);
+                let positions = bus::send(&writer, &topic, &records);
                 let mut fed = fed.lock().unwrap();
-                for ((record, fate), place) in made.into_iter().zip(places) {
-                    let (partition, offset) = place.unwrap();
+                for ((record, fate), position) in made.into_iter().zip(positions) {
+                    let (partition, offset) = position.unwrap();
                     fed.push(Fed { partition, offset, record, fate });
                 }
                 drop(fed);
