@@ -94,7 +94,8 @@ fn create_partial(target: &Path) -> io::Result<(PathBuf, File)> {
     Err(last)
 }
 
-/// Creates output files with mode 0640 on Unix: they hold articles, so others may not read them.
+/// Sets the mode of a new output file to 0640 on Unix: it holds articles, so only its owner and group may
+/// read it.
 pub fn for_output(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o640);

@@ -1,6 +1,6 @@
 //! Prometheus metrics of the stage. Recording is a no-op until [`start`] installs the recorder.
 //!
-//! Code that counts calls a function here; metric names live only in `table`. Gauges are not recorded:
+//! The stage counts through the functions here; metric names live only in `table`. Gauges are not recorded:
 //! [`Scrape`] reads them from the [`StatusBoard`](crate::status::StatusBoard) at scrape time.
 
 mod expose;

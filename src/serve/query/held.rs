@@ -1,5 +1,5 @@
-//! The set of partitions behind an answer, out of how many. It distinguishes "no such article" from "not all
-//! partitions were searched", and travels between peers in two response headers.
+//! The partitions that an answer covers, and how many there are in total. Together they distinguish "no such
+//! article" from "not every partition was searched"; peers exchange them in two response headers.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! The query API: an article's verdict, cluster and similar articles, and the verdict that a new text would
 //! get.
 //!
-//! Handlers read snapshots of the open stores (`library`) and never change them; partitions that this process
-//! does not hold are asked for from its peers (`peers`). Everything a client controls is bounded: the time
-//! and bytes of a request, and the number of concurrent questions.
+//! Handlers read snapshots of the open stores (`library`) and never change them; for partitions that this
+//! process does not hold they ask its peers (`peers`). Everything a client controls is bounded: the time and
+//! bytes of a request, and the number of concurrent questions.
 
 mod explain;
 mod held;

@@ -1,5 +1,5 @@
-//! Resolves the names of peers to addresses, for every question again. A DNS server that does not answer
-//! blocks at most one thread; the addresses from the last successful lookup are used meanwhile.
+//! Resolves the names of peers to addresses, afresh for every question. A DNS server that does not answer
+//! blocks at most one thread; meanwhile the addresses of the last successful lookup are used.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
