@@ -1,6 +1,8 @@
-//! How the stage is doing, for those who ask from outside: what it waits for, how far it has come, how far it lags.
+//! The status of the stage as `/readyz`, `/healthz` and `/metrics` show it: what it waits for, restore
+//! progress, lag.
 //!
-//! Workers report after every turn; whoever serves HTTP reads. Nothing here decides anything.
+//! Workers report to the [`StatusBoard`] after every turn, and the HTTP handlers read from it. Nothing here
+//! influences processing, except that [`StatusBoard::failed`] stops the process.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,43 +11,43 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// A worker that has not reported for so long is waiting for something that does not come.
+/// A worker that has not reported for this long counts as stuck.
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// Bytes on disk by language (or `shared`) and kind of row.
 pub type Sizes = Vec<(&'static str, &'static str, u64)>;
 
-/// Where a partition stands.
+/// The state of an assigned partition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartitionState {
-    /// It is ours, and its offset is asked for.
+    /// Assigned; its committed offset is being fetched.
     TakingOver,
-    /// Its state is brought to the end of its log.
+    /// Its state is being restored up to the end of its changelog.
     Restoring(Restore),
-    /// There is no space for its state; it resumes once there is.
+    /// The disk is too full for its state; it resumes once there is space.
     NoSpace,
-    /// Its state cannot be opened; it is tried again.
+    /// Its state cannot be opened; the worker retries.
     StateUnusable {
-        /// What the store reports.
+        /// The error of the store.
         why: String,
     },
-    /// It is worked on.
+    /// It is being processed.
     Running(Arc<Sizes>),
-    /// A batch of its input cannot be read, from this offset on.
+    /// A batch of its input cannot be read.
     Unreadable {
         /// The first offset that cannot be read.
         offset: i64,
-        /// What the client reports.
+        /// The error of the Kafka client.
         why: String,
     },
-    /// Somebody has to decide; the log says what.
+    /// It is stopped until an operator decides; the log says what about.
     Stopped,
 }
 
 samestory_engine::listed! {
-/// Where a partition stands, as metrics label it.
+/// [`PartitionState`] without its details, as the `state` label of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum StateLabel {
     /// [`PartitionState::TakingOver`]
     TakingOver,
     /// [`PartitionState::NoSpace`]
@@ -63,180 +65,181 @@ pub enum State {
 }
 }
 
-impl State {
-    /// As metrics write it.
+impl StateLabel {
+    /// The value of the label.
     pub const fn as_str(self) -> &'static str {
         match self {
-            State::TakingOver => "taking-over",
-            State::NoSpace => "no-space",
-            State::StateUnusable => "state-unusable",
-            State::Restoring => "restoring",
-            State::Running => "running",
-            State::Unreadable => "unreadable",
-            State::Stopped => "stopped",
+            StateLabel::TakingOver => "taking-over",
+            StateLabel::NoSpace => "no-space",
+            StateLabel::StateUnusable => "state-unusable",
+            StateLabel::Restoring => "restoring",
+            StateLabel::Running => "running",
+            StateLabel::Unreadable => "unreadable",
+            StateLabel::Stopped => "stopped",
         }
     }
 }
 
 impl PartitionState {
-    /// Without the details.
-    pub const fn state(&self) -> State {
+    /// The label of this state.
+    pub const fn state(&self) -> StateLabel {
         match self {
-            PartitionState::TakingOver => State::TakingOver,
-            PartitionState::NoSpace => State::NoSpace,
-            PartitionState::StateUnusable { .. } => State::StateUnusable,
-            PartitionState::Restoring(_) => State::Restoring,
-            PartitionState::Running(_) => State::Running,
-            PartitionState::Unreadable { .. } => State::Unreadable,
-            PartitionState::Stopped => State::Stopped,
+            PartitionState::TakingOver => StateLabel::TakingOver,
+            PartitionState::NoSpace => StateLabel::NoSpace,
+            PartitionState::StateUnusable { .. } => StateLabel::StateUnusable,
+            PartitionState::Restoring(_) => StateLabel::Restoring,
+            PartitionState::Running(_) => StateLabel::Running,
+            PartitionState::Unreadable { .. } => StateLabel::Unreadable,
+            PartitionState::Stopped => StateLabel::Stopped,
         }
     }
 }
 
-/// How far a restore has come.
+/// The progress of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Restore {
     /// Records read from the changelog.
     pub records: u64,
     /// Bytes read from the changelog.
     pub bytes: u64,
-    /// Offsets passed.
+    /// Offsets read so far.
     pub done: u64,
-    /// Offsets there were to pass.
+    /// Offsets to read in total.
     pub of: u64,
-    /// How long it has taken so far.
+    /// Duration so far.
     pub seconds: f64,
 }
 
 impl Restore {
-    /// The share that is done.
+    /// The fraction that is done.
     pub fn share(&self) -> f64 {
         if self.of == 0 { 1.0 } else { self.done.min(self.of) as f64 / self.of as f64 }
     }
 
-    /// About how long it will take yet; nothing as long as nothing is done.
+    /// The estimated remaining time; none before the first record.
     pub fn seconds_left(&self) -> Option<f64> {
         let share = self.share();
         (share > 0.0).then(|| (self.seconds * (1.0 - share) / share).round())
     }
 }
 
-/// What a worker does before it has partitions.
+/// How far a worker has come in joining its consumer group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joining {
-    /// It looks for the broker.
+    /// It is connecting to the broker.
     Connecting,
-    /// It waits for the group to give it partitions.
+    /// It waits for an assignment.
     Waiting,
-    /// It was given what there was for it, were it nothing.
-    Given,
+    /// It has an assignment, which may be empty.
+    Assigned,
 }
 
-/// Why the stage is not ready. As answered by `/readyz`.
+/// Why the stage is not ready, as `/readyz` reports it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
-pub enum Reason {
+pub enum NotReady {
     /// The topics have not been checked yet: the broker has not answered.
     Starting,
-    /// It was told to stop.
+    /// The process is shutting down.
     Stopping,
-    /// No broker answers this worker.
+    /// The worker cannot reach a broker.
     BrokerAway {
-        /// Who.
+        /// The worker.
         worker: String,
     },
-    /// The group has not given this worker partitions yet.
+    /// The worker has no assignment yet.
     WaitingForPartitions {
-        /// Who.
+        /// The worker.
         worker: String,
     },
-    /// A partition's offset is asked for.
+    /// The committed offset of a partition is being fetched.
     TakingOver {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// Of what.
+        /// The partition.
         partition: i32,
     },
     /// A partition's state is being restored.
     Restoring {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// Of what.
+        /// The partition.
         partition: i32,
         /// Records read from the changelog.
         records: u64,
         /// Bytes read from the changelog.
         bytes: u64,
-        /// How much is done.
+        /// Progress in percent.
         percent: f64,
-        /// About how long it will take yet.
+        /// The estimated remaining time.
         seconds_left: Option<f64>,
     },
-    /// There is no space for a partition's state. It resumes once there is; nothing is lost.
+    /// The disk is too full for a partition's state. The partition resumes once there is space; nothing is
+    /// lost.
     NoSpace {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// Of what.
+        /// The partition.
         partition: i32,
     },
-    /// A partition's state cannot be opened: another process has it, or the disk or its permissions are wrong. It is tried
-    /// again.
+    /// A partition's state cannot be opened: another process has it open, or the disk or its permissions are
+    /// wrong. The worker retries.
     StateUnusable {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// Of what.
+        /// The partition.
         partition: i32,
-        /// What the store reports.
+        /// The error of the store.
         why: String,
     },
-    /// The schema registry does not answer: what cannot be read yet waits, and nothing is lost.
+    /// The schema registry does not answer. Records that need it wait; nothing is lost.
     RegistryAway {
-        /// Who; nobody yet while the stage starts.
+        /// The worker; none while the stage is starting.
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
-        /// What it said, or that it said nothing.
+        /// The error of the request.
         why: String,
     },
     /// A batch of a partition's input cannot be read. It is skipped after `input.unreadable_after`.
     Unreadable {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// Of what.
+        /// The partition.
         partition: i32,
         /// The first offset that cannot be read.
         offset: i64,
-        /// What the client reports.
+        /// The error of the Kafka client.
         why: String,
     },
-    /// A topic refuses records that cannot be made smaller; somebody has to raise its limits.
+    /// A topic refuses a record that cannot be made smaller; an operator must raise the topic's limits.
     Refused {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// What the broker says.
+        /// The error of the broker.
         why: String,
     },
-    /// A partition stands still until somebody decides; the log says what.
+    /// A partition is stopped until an operator decides; the log says what about.
     Stopped {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// Of what.
+        /// The partition.
         partition: i32,
     },
-    /// A thread that the stage needs has panicked or hangs; the process is about to end.
+    /// A thread that the stage needs has panicked or hangs; the process is about to exit.
     Failed {
-        /// Which thread, and how.
+        /// The thread, and what happened to it.
         why: String,
     },
-    /// A worker has not come round for a while: it waits for the broker.
+    /// A worker has not finished a turn for a while, usually because it waits for the broker.
     Silent {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// For how long.
+        /// Seconds since its last report.
         seconds: u64,
     },
 }
 
-/// What is known, and shared.
+/// The shared status of all workers.
 #[derive(Debug)]
 pub struct StatusBoard {
     stop: Arc<AtomicBool>,
@@ -246,32 +249,32 @@ pub struct StatusBoard {
 #[derive(Debug, Default)]
 struct Inner {
     started: bool,
-    /// Why the start waits for the schema registry.
+    /// Why startup waits for the schema registry.
     registry: Option<String>,
     failed: Option<String>,
     workers: BTreeMap<String, Member>,
 }
 
-/// One worker.
+/// The status of one worker.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// What it does.
+    /// `route`, `match` or `direct`.
     pub role: &'static str,
-    /// Where its partitions stand.
+    /// The state of its partitions.
     pub partitions: BTreeMap<i32, PartitionState>,
-    /// By partition, records that wait to be read; only where it is known.
+    /// By partition, records not committed yet, where known.
     pub lags: BTreeMap<i32, i64>,
-    /// By partition, records that are committed and that the broker was asked to delete and still has.
+    /// By partition, committed records that the broker still has after a purge.
     pub unpurged: BTreeMap<i32, u64>,
     joining: Joining,
-    away: bool,
-    waits: Option<String>,
+    broker_away: bool,
+    registry_away: Option<String>,
     refused: Option<String>,
-    heard: Instant,
+    last_report: Instant,
 }
 
 impl StatusBoard {
-    /// Nothing is known yet. `stop` says that the process is to end.
+    /// An empty board. `stop` is the process-wide shutdown flag.
     pub fn new(stop: Arc<AtomicBool>) -> StatusBoard {
         StatusBoard { stop, inner: Mutex::default() }
     }
@@ -280,33 +283,35 @@ impl StatusBoard {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The topics are as they must be.
+    /// Startup is complete: the topics have been checked.
     pub fn started(&self) {
         self.inner().started = true;
     }
 
-    /// The start waits for the schema registry, or does not any more.
+    /// Sets or clears the reason why startup waits for the schema registry.
     pub fn awaits_registry(&self, why: Option<String>) {
         self.inner().registry = why;
     }
 
-    /// A thread that the stage needs has panicked or hangs. Sets `stop`: the process must end, not live on without it.
+    /// Reports that a thread which the stage needs has panicked or hangs, and sets `stop`: the process must
+    /// not run on without it.
     pub fn failed(&self, why: impl Into<String>) {
         self.inner().failed.get_or_insert_with(|| why.into());
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Why the process must be restarted; `/healthz` answers with it.
+    /// The reason why the process must be restarted, as `/healthz` reports it.
     pub fn failure(&self) -> Option<String> {
         self.inner().failed.clone()
     }
 
-    /// A value that a thread holds for as long as it runs. If the thread panics, the stage [fails](StatusBoard::failed).
+    /// A guard for a thread to hold while it runs. If the thread panics, the stage
+    /// [fails](StatusBoard::failed).
     pub fn guard(self: &Arc<StatusBoard>, thread: &str) -> Guard {
         Guard { board: Arc::clone(self), thread: thread.to_owned() }
     }
 
-    /// A worker begins, perhaps anew: it has no partitions.
+    /// A worker starts or restarts, without partitions.
     pub fn begins(&self, worker: &str, role: &'static str, joining: Joining) {
         let member = Member {
             role,
@@ -314,82 +319,82 @@ impl StatusBoard {
             lags: BTreeMap::new(),
             unpurged: BTreeMap::new(),
             joining,
-            away: false,
-            waits: None,
+            broker_away: false,
+            registry_away: None,
             refused: None,
-            heard: Instant::now(),
+            last_report: Instant::now(),
         };
         self.inner().workers.insert(worker.to_owned(), member);
     }
 
-    /// The group has given a worker what there is for it.
-    pub fn given(&self, worker: &str) {
+    /// A worker has received its assignment, which may be empty.
+    pub fn assigned(&self, worker: &str) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
-            member.joining = Joining::Given;
+            member.joining = Joining::Assigned;
         }
     }
 
-    /// A worker waits for the schema registry, or does not any more.
+    /// Sets or clears the reason why a worker waits for the schema registry.
     pub fn waits(&self, worker: &str, why: Option<String>) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
-            member.waits = why;
-            member.heard = Instant::now();
+            member.registry_away = why;
+            member.last_report = Instant::now();
         }
     }
 
-    /// Records of a worker's partitions that could not be deleted from the input.
+    /// Sets, by partition, the number of committed records that the broker still has after a purge.
     pub fn unpurged(&self, worker: &str, records: BTreeMap<i32, u64>) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.unpurged = records;
         }
     }
 
-    /// A topic refuses what a worker has to write, or does not any more.
+    /// Sets or clears the reason why a topic refuses a worker's records.
     pub fn refuses(&self, worker: &str, why: Option<String>) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.refused = why;
-            member.heard = Instant::now();
+            member.last_report = Instant::now();
         }
     }
 
-    /// A worker has come round: this is how its partitions stand.
+    /// A worker reports its partitions after a turn. `broker_away` means that it cannot reach a broker.
     pub fn reports(
         &self,
         worker: &str,
         partitions: impl IntoIterator<Item = (i32, PartitionState)>,
         lags: BTreeMap<i32, i64>,
-        away: bool,
+        broker_away: bool,
     ) {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.partitions = partitions.into_iter().collect();
             member.lags = lags;
-            member.away = away;
-            member.heard = Instant::now();
+            member.broker_away = broker_away;
+            member.last_report = Instant::now();
         }
     }
 
-    /// The workers as they are now.
+    /// A snapshot of all workers.
     pub fn workers(&self) -> Vec<Member> {
         self.inner().workers.values().cloned().collect()
     }
 
-    /// Why it is not ready; nothing where it is.
-    pub fn reasons(&self) -> Vec<Reason> {
+    /// The reasons why the stage is not ready; empty if it is.
+    pub fn reasons(&self) -> Vec<NotReady> {
         let inner = self.inner();
         let mut reasons = Vec::new();
         if self.stop.load(Ordering::Relaxed) {
-            reasons.push(Reason::Stopping);
+            reasons.push(NotReady::Stopping);
         }
         if let Some(why) = inner.failed.clone() {
-            reasons.push(Reason::Failed { why });
+            reasons.push(NotReady::Failed { why });
         }
         match inner.registry.clone() {
             _ if inner.started => {}
-            None => reasons.push(Reason::Starting),
-            Some(why) => reasons.push(Reason::RegistryAway { worker: None, why }),
+            None => reasons.push(NotReady::Starting),
+            Some(why) => reasons.push(NotReady::RegistryAway { worker: None, why }),
         }
         for (name, member) in &inner.workers {
-            member.complain(name, &mut reasons);
+            member.push_reasons(name, &mut reasons);
         }
         reasons
     }
@@ -412,37 +417,38 @@ impl Drop for Guard {
 }
 
 impl Member {
-    fn complain(&self, name: &str, reasons: &mut Vec<Reason>) {
+    fn push_reasons(&self, name: &str, reasons: &mut Vec<NotReady>) {
         let worker = || name.to_owned();
-        if self.away || self.joining == Joining::Connecting {
-            reasons.push(Reason::BrokerAway { worker: worker() });
-        } else if self.heard.elapsed() > SILENCE {
-            reasons.push(Reason::Silent { worker: worker(), seconds: self.heard.elapsed().as_secs() });
+        if self.broker_away || self.joining == Joining::Connecting {
+            reasons.push(NotReady::BrokerAway { worker: worker() });
+        } else if self.last_report.elapsed() > SILENCE {
+            reasons
+                .push(NotReady::Silent { worker: worker(), seconds: self.last_report.elapsed().as_secs() });
         }
-        if let Some(why) = self.waits.clone() {
-            reasons.push(Reason::RegistryAway { worker: Some(worker()), why });
+        if let Some(why) = self.registry_away.clone() {
+            reasons.push(NotReady::RegistryAway { worker: Some(worker()), why });
         }
         if let Some(why) = self.refused.clone() {
-            reasons.push(Reason::Refused { worker: worker(), why });
+            reasons.push(NotReady::Refused { worker: worker(), why });
         }
         if self.joining == Joining::Waiting {
-            reasons.push(Reason::WaitingForPartitions { worker: worker() });
+            reasons.push(NotReady::WaitingForPartitions { worker: worker() });
         }
-        for (&partition, standing) in &self.partitions {
+        for (&partition, state) in &self.partitions {
             let worker = worker();
-            match standing {
+            match state {
                 PartitionState::Running(_) => {}
-                PartitionState::TakingOver => reasons.push(Reason::TakingOver { worker, partition }),
-                PartitionState::NoSpace => reasons.push(Reason::NoSpace { worker, partition }),
+                PartitionState::TakingOver => reasons.push(NotReady::TakingOver { worker, partition }),
+                PartitionState::NoSpace => reasons.push(NotReady::NoSpace { worker, partition }),
                 PartitionState::StateUnusable { why } => {
-                    reasons.push(Reason::StateUnusable { worker, partition, why: why.clone() });
+                    reasons.push(NotReady::StateUnusable { worker, partition, why: why.clone() });
                 }
                 PartitionState::Unreadable { offset, why } => {
                     let (offset, why) = (*offset, why.clone());
-                    reasons.push(Reason::Unreadable { worker, partition, offset, why });
+                    reasons.push(NotReady::Unreadable { worker, partition, offset, why });
                 }
-                PartitionState::Stopped => reasons.push(Reason::Stopped { worker, partition }),
-                PartitionState::Restoring(restore) => reasons.push(Reason::Restoring {
+                PartitionState::Stopped => reasons.push(NotReady::Stopped { worker, partition }),
+                PartitionState::Restoring(restore) => reasons.push(NotReady::Restoring {
                     worker,
                     partition,
                     records: restore.records,
@@ -467,33 +473,33 @@ mod tests {
     }
 
     #[test]
-    fn it_is_ready_when_every_worker_has_what_there_is_for_it() {
+    fn it_is_ready_when_every_worker_has_its_assignment() {
         let board = board();
-        assert_eq!(board.reasons(), [Reason::WaitingForPartitions { worker: "w".into() }]);
-        // A spare member of the group has no partitions and nothing to wait for.
-        board.given("w");
+        assert_eq!(board.reasons(), [NotReady::WaitingForPartitions { worker: "w".into() }]);
+        // A spare member of the group has an empty assignment and nothing to wait for.
+        board.assigned("w");
         assert_eq!(board.reasons(), []);
         board.reports("w", [(3, PartitionState::Running(Arc::default()))], BTreeMap::new(), false);
         assert_eq!(board.reasons(), []);
     }
 
     #[test]
-    fn what_stands_in_the_way_is_said_with_its_numbers() {
+    fn each_reason_carries_its_numbers() {
         let board = board();
-        board.given("w");
+        board.assigned("w");
         let restore = Restore { records: 250, bytes: 9000, done: 300, of: 1200, seconds: 2.0 };
-        let standings = [
+        let partitions = [
             (0, PartitionState::Restoring(restore)),
             (1, PartitionState::Stopped),
             (2, PartitionState::TakingOver),
         ];
-        board.reports("w", standings, BTreeMap::new(), true);
+        board.reports("w", partitions, BTreeMap::new(), true);
         let worker = || "w".to_owned();
         assert_eq!(
             board.reasons(),
             [
-                Reason::BrokerAway { worker: worker() },
-                Reason::Restoring {
+                NotReady::BrokerAway { worker: worker() },
+                NotReady::Restoring {
                     worker: worker(),
                     partition: 0,
                     records: 250,
@@ -501,43 +507,43 @@ mod tests {
                     percent: 25.0,
                     seconds_left: Some(6.0),
                 },
-                Reason::Stopped { worker: worker(), partition: 1 },
-                Reason::TakingOver { worker: worker(), partition: 2 },
+                NotReady::Stopped { worker: worker(), partition: 1 },
+                NotReady::TakingOver { worker: worker(), partition: 2 },
             ]
         );
     }
 
     #[test]
-    fn before_the_topics_are_checked_and_after_a_stop_it_is_not_ready() {
+    fn it_is_not_ready_before_the_topics_are_checked_or_after_a_stop() {
         let stop = Arc::new(AtomicBool::new(false));
         let board = StatusBoard::new(Arc::clone(&stop));
-        assert_eq!(board.reasons(), [Reason::Starting]);
+        assert_eq!(board.reasons(), [NotReady::Starting]);
         board.started();
         assert_eq!(board.reasons(), []);
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(board.reasons(), [Reason::Stopping]);
+        assert_eq!(board.reasons(), [NotReady::Stopping]);
     }
 
-    // A registry that was away at the start showed as `starting`, whose runbook entry sends people to the broker; a state
-    // directory that could not be opened showed as `taking-over`.
+    // A schema registry that was unreachable at startup showed as `starting`, whose runbook entry points to
+    // the broker; a state directory that could not be opened showed as `taking-over`.
     #[test]
-    fn what_a_start_or_a_takeover_waits_for_is_named() {
+    fn a_waiting_start_or_takeover_names_its_cause() {
         let board = StatusBoard::new(Arc::default());
         board.awaits_registry(Some("connection refused".into()));
-        let away = Reason::RegistryAway { worker: None, why: "connection refused".into() };
+        let away = NotReady::RegistryAway { worker: None, why: "connection refused".into() };
         assert_eq!(board.reasons(), [away]);
         board.awaits_registry(None);
-        assert_eq!(board.reasons(), [Reason::Starting]);
+        assert_eq!(board.reasons(), [NotReady::Starting]);
         board.started();
-        board.begins("w", "match", Joining::Given);
+        board.begins("w", "match", Joining::Assigned);
         let why = || "another process has it".to_owned();
         board.reports("w", [(4, PartitionState::StateUnusable { why: why() })], BTreeMap::new(), false);
-        let unusable = Reason::StateUnusable { worker: "w".into(), partition: 4, why: why() };
+        let unusable = NotReady::StateUnusable { worker: "w".into(), partition: 4, why: why() };
         assert_eq!(board.reasons(), [unusable]);
     }
 
     #[test]
-    fn a_thread_that_panics_fails_the_stage_and_one_that_ends_does_not() {
+    fn only_a_thread_that_panics_fails_the_stage() {
         let stop = Arc::new(AtomicBool::new(false));
         let board = Arc::new(StatusBoard::new(Arc::clone(&stop)));
         board.started();
@@ -552,11 +558,11 @@ mod tests {
         assert!(thread.join().is_err());
         let why = "thread purge panicked".to_owned();
         assert_eq!((board.failure(), stop.load(Ordering::Relaxed)), (Some(why.clone()), true));
-        assert_eq!(board.reasons(), [Reason::Stopping, Reason::Failed { why }]);
+        assert_eq!(board.reasons(), [NotReady::Stopping, NotReady::Failed { why }]);
     }
 
     #[test]
-    fn a_restore_that_has_nothing_to_do_is_done() {
+    fn an_empty_restore_is_done() {
         assert_eq!(Restore::default().share(), 1.0);
         assert_eq!(Restore { of: 10, ..Restore::default() }.seconds_left(), None);
     }

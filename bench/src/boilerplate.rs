@@ -1,5 +1,5 @@
-//! Copies of one text: a cookie wall or an error page that a crawler sends again and again. The cost of a copy must not
-//! depend on how many there are.
+//! Copies of one text, such as a cookie wall or an error page that a crawler sends again and again. The cost
+//! of a copy must not depend on how many there are.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::contenders::{self, Contender, Outcome};
 use crate::stream::Stream;
 
-/// Articles of a batch: what the stage on the bus takes together.
+/// Articles per batch, as in the Kafka stage.
 const BATCH: u64 = 2000;
 
-/// The last batch at each size, in a store on disk.
+/// Measures the last batch before each size, in a store on disk.
 pub fn rows(full: bool) -> Outcome<Vec<Value>> {
     let directory = std::env::temp_dir().join(format!("samestory-bench-copies-{}", std::process::id()));
     let sizes: &[u64] = if full { &[2_000, 10_000, 50_000, 100_000] } else { &[2_000, 10_000, 50_000] };
@@ -33,9 +33,9 @@ fn copies(directory: &Path, sizes: &[u64]) -> Outcome<Vec<Value>> {
         while held < size {
             let to = size.min(held + BATCH);
             let batch: Vec<_> = (held..to).map(|n| prepare(n, &text)).collect();
-            let began = Instant::now();
+            let started = Instant::now();
             contender.take(batch)?;
-            micros = began.elapsed().as_secs_f64() * 1e6 / (to - held) as f64;
+            micros = started.elapsed().as_secs_f64() * 1e6 / (to - held) as f64;
             held = to;
         }
         let hot = contender.store().reader().hot_buckets();

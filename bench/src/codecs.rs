@@ -1,4 +1,5 @@
-//! Articles off the bus and envelopes onto it, as JSON and as Avro, beside the libraries alone.
+//! Rows for decoding articles and encoding envelopes, as JSON and as Avro, next to `serde_json` and
+//! `apache-avro` alone.
 
 use std::cell::Cell;
 
@@ -23,7 +24,7 @@ fn row(name: &str, set: &Set, work: impl Fn(&str) -> u64 + 'static) -> Row {
     Row { name: format!("{name} {}", set.language), work: Box::new(work) }
 }
 
-/// Does the work on one record after the other.
+/// Work that cycles through the records, one per call.
 fn each<T: 'static>(records: Vec<T>, work: impl Fn(&T) -> u64 + 'static) -> impl Fn(&str) -> u64 + 'static {
     let turn = Cell::new(0);
     move |_| {
@@ -96,7 +97,7 @@ pub fn rows(set: &Set) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
     let values: Vec<Value> =
         as_avro.iter().map(|bytes| reader.read_value(&mut bytes.as_slice())).collect::<Result<_, _>>()?;
     let (fields, same_fields) = (Fields::default(), Fields::default());
-    let told: Vec<(Tagged, Vec<u8>, Vec<u8>)> = articles
+    let verdicts: Vec<(Tagged, Vec<u8>, Vec<u8>)> = articles
         .iter()
         .zip(as_json.iter().zip(&as_avro))
         .map(|(article, (json, avro))| (tagged(article), json.clone(), avro.clone()))
@@ -137,7 +138,7 @@ pub fn rows(set: &Set) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
         row(
             "encode JSON: samestory envelope",
             set,
-            each(told.clone(), |(tagged, json, _)| json::enveloped(tagged, json).len() as u64),
+            each(verdicts.clone(), |(tagged, json, _)| json::enveloped(tagged, json).len() as u64),
         ),
         row(
             "encode Avro: samestory article",
@@ -151,7 +152,7 @@ pub fn rows(set: &Set) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
         row(
             "encode Avro: samestory envelope",
             set,
-            each(told, |(tagged, _, avro)| {
+            each(verdicts, |(tagged, _, avro)| {
                 let mut bytes = avro::frame(7, avro.len() + 1024);
                 avro::write_envelope(tagged, ArticlePart::Mapped(avro), &mut bytes);
                 bytes.len() as u64

@@ -1,4 +1,5 @@
-//! Who takes the stream: samestory with its stores, and the indexes of its peers.
+//! The contenders of the store benchmark: samestory with each of its stores, and the indexes of peer
+//! libraries.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -19,37 +20,37 @@ use crate::feed::Prepare;
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Similarity from which on peers call two texts alike: our own default.
+/// The similarity threshold given to the peers: our own default.
 const THRESHOLD: f64 = 0.5;
 
-/// What came of a batch.
+/// The counts of a batch.
 #[derive(Clone, Copy, Default)]
 pub struct Taken {
-    /// Documents that articles were compared with; none where a peer does not say.
+    /// Candidates that articles were compared with; 0 where a peer does not report them.
     pub candidates: u64,
-    /// Articles that were called copies.
+    /// Articles judged to be copies.
     pub copies: u64,
 }
 
-/// Checks articles against all before them, and inserts them.
+/// An index that checks articles against all earlier ones, and inserts them.
 pub trait Contender {
-    /// An article, fingerprinted.
+    /// A fingerprinted article.
     type Ready: Clone + Send + 'static;
-    /// Fingerprints; runs on all cores.
+    /// The function that fingerprints an article; called on all cores.
     fn prepare(&self) -> Prepare<Self::Ready>;
-    /// Checks and inserts, in order.
+    /// Checks and inserts a batch, in order.
     fn take(&mut self, batch: Vec<Self::Ready>) -> Outcome<Taken>;
-    /// Checks only, and says how many matched.
+    /// Checks without inserting, and returns the number of matches or candidates.
     fn look_up(&self, article: &Self::Ready) -> Outcome<u64>;
-    /// How many articles it holds to begin with.
+    /// The number of articles that it holds at the start.
     fn held(&self) -> Outcome<u64> {
         Ok(0)
     }
-    /// Puts everything where it stays.
-    fn settle(&mut self) -> Outcome<()> {
+    /// Flushes everything to disk.
+    fn flush(&mut self) -> Outcome<()> {
         Ok(())
     }
-    /// Where it keeps what it knows, if not in memory.
+    /// The directory of the index, if it is on disk.
     fn directory(&self) -> Option<&Path> {
         None
     }
@@ -76,7 +77,6 @@ impl<S: Store> Ours<S> {
         Ours { engine, preparer, store, attestor, directory }
     }
 
-    /// Its store.
     #[cfg(feature = "disk")]
     pub fn store(&self) -> &S {
         &self.store
@@ -89,7 +89,7 @@ pub fn memory() -> Outcome<Ours<Memory>> {
     Ok(Ours::new(config, store, None))
 }
 
-/// With the changelog for its log, as on the bus, or with a log of its own, as for files.
+/// RocksDB with the changelog as its log, as in the Kafka stage, or with its own WAL, as for files.
 #[cfg(feature = "disk")]
 pub fn rocks(directory: &Path, ahead: Durability) -> Outcome<Ours<samestory_engine::index::Rocks>> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
@@ -106,7 +106,7 @@ impl<S: Store> Contender for Ours<S> {
     fn prepare(&self) -> Prepare<Item> {
         let preparer = self.preparer;
         Arc::new(move |n, text| {
-            // Ten articles a second: a million come in 28 hours, and none expires.
+            // Ten articles per second: a million span 28 hours, so none expires.
             let time = Some(EventTime::from_millis(1_772_000_000_000 + 100 * n as i64));
             let article = Article {
                 id: ArticleId::new(&format!("site-{}/article-{n:08}", n % 7)).expect("short"),
@@ -146,11 +146,11 @@ impl<S: Store> Contender for Ours<S> {
     }
 
     fn held(&self) -> Outcome<u64> {
-        // Every article of the stream has a number of its own, and all are of one language.
+        // Every article of the stream gets its own document number, and all are of one language.
         Ok(self.store.progress()?.languages.values().map(|counters| counters.next_number).sum())
     }
 
-    fn settle(&mut self) -> Outcome<()> {
+    fn flush(&mut self) -> Outcome<()> {
         Ok(self.store.flush()?)
     }
 
@@ -199,15 +199,15 @@ impl Contender for Txtfp {
     }
 }
 
-/// gaoya's MinHash and its index in memory, cut as txtfp's.
+/// gaoya's MinHash and its index in memory, with the same bands and rows as txtfp's.
 pub struct Gaoya {
     index: MinHashIndex<u32, u64>,
 }
 
 impl Gaoya {
     pub fn new() -> Outcome<Gaoya> {
-        let cut = samestory::compat::txtfp::LshIndexBuilder::for_threshold(THRESHOLD as f32, 128)?;
-        Ok(Gaoya { index: MinHashIndex::new(cut.bands, cut.rows, THRESHOLD) })
+        let lsh = samestory::compat::txtfp::LshIndexBuilder::for_threshold(THRESHOLD as f32, 128)?;
+        Ok(Gaoya { index: MinHashIndex::new(lsh.bands, lsh.rows, THRESHOLD) })
     }
 }
 

@@ -1,6 +1,7 @@
-//! Articles made and fingerprinted on all cores, given out in order: as the program reads its files.
+//! Generates and fingerprints articles on all cores, and delivers them in order, as the product reads files.
 //!
-//! What is timed is made beforehand: making texts is no work of whoever checks them.
+//! For timed stretches the texts are generated beforehand ([`Texts`]), because generating them is not part of
+//! the work that is measured.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -8,15 +9,15 @@ use std::thread;
 
 use crate::stream::Stream;
 
-/// Articles that travel together.
+/// Articles per chunk.
 const CHUNK: u64 = 125;
-/// Chunks that wait for each worker's verdicts.
+/// Finished chunks queued per worker.
 const AHEAD: usize = 4;
 
-/// Prepares article n with its text.
+/// Fingerprints article n, given its text.
 pub type Prepare<R> = Arc<dyn Fn(u64, &str) -> R + Send + Sync>;
 
-/// Texts made beforehand, one after the other.
+/// Texts generated beforehand, in one buffer.
 pub struct Texts {
     first: u64,
     all: String,
@@ -24,7 +25,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Those of articles `from..to`.
+    /// Generates the texts of articles `from..to`.
     pub fn new(stream: &Stream, from: u64, to: u64) -> Texts {
         let (mut all, mut text, mut ends) = (String::new(), String::new(), Vec::new());
         for n in from..to {
@@ -35,40 +36,40 @@ impl Texts {
         Texts { first: from, all, ends }
     }
 
-    /// How much memory they take.
+    /// The memory that the texts occupy.
     pub fn bytes(&self) -> usize {
         self.all.capacity()
     }
 
-    fn of(&self, n: u64) -> &str {
+    fn text(&self, n: u64) -> &str {
         let at = (n - self.first) as usize;
         &self.all[at.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[at]]
     }
 }
 
-/// Articles in order, from some number on.
+/// Delivers prepared articles in order.
 pub struct Feed<R> {
     workers: Vec<Receiver<Vec<R>>>,
     turn: usize,
 }
 
 impl<R: Send + 'static> Feed<R> {
-    /// Articles `from..to`. The threads end when all is taken, or when this is dropped.
+    /// Generates articles `from..to`. The threads end when all are taken, or when the feed is dropped.
     pub fn start(stream: &Arc<Stream>, prepare: &Prepare<R>, from: u64, to: u64) -> Feed<R> {
         let stream = Arc::clone(stream);
-        Feed::of(prepare, from, to, move |n, text| stream.write(n, text))
+        Feed::spawn(prepare, from, to, move |n, text| stream.write(n, text))
     }
 
-    /// Articles `from..to`, whose texts have been made.
-    pub fn made(texts: &Arc<Texts>, prepare: &Prepare<R>, from: u64, to: u64) -> Feed<R> {
+    /// Delivers articles `from..to` with texts that were generated beforehand.
+    pub fn from_texts(texts: &Arc<Texts>, prepare: &Prepare<R>, from: u64, to: u64) -> Feed<R> {
         let texts = Arc::clone(texts);
-        Feed::of(prepare, from, to, move |n, text| {
+        Feed::spawn(prepare, from, to, move |n, text| {
             text.clear();
-            text.push_str(texts.of(n));
+            text.push_str(texts.text(n));
         })
     }
 
-    fn of(
+    fn spawn(
         prepare: &Prepare<R>,
         from: u64,
         to: u64,
@@ -96,7 +97,7 @@ impl<R: Send + 'static> Feed<R> {
         Feed { workers: workers.collect(), turn: 0 }
     }
 
-    /// The next articles, about so many; none when all are taken.
+    /// The next articles, at least `count` unless the feed ends; rounded up to whole chunks.
     pub fn take(&mut self, count: usize) -> Vec<R> {
         let mut taken = Vec::with_capacity(count);
         while taken.len() < count {

@@ -1,10 +1,11 @@
-//! Measuring, and the table.
+//! Measures rows of work on texts, and prints them as a table.
 
 use std::time::{Duration, Instant};
 
 use crate::texts::Set;
 
-/// One thing to measure: does the work on one text, returns something that depends on it.
+/// One thing to measure. `work` returns a value that depends on the text, so that the compiler cannot remove
+/// it.
 pub struct Row {
     pub name: String,
     pub work: Box<dyn Fn(&str) -> u64>,
@@ -17,7 +18,7 @@ pub struct Measured {
 }
 
 const ROUNDS: usize = 7;
-/// A round repeats the texts until this much time has gone.
+/// A round repeats the texts until this much time has passed.
 const ROUND: Duration = Duration::from_millis(120);
 
 pub fn measure(rows: &[Row], set: &Set) -> Vec<Measured> {

@@ -1,14 +1,15 @@
-//! Prints one table from one run: articles and megabytes a second for every step, beside peers and limits.
+//! The benchmark: articles and megabytes per second of every step, next to peer libraries and upper limits.
 //!
-//! Rounds of all rows are interleaved and the best round of each counts, so that a busy machine shifts all rows
-//! alike. Compare rows of one run with each other; seconds of different runs say little.
-
+//! The rounds of all rows are interleaved, and the best round of each counts, so that a busy machine affects
+//! all rows alike. Compare rows within one run; times of different runs are not comparable.
 //!
-//! `samestory-bench [full] [steps | store [CONTENDER…] | restore | copies | query]`: all rows, or the steps alone, or the
-//! stores alone, or changelogs read back into stores, or copies of one text, or the questions alone; `full` grows the stores to a million articles.
+//! `samestory-bench [full] [steps | store [CONTENDER…] | restore | copies | query]` runs everything, or only
+//! the steps, the stores, the restore of a changelog, copies of one text, or queries. `full` fills the stores
+//! to a million articles.
 //!
-//! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]`: one contender in this process, a line of JSON for each
-//! size. A store in a directory that is named is kept, and grows from what it holds.
+//! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]` runs one contender in this process and
+//! prints a line of JSON per size. A store in a given directory is kept, and a later run continues to fill
+//! it.
 
 #[cfg(feature = "disk")]
 mod boilerplate;
@@ -28,7 +29,7 @@ mod texts;
 
 use std::path::Path;
 
-/// As the program has it.
+/// The same allocator as the product.
 #[cfg(feature = "disk")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -41,8 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let full = rest.next_if_eq(&"full").is_some();
         let kept = rest.next_if_eq(&"in").and_then(|_| rest.next()).map(Path::new);
         let sizes = rest.map(str::parse).collect::<Result<Vec<u64>, _>>()?;
-        let usual = if full { store::FULL } else { store::QUICK };
-        return store::contend(name, if sizes.is_empty() { usual } else { &sizes }, kept);
+        let default_sizes = if full { store::FULL } else { store::QUICK };
+        return store::contend(name, if sizes.is_empty() { default_sizes } else { &sizes }, kept);
     }
     let full = words.first().is_some_and(|word| word == "full");
     if full {

@@ -1,5 +1,5 @@
-//! Questions over HTTP: how long answers take, with nothing else to do and while the store is filled at full speed, texts
-//! made and fingerprinted on all cores meanwhile; and what the questions cost those who are judged.
+//! Latency of the query API over HTTP, while the process is idle and while the store is filled at full speed
+//! on all cores; and how much the queries slow down the filling.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,70 +19,70 @@ use crate::feed::Feed;
 use crate::stream::Stream;
 
 const BATCH: usize = 500;
-/// Articles that are taken while nobody asks, to compare with.
+/// Articles inserted without queries, for comparison.
 const ALONE: u64 = 20_000;
-/// How long is asked, of each kind of question.
-const ASKING: Duration = Duration::from_secs(20);
+/// How long each kind of query is repeated.
+const QUERY_TIME: Duration = Duration::from_secs(20);
 
-/// Waits in milliseconds, of one kind of question.
-struct Asked {
+/// The latencies of one kind of query, in milliseconds.
+struct Latencies {
     question: &'static str,
     waits: Vec<f64>,
 }
 
-/// One row for each kind of question, without and with work.
+/// One row per kind of query, idle and working.
 pub fn rows(full: bool) -> Outcome<Vec<Value>> {
     let size = if full { 1_000_000 } else { 100_000 };
     let directory = std::env::temp_dir().join(format!("samestory-bench-query-{}", std::process::id()));
-    let rows = measured(&directory, size);
+    let rows = measure(&directory, size);
     std::fs::remove_dir_all(&directory)?;
     rows
 }
 
-fn measured(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
+fn measure(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
     let mut ours = contenders::rocks(directory, Durability::Changelog { partition: 0 })?;
-    let shelf = Arc::new(StoreRegistry::default());
-    shelf.set_partition_count(1);
+    let registry = Arc::new(StoreRegistry::default());
+    registry.holds_some_of(1);
     let config = Config::try_from(Settings::default())?;
     let listen: SocketAddr = "127.0.0.1:0".parse()?;
     let guard = Arc::new(StatusBoard::new(Arc::default())).guard("query");
-    let address = serve_queries(listen, Library::new(config, Arc::clone(&shelf)), guard)?;
+    let address = serve_queries(listen, Library::new(config, Arc::clone(&registry)), guard)?;
     let stream = Arc::new(Stream::new());
     let prepare = ours.prepare();
-    // Far more than will be taken; what is left is dropped.
+    // Far more than will be taken; the rest is dropped.
     let mut feed = Feed::start(&stream, &prepare, 0, size * 2 + 10 * ALONE);
     let mut held = 0;
-    let mut said = Instant::now();
+    let mut reported = Instant::now();
     while held < size {
         let batch = feed.take(BATCH);
         held += batch.len() as u64;
         ours.take(batch)?;
-        if said.elapsed() > Duration::from_secs(10) {
-            said = Instant::now();
+        if reported.elapsed() > Duration::from_secs(10) {
+            reported = Instant::now();
             eprintln!("  filling: {held} of {size}");
         }
     }
-    let began = Instant::now();
+    let started = Instant::now();
     let until = held + ALONE;
     while held < until {
         let batch = feed.take(BATCH);
         held += batch.len() as u64;
         ours.take(batch)?;
     }
-    let alone = ALONE as f64 / began.elapsed().as_secs_f64();
-    let shown = shelf.register(0, ours.store());
+    let alone = ALONE as f64 / started.elapsed().as_secs_f64();
+    let shown = registry.show(0, ours.store());
     let mut rows = Vec::new();
     for busy in [false, true] {
         let stop = Arc::new(AtomicBool::new(false));
-        let asking = {
+        let client = {
             let (stream, stop) = (Arc::clone(&stream), Arc::clone(&stop));
             thread::spawn(move || {
-                let asked = ask(address, &stream, size);
+                let latencies = query(address, &stream, size);
                 stop.store(true, Ordering::Relaxed);
-                asked.map_err(|error| error.to_string())
+                latencies.map_err(|error| error.to_string())
             })
         };
-        let (began, mut taken) = (Instant::now(), 0);
+        let (started, mut taken) = (Instant::now(), 0);
         while !stop.load(Ordering::Relaxed) {
             if busy {
                 let batch = feed.take(BATCH);
@@ -92,8 +92,8 @@ fn measured(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
                 thread::sleep(Duration::from_millis(5));
             }
         }
-        let rate = taken as f64 / began.elapsed().as_secs_f64();
-        for Asked { question, mut waits } in asking.join().map_err(|_| "who asks failed")?? {
+        let rate = taken as f64 / started.elapsed().as_secs_f64();
+        for Latencies { question, mut waits } in client.join().map_err(|_| "the client thread panicked")?? {
             waits.sort_unstable_by(f64::total_cmp);
             let at =
                 |share: f64| (waits[((waits.len() - 1) as f64 * share) as usize] * 100.0).round() / 100.0;
@@ -115,8 +115,8 @@ fn measured(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
     Ok(rows)
 }
 
-/// Asks one question after the other, of each kind for a while.
-fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
+/// Sends queries one after the other, each kind for a while.
+fn query(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Latencies>> {
     let mut seed = 7_u64;
     let mut chance = |below: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -124,15 +124,15 @@ fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
     };
     let mut all = Vec::new();
     for question in ["similar", "check"] {
-        let (began, mut waits) = (Instant::now(), Vec::new());
-        while began.elapsed() < ASKING {
+        let (started, mut waits) = (Instant::now(), Vec::new());
+        while started.elapsed() < QUERY_TIME {
             let request = if question == "similar" {
                 let n = chance(size);
                 let path = format!("/api/v1/articles/site-{}%2Farticle-{n:08}/similar", n % 7);
                 format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             } else {
                 let mut text = String::new();
-                // Articles that have not come yet; some are copies of one that has.
+                // Articles that are not in the store; some are copies of one that is.
                 stream.write(size * 3 + chance(size), &mut text);
                 let body = json!({"language": "en", "body": text}).to_string();
                 let length = body.len();
@@ -149,10 +149,10 @@ fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
             if !answer.starts_with(b"HTTP/1.1 200") {
                 return Err(String::from_utf8_lossy(&answer).into_owned().into());
             }
-            // A hundred or more a second: a person does not ask so often, a service may.
+            // At most 200 queries per second: more than a person sends, but a service may.
             thread::sleep(Duration::from_millis(5));
         }
-        all.push(Asked { question, waits });
+        all.push(Latencies { question, waits });
     }
     Ok(all)
 }
@@ -160,7 +160,7 @@ fn ask(address: SocketAddr, stream: &Stream, size: u64) -> Outcome<Vec<Asked>> {
 pub fn print(rows: &[Value]) {
     println!(
         "\n{:<12} {:>9} {:<9} {:>9} {:>8} {:>8} {:>8} {:>12} {:>12}",
-        "questions", "articles", "stage", "asked", "p50 ms", "p99 ms", "max ms", "articles/s", "unasked"
+        "query", "articles", "stage", "queries", "p50 ms", "p99 ms", "max ms", "articles/s", "alone"
     );
     let text = |value: &Value| value.as_f64().map_or("–".to_owned(), |number| format!("{number}"));
     for row in rows {
@@ -178,7 +178,7 @@ pub fn print(rows: &[Value]) {
         );
     }
     println!(
-        "one question after the other over HTTP, a connection for each, while articles are made, fingerprinted, judged and\n\
-         applied on all cores (working) or nothing is done (idle); articles/s: what is judged meanwhile, and while nobody asks"
+        "queries one after the other over HTTP, each on a new connection, while articles are generated, fingerprinted,\n\
+         judged and applied on all cores (working) or not (idle); articles/s: judged during the queries; alone: without them"
     );
 }

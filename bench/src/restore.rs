@@ -1,5 +1,5 @@
-//! A changelog read back into a store on disk: record by record as a store that has fallen behind does, and from
-//! nothing, where postings are made at the end.
+//! Restores a store on disk from a changelog: record by record, as a store that has fallen behind does, and
+//! from an empty directory, where posting lists are built at the end.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -17,23 +17,23 @@ use crate::feed::Feed;
 use crate::store::cpu;
 use crate::stream::Stream;
 
-/// Records that are applied together, as in the stage.
+/// Records per batch, as in the stage.
 const CHUNK: usize = 2000;
 const AHEAD: Durability = Durability::Changelog { partition: 0 };
 
-/// A record of the log.
+/// The key and value of a changelog record.
 type Record = (Vec<u8>, Option<Vec<u8>>);
 
-/// Both ways, with so many articles.
+/// Measures both ways of restoring.
 pub fn rows(articles: u64) -> Outcome<Vec<Value>> {
     let log = log(articles)?;
     let options = RocksOptions::new(config()?.postings, AHEAD, Budget::default());
     let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
     let mut rows = Vec::new();
     for (name, from_nothing) in [("record by record", false), ("from nothing", true)] {
-        let (began, used) = (Instant::now(), cpu());
+        let (started, cpu_before) = (Instant::now(), cpu());
         restore(&directory, &options, &log, from_nothing)?;
-        let (seconds, used) = (began.elapsed().as_secs_f64(), cpu() - used);
+        let (seconds, used) = (started.elapsed().as_secs_f64(), cpu() - cpu_before);
         std::fs::remove_dir_all(&directory)?;
         rows.push(json!({
             "name": format!("restore {name}, {articles}"),
@@ -63,7 +63,7 @@ fn config() -> Outcome<Config> {
     Ok(Config::try_from(Settings::default())?)
 }
 
-/// What a stage would have written for these articles, compacted.
+/// The changelog that a stage would have written for these articles, after compaction.
 fn log(articles: u64) -> Outcome<Vec<Record>> {
     let config = config()?;
     let (engine, mut store) =

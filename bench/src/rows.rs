@@ -1,4 +1,4 @@
-//! What is measured: our steps, the whole, the peers, and two limits.
+//! The rows of the step table: our steps, the complete fingerprint, the peer libraries, and two upper limits.
 
 use gaoya::minhash::{MinHasher, MinHasher32};
 use samestory_engine::fingerprint;

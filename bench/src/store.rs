@@ -1,8 +1,8 @@
-//! Check-and-insert from raw text, at several sizes of the store.
+//! Check-and-insert from raw text, at several store sizes.
 //!
-//! Each contender runs in a process of its own, one after the other, so that its memory is its own. There the store is
-//! filled as the program would: fingerprints on all cores, verdicts in order on one thread, 2,000 articles a batch.
-//! Just before each size a stretch of the stream is timed.
+//! Each contender runs in its own process, one after the other, so that memory can be attributed to it. The
+//! store is filled as the product does it: fingerprints on all cores, verdicts in order on one thread, 2,000
+//! articles per batch. The last stretch of the stream before each size is timed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,9 +15,9 @@ use crate::contenders::{self, Contender, Gaoya, Outcome, Taken, Txtfp};
 use crate::feed::{Feed, Texts};
 use crate::stream::Stream;
 
-/// Articles of a batch: what the stage on the bus takes together.
+/// Articles per batch, as in the Kafka stage.
 const BATCH: usize = 2000;
-/// Look-ups that are timed one by one.
+/// Lookups that are timed one by one.
 const LOOK_UPS: u64 = 4000;
 pub const QUICK: &[u64] = &[10_000, 100_000];
 pub const FULL: &[u64] = &[10_000, 100_000, 1_000_000];
@@ -25,14 +25,14 @@ pub const FULL: &[u64] = &[10_000, 100_000, 1_000_000];
 const CONTENDERS: &[(&str, &str)] = &[
     ("memory", "samestory in memory"),
     #[cfg(feature = "disk")]
-    ("rocks", "samestory in RocksDB, log on the bus"),
+    ("rocks", "samestory in RocksDB, changelog in Kafka"),
     #[cfg(feature = "disk")]
-    ("rocks-log", "samestory in RocksDB, own log"),
+    ("rocks-log", "samestory in RocksDB, own WAL"),
     ("txtfp", "txtfp and its index in memory"),
     ("gaoya", "gaoya and its index in memory"),
 ];
 
-/// Runs every contender, or those named, and gives their rows.
+/// Runs all contenders, or only those named, and returns their rows.
 pub fn rows(full: bool, only: &[String]) -> Outcome<Vec<Value>> {
     let mut rows = Vec::new();
     for (name, _) in CONTENDERS.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|o| o == name)) {
@@ -49,8 +49,8 @@ pub fn rows(full: bool, only: &[String]) -> Outcome<Vec<Value>> {
     Ok(rows)
 }
 
-/// In the contender's own process: one line of JSON for each size. A directory that is named is kept, and what it
-/// holds already is not made again.
+/// Runs in the contender's own process, and prints one line of JSON per size. A given directory is kept, and
+/// a store in it is filled further instead of from the start.
 pub fn contend(name: &str, sizes: &[u64], kept: Option<&Path>) -> Outcome<()> {
     let title = CONTENDERS.iter().find(|(other, _)| *other == name).map_or(name, |(_, title)| title);
     #[cfg(feature = "disk")]
@@ -82,23 +82,23 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
     let start = Instant::now();
     let mut held = contender.held()?;
     for &size in sizes {
-        // The last fifth of a small store and the last twentieth of a large one.
+        // Time the last fifth of a small store, and the last twentieth of a large one.
         let timed = (size / 5).min(50_000).min(size - held.min(size));
-        let mut said = Instant::now();
+        let mut reported = Instant::now();
         let mut feed = Feed::start(&stream, &prepare, held, size - timed);
         while held < size - timed {
             let batch = feed.take(BATCH);
             held += batch.len() as u64;
             contender.take(batch)?;
-            if said.elapsed() > Duration::from_secs(10) {
-                said = Instant::now();
+            if reported.elapsed() > Duration::from_secs(10) {
+                reported = Instant::now();
                 eprintln!("  {title}: {held} of {size}, {:.0} s", start.elapsed().as_secs_f64());
             }
         }
         let texts = Arc::new(Texts::new(&stream, held, size));
-        let (began, from, cpu_before, own_before) = (Instant::now(), held, cpu(), own_cpu());
+        let (started, from, cpu_before, own_before) = (Instant::now(), held, cpu(), own_cpu());
         let (mut taken, mut verdicts) = (Taken::default(), Duration::ZERO);
-        let mut feed = Feed::made(&texts, &prepare, held, size);
+        let mut feed = Feed::from_texts(&texts, &prepare, held, size);
         while held < size {
             let batch = feed.take(BATCH);
             held += batch.len() as u64;
@@ -108,12 +108,12 @@ fn grow(title: &str, mut contender: impl Contender, sizes: &[u64]) -> Outcome<()
             taken =
                 Taken { candidates: taken.candidates + more.candidates, copies: taken.copies + more.copies };
         }
-        let (seconds, count) = (began.elapsed().as_secs_f64(), (held - from) as f64);
+        let (seconds, count) = (started.elapsed().as_secs_f64(), (held - from) as f64);
         let (used, own) = (cpu() - cpu_before, own_cpu() - own_before);
         let resident = status("VmRSS:").map(|kib| kib - texts.bytes() as f64 / 1024.0);
         drop(texts);
-        contender.settle()?;
-        let disk = contender.directory().map(settled).transpose()?;
+        contender.flush()?;
+        let disk = contender.directory().map(settled_bytes).transpose()?;
         let mut waits = Vec::new();
         let mut feed = Feed::start(&stream, &prepare, size, size + LOOK_UPS);
         for article in feed.take(LOOK_UPS as usize) {
@@ -188,7 +188,7 @@ pub fn print(rows: &[Value]) {
         {
             let fall = 100.0 * (1.0 - after / before);
             println!(
-                "{}: from {} to {} articles it gets slower by {fall:.0} %",
+                "{}: {fall:.0} % slower from {} to {} articles",
                 row["contender"].as_str().unwrap_or_default(),
                 FULL[1],
                 FULL[2]
@@ -196,10 +196,10 @@ pub fn print(rows: &[Value]) {
         }
     }
     println!(
-        "verdict: µs that pass while the one thread that judges and applies is at it; own CPU: µs that this thread computes\n\
-         meanwhile, on a machine with other work the better figure; CPU: µs on all cores, fingerprints and work in the\n\
-         background included; cand.: documents compared with; copies: share called so, of 0.2 that are; p50, p99: one\n\
-         look-up; RSS: the process without the texts that were made beforehand."
+        "verdict: wall-clock µs per article of the one thread that judges and applies; own CPU: CPU µs of that thread, the\n\
+         better figure on a busy machine; CPU: µs on all cores, including fingerprints and background work; cand.:\n\
+         candidates per article; copies: fraction judged a copy (0.2 of the stream are copies); p50, p99: one lookup;\n\
+         RSS: the process without the texts that were generated beforehand."
     );
 }
 
@@ -208,8 +208,8 @@ fn rounded(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Bytes of all files in a directory once work in the background has ended; after a minute, as they are.
-fn settled(directory: &Path) -> Outcome<u64> {
+/// The bytes of all files in a directory once compaction has ended, or after a minute.
+fn settled_bytes(directory: &Path) -> Outcome<u64> {
     let mut before = bytes(directory)?;
     for _ in 0..30 {
         std::thread::sleep(Duration::from_secs(2));
@@ -226,25 +226,25 @@ fn settled(directory: &Path) -> Outcome<u64> {
 fn bytes(directory: &Path) -> Outcome<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory)? {
-        // A file may go away while it is looked at.
+        // Compaction may delete a file at any time.
         sum += entry?.metadata().map_or(0, |metadata| metadata.len());
     }
     Ok(sum)
 }
 
-/// A figure of this process in KiB, where the system tells.
+/// A field of `/proc/self/status` in KiB; none on systems without it.
 fn status(key: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Seconds of processor time that this thread has used; 0 where the system does not tell.
+/// CPU seconds of this thread; 0 on systems without `/proc`.
 fn own_cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// Seconds of processor time that this process has used, all threads together; 0 where the system does not tell.
+/// CPU seconds of this process over all threads; 0 on systems without `/proc`.
 pub fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

@@ -1,33 +1,34 @@
-//! A stream of articles that nobody has to keep: article n is a function of n and a seed.
+//! A synthetic stream of articles that needs no storage: article n is a function of n and a seed.
 //!
-//! Words are drawn by Zipf's law; every article carries the boilerplate of its site; one in five is an earlier article,
-//! from anywhere in the stream, with every 30th word replaced and another site's boilerplate in front.
+//! Words follow Zipf's law, and every article carries the boilerplate of its site. One in five articles is a
+//! copy of an earlier one from anywhere in the stream, with every 30th word replaced and another site's
+//! boilerplate in front.
 //!
-//! Frequent phrases and boilerplate lead to candidates that are no copies: 14 an article among ten thousand. Reuters has
-//! 16 there (Reuters-21578, 10,238 articles, default settings).
+//! Frequent phrases and boilerplate produce candidates that are not copies: 14 per article among ten
+//! thousand. Reuters has 16 there (Reuters-21578, 10,238 articles, default settings).
 
-/// Distinct words. The k-th most frequent comes 1/k times as often as the first.
+/// Distinct words. The k-th most frequent word occurs 1/k times as often as the first.
 const VOCABULARY: usize = 50_000;
-/// Draws are made from a table with this many places, the rarest words sharing what is left over.
-const PLACES: usize = 1 << 20;
+/// Size of the table that words are drawn from.
+const SLOTS: usize = 1 << 20;
 const SITES: u64 = 200;
-/// Words of an article, its boilerplate included, on average.
+/// Average number of words per article, including boilerplate.
 pub const WORDS: usize = 400;
 const BOILERPLATE: usize = 20;
-/// One article in so many is a copy.
+/// One article in this many is a copy.
 const COPIES: u64 = 5;
-/// In a copy, one word in so many is another.
+/// In a copy, one word in this many is replaced.
 const EDITS: u64 = 30;
-/// One word in so many is a number.
+/// One word in this many is a number.
 const NUMBERS: u64 = 60;
 const SEED: u64 = 0x5eed_0f5a_3e57_0217;
 
-/// SplitMix64: small, fast, and the same everywhere.
+/// SplitMix64: small, fast, and identical on every platform.
 #[derive(Clone)]
 struct Draw(u64);
 
 impl Draw {
-    fn of(kind: u64, n: u64) -> Draw {
+    fn new(kind: u64, n: u64) -> Draw {
         let mut draw = Draw(SEED ^ kind.wrapping_mul(0xd1b5_4a32_d192_ed03));
         draw.0 ^= draw.next().wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         draw
@@ -46,14 +47,14 @@ impl Draw {
     }
 }
 
-/// What a number is drawn for.
+// Purposes of random draws; each has its own sequence.
 const WORD: u64 = 1;
 const SITE: u64 = 2;
 const FATE: u64 = 3;
 const BODY: u64 = 4;
 const EDIT: u64 = 5;
 
-/// A word of at most sixteen bytes: copying all of them takes no longer than copying some.
+/// A word padded to sixteen bytes: copying a fixed length is faster than copying the exact one.
 struct Word {
     bytes: [u8; 16],
     len: usize,
@@ -61,8 +62,8 @@ struct Word {
 
 pub struct Stream {
     words: Vec<Word>,
-    /// Which word a draw stands for.
-    places: Vec<u16>,
+    /// Maps a draw to a word, by index into `words`.
+    slots: Vec<u16>,
     boilerplate: Vec<Vec<u8>>,
 }
 
@@ -76,20 +77,20 @@ impl Stream {
         };
         let words: Vec<Word> = (0..VOCABULARY).map(padded).collect();
         let harmonic: f64 = (1..=VOCABULARY).map(|rank| 1.0 / rank as f64).sum();
-        let mut places = Vec::with_capacity(PLACES);
+        let mut slots = Vec::with_capacity(SLOTS);
         let mut share = 0.0;
         for rank in 0..VOCABULARY {
             share += 1.0 / (rank + 1) as f64 / harmonic;
-            while (places.len() as f64) < share * PLACES as f64 && places.len() < PLACES {
-                places.push(rank as u16);
+            while (slots.len() as f64) < share * SLOTS as f64 && slots.len() < SLOTS {
+                slots.push(rank as u16);
             }
         }
-        places.resize(PLACES, 0);
-        let mut stream = Stream { words, places, boilerplate: Vec::new() };
+        slots.resize(SLOTS, 0);
+        let mut stream = Stream { words, slots, boilerplate: Vec::new() };
         stream.boilerplate = (0..SITES)
             .map(|site| {
                 let mut text = Vec::new();
-                let mut draw = Draw::of(SITE, site);
+                let mut draw = Draw::new(SITE, site);
                 (0..BOILERPLATE).for_each(|at| stream.push(&mut text, at, draw.next()));
                 text
             })
@@ -97,16 +98,16 @@ impl Stream {
         stream
     }
 
-    /// The text of article n, put in place of what was in `text`.
+    /// Replaces `into` with the text of article n.
     pub fn write(&self, n: u64, into: &mut String) {
         let mut text = std::mem::take(into).into_bytes();
         text.clear();
-        let mut fate = Draw::of(FATE, n);
+        let mut fate = Draw::new(FATE, n);
         let copied = copied(&mut fate, n);
         let site = fate.below(SITES) as usize;
-        let mut body = Draw::of(BODY, copied.unwrap_or(n));
-        let mut edit = copied.map(|_| Draw::of(EDIT, n));
-        // Half as long to one and a half times as long.
+        let mut body = Draw::new(BODY, copied.unwrap_or(n));
+        let mut edit = copied.map(|_| Draw::new(EDIT, n));
+        // Between half and one and a half times the average length.
         let words = WORDS / 2 + body.below(WORDS as u64 + 1) as usize - BOILERPLATE;
         let boilerplate = &self.boilerplate[site];
         text.extend_from_slice(boilerplate);
@@ -127,7 +128,7 @@ impl Stream {
         if (drawn >> 20).is_multiple_of(NUMBERS) {
             text.extend_from_slice(((drawn >> 40) % 10_000).to_string().as_bytes());
         } else {
-            let word = &self.words[usize::from(self.places[drawn as usize % PLACES])];
+            let word = &self.words[usize::from(self.slots[drawn as usize % SLOTS])];
             text.extend_from_slice(&word.bytes);
             text.truncate(text.len() - (word.bytes.len() - word.len));
         }
@@ -140,19 +141,20 @@ fn copied(fate: &mut Draw, n: u64) -> Option<u64> {
         return None;
     }
     let mut original = fate.below(n);
-    // A copy of a copy would drift away; the article before it will do. The first is none.
-    while original > 0 && Draw::of(FATE, original).next().is_multiple_of(COPIES) {
+    // A copy of a copy would drift from the original, so step back to an article that is none. Article 0
+    // never is.
+    while original > 0 && Draw::new(FATE, original).next().is_multiple_of(COPIES) {
         original -= 1;
     }
     Some(original)
 }
 
-/// A word that can be spoken; frequent words are short.
+/// A pronounceable word; frequent words are short.
 fn word(rank: usize) -> String {
     const ONSETS: [&str; 16] =
         ["b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr"];
     const VOWELS: [&str; 6] = ["a", "e", "i", "o", "u", "ea"];
-    let mut draw = Draw::of(WORD, rank as u64);
+    let mut draw = Draw::new(WORD, rank as u64);
     let mut rest = rank;
     let mut word = String::new();
     // The syllables spell the rank, so no two words are equal.

@@ -1,9 +1,9 @@
-//! The texts: real articles where they are at hand, the demo's otherwise.
+//! Texts for the benchmark: real articles if the data directory exists, otherwise those of the demo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Articles of one language, cut to 400 words (characters / 2.5 where words are not spaced).
+/// Articles of one language, cut to 400 words (1,000 characters in Japanese).
 pub struct Set {
     pub language: &'static str,
     pub texts: Vec<String>,
@@ -19,7 +19,8 @@ impl Set {
     }
 }
 
-/// English from Reuters and Wikinews, made plain ASCII; the same with two curly quotes each; Hindi; Japanese.
+/// English from Reuters and Wikinews, reduced to ASCII; the same with two curly quotes per text; Hindi;
+/// Japanese.
 pub fn sets() -> Result<Vec<Set>, Box<dyn std::error::Error>> {
     let english = words(load(&["reuters21578_en.ndjson", "wikinews_en_2020.ndjson"], "en")?, 400);
     let ascii: Vec<String> =
@@ -38,14 +39,14 @@ pub fn sets() -> Result<Vec<Set>, Box<dyn std::error::Error>> {
 }
 
 fn words(texts: Vec<String>, count: usize) -> Vec<String> {
-    // Short articles are joined, long ones cut, so that every text has just as many words.
+    // Join short articles and cut long ones, so that all texts have the same number of words.
     let mut result = Vec::new();
-    let mut gathered: Vec<String> = Vec::new();
+    let mut collected: Vec<String> = Vec::new();
     for word in texts.iter().flat_map(|text| text.split_inclusive(char::is_whitespace)) {
-        gathered.push(word.to_owned());
-        if gathered.len() == count {
-            result.push(gathered.concat());
-            gathered.clear();
+        collected.push(word.to_owned());
+        if collected.len() == count {
+            result.push(collected.concat());
+            collected.clear();
         }
         if result.len() == 2000 {
             break;

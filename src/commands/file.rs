@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use samestory::config::Config;
 use samestory::files as local;
-use samestory::files::{Format, Job, Only, Reading, RunError, Source, Summary, WholeFile};
+use samestory::files::{Format, InputSpec, Job, Only, RunError, Source, Summary, WholeFile};
 use samestory::formats::fields::{Field, Fields};
 use samestory::report::Report;
 use samestory_engine::engine::{Engine, Preparer};
@@ -215,7 +215,7 @@ fn job(args: &Args, config: &Config) -> Job {
     for (field, path) in &args.field {
         fields = fields.clone().with(*field, path).unwrap_or(fields);
     }
-    let reading = Reading {
+    let reading = InputSpec {
         sources: args.files.iter().map(|file| Source::new(file)).collect(),
         format: args.format.map(|format| match format {
             FormatName::Ndjson => Format::Ndjson,

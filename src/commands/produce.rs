@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use samestory::config::Config;
 use samestory::files as local;
-use samestory::files::{Reading, Source};
+use samestory::files::{InputSpec, Source};
 use samestory::formats::fields::DecodeFailure;
 use samestory::formats::{Event, json};
 use samestory::kafka::tools::produce::Sender;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let topic = args.topic.as_deref().unwrap_or(&config.bus.topics.raw);
     let sender = Sender::new(&config.bus, topic)?;
-    let reading = Reading {
+    let reading = InputSpec {
         sources: args.files.iter().map(|path| Source::new(path)).collect(),
         format: None,
         fields: config.fields.clone(),

@@ -1,25 +1,26 @@
-//! A JSON array, or values one after the other, cut into its elements without being held whole.
+//! Splits a JSON array, or a sequence of JSON values, into its elements without holding it in memory.
 //!
-//! Only brackets, strings and commas are looked at; whether an element is JSON is found when it is decoded. So one
-//! bad element costs itself, and depth costs nothing.
+//! The scanner for [`super::records`] looks only at brackets, strings and commas; the decoder checks later
+//! that an element is valid JSON. A malformed element therefore costs only itself, and nesting depth costs
+//! nothing.
 
 use std::io::{self, BufRead};
 
 use crate::formats::fields::DecodeFailure;
 use samestory_engine::model::Reason;
 
-use super::records::{Bounded, Record, fill};
+use super::records::{BoundedBuffer, Record, fill};
 use super::source::Bytes;
 
 pub(crate) struct Array {
     pub(crate) bytes: Bytes,
     line: u64,
     limit: usize,
-    /// Inside the outer brackets.
+    /// The outer bracket has been opened and not yet closed.
     open: bool,
 }
 
-/// Where in an element the reader is.
+/// Scanner state within one element.
 #[derive(Default)]
 struct Element {
     depth: u64,
@@ -27,16 +28,16 @@ struct Element {
     escaped: bool,
 }
 
-/// What a byte is to an element.
+/// How a byte relates to the current element.
 #[derive(PartialEq, Eq)]
-enum Step {
+enum ByteRole {
     Inside,
     Last,
-    Behind,
+    After,
 }
 
 impl Element {
-    fn step(&mut self, byte: u8) -> Step {
+    fn advance(&mut self, byte: u8) -> ByteRole {
         if self.string {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -44,7 +45,7 @@ impl Element {
                 b'"' => self.string = false,
                 _ => {}
             }
-            return if self.string || self.depth > 0 { Step::Inside } else { Step::Last };
+            return if self.string || self.depth > 0 { ByteRole::Inside } else { ByteRole::Last };
         }
         match byte {
             b'"' => self.string = true,
@@ -52,13 +53,13 @@ impl Element {
             b'}' | b']' if self.depth > 0 => {
                 self.depth -= 1;
                 if self.depth == 0 {
-                    return Step::Last;
+                    return ByteRole::Last;
                 }
             }
-            b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if self.depth == 0 => return Step::Behind,
+            b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if self.depth == 0 => return ByteRole::After,
             _ => {}
         }
-        Step::Inside
+        ByteRole::Inside
     }
 }
 
@@ -68,26 +69,25 @@ impl Array {
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
-        if !self.reach_element()? {
+        if !self.skip_to_element()? {
             if std::mem::take(&mut self.open) {
-                let refusal =
-                    DecodeFailure::new(Reason::Undecodable, "the array is not closed: the rest is missing");
-                let content = Err(refusal);
+                let message = "the JSON array is not closed: the input is truncated";
+                let content = Err(DecodeFailure::new(Reason::Undecodable, message));
                 return Ok(Some(Record { line: self.line, content, original: None, unfinished: true }));
             }
             return Ok(None);
         }
         let line = self.line;
         let mut element = Element::default();
-        let mut record = Bounded::default();
+        let mut record = BoundedBuffer::default();
         loop {
             let part = fill(&mut self.bytes)?;
             let mut end = None;
             for (at, &byte) in part.iter().enumerate() {
-                match element.step(byte) {
-                    Step::Inside => continue,
-                    Step::Last => end = Some(at + 1),
-                    Step::Behind => end = Some(at),
+                match element.advance(byte) {
+                    ByteRole::Inside => continue,
+                    ByteRole::Last => end = Some(at + 1),
+                    ByteRole::After => end = Some(at),
                 }
                 break;
             }
@@ -102,8 +102,8 @@ impl Array {
         }
     }
 
-    /// Passes over what stands between elements; false at the end.
-    fn reach_element(&mut self) -> io::Result<bool> {
+    /// Skips separators up to the next element; false at the end of the input.
+    fn skip_to_element(&mut self) -> io::Result<bool> {
         loop {
             let part = fill(&mut self.bytes)?;
             let Some(&byte) = part.first() else { return Ok(false) };

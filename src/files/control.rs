@@ -1,10 +1,12 @@
-//! What an operator sets by hand in the state of file runs. On the bus the same goes through the log.
+//! Operator commands on the state of file runs. In a Kafka deployment the same commands travel as control
+//! records.
 
 use samestory_engine::engine::{Batch, Engine, Incoming, Item};
 use samestory_engine::index::{Store, StoreError};
 use samestory_engine::model::{BoundedStr, EventTime, Lang, Position};
 
-/// Sets the stream time of a language. False where the state does not know the language.
+/// Sets the stream time of a language and flushes the state. Returns false if the state holds no such
+/// language.
 ///
 /// # Errors
 /// The state cannot be read or written.
@@ -18,7 +20,7 @@ pub fn set_stream_time(
     let incoming = Incoming::SetStreamTime { language, at };
     let items = vec![Item { position, time: None, log_time: None, incoming }];
     let (plan, write_set) = engine.plan(&*state, Batch { items, ..Batch::default() })?;
-    // Nothing goes out, so there is no output to wait for.
+    // This change has no output, so there is nothing to make durable before it is applied.
     state.apply_own(write_set)?;
     state.flush()?;
     Ok(plan.stats.stream_times_set > 0)

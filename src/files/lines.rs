@@ -1,8 +1,8 @@
-//! A record on each line.
+//! Reads one record per line (NDJSON) for [`super::records`], bounded in size; blank lines are skipped.
 
 use std::io::{self, BufRead};
 
-use super::records::{Bounded, Record, fill};
+use super::records::{BoundedBuffer, Record, fill};
 use super::source::Bytes;
 
 pub(crate) struct Lines {
@@ -16,9 +16,9 @@ impl Lines {
         Lines { bytes, line: 0, limit }
     }
 
-    /// The next line with anything on it.
+    /// The next line that is not blank.
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
-        let mut record = Bounded::default();
+        let mut record = BoundedBuffer::default();
         loop {
             let part = fill(&mut self.bytes)?;
             let end = memchr::memchr(b'\n', part);
@@ -34,7 +34,7 @@ impl Lines {
                 line.truncate(line.trim_ascii_end().len());
             }
             if !matches!(&content, Ok(line) if line.is_empty()) {
-                let unfinished = end.is_none() && !matches!(&content, Ok(line) if is_whole(line));
+                let unfinished = end.is_none() && !matches!(&content, Ok(line) if is_complete(line));
                 return Ok(Some(Record { line: self.line, content, original: None, unfinished }));
             }
             if over {
@@ -44,7 +44,7 @@ impl Lines {
     }
 }
 
-/// Whether a line is an article as it stands: after its last bracket nothing more can come.
-fn is_whole(line: &[u8]) -> bool {
+/// Whether a line without a line end is a complete article: nothing can follow a closed JSON object.
+fn is_complete(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }

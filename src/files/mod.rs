@@ -1,16 +1,17 @@
-//! The same engine on files and pipes, without a broker.
+//! Runs the engine on files and pipes, without a broker.
 //!
-//! Articles are read and fingerprinted ahead ([`stage`]); verdicts are made one batch after the other, in order. A
-//! batch is planned, its verdicts are written, and only when they are safe does the state learn of them. So a run
-//! that was interrupted at any moment goes on where state and output agree.
+//! [`stage`] reads and fingerprints articles ahead; [`run`] judges them batch by batch, in input order. A
+//! batch is planned, its verdicts are written and synced, and only then is it applied to the state. A run
+//! interrupted at any moment therefore resumes where state and output agree.
 
 mod array;
 mod clash;
 mod clusters;
 mod control;
 mod lines;
+mod output_file;
 mod pairs;
-mod place;
+mod paths;
 pub(crate) mod records;
 mod replace;
 mod resume;
@@ -19,7 +20,6 @@ pub(crate) mod source;
 pub(crate) mod stage;
 mod summary;
 mod table;
-mod written;
 mod zst;
 
 use std::collections::BTreeSet;
@@ -37,10 +37,10 @@ use samestory_engine::model::{DeadLetter, Flag, Tagged};
 use samestory_engine::model::{Position, Verdict};
 
 use crate::report::Report;
+use output_file::OutputFile;
 use resume::Identity;
 use sink::Sink;
-use stage::{Ready, ReadyItem, Stage, Start};
-use written::Written;
+use stage::{PreparedChunk, PreparedRecord, Stage, Start};
 
 pub use clash::ClashError;
 pub use control::set_stream_time;
@@ -49,45 +49,45 @@ pub use records::Format;
 pub use replace::{WholeFile, for_output};
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
-pub use stage::{Reading, each_record};
+pub use stage::{InputSpec, each_record};
 pub use summary::{Counts, Summary, thousands};
 
-/// Verdicts that are made safe together. Syncing a file takes milliseconds, a verdict tens of microseconds.
-const TOGETHER: usize = 1024;
+/// Verdicts per sync. Syncing a file takes milliseconds, a verdict tens of microseconds.
+const SYNC_EVERY: usize = 1024;
 
-/// What is to be done.
+/// What a run reads, and where it writes.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What is read.
-    pub reading: Reading,
-    /// Threads that fingerprint.
+    /// The inputs, and how to decode them.
+    pub reading: InputSpec,
+    /// Worker threads that compute fingerprints.
     pub threads: NonZeroUsize,
     /// Stop at the first record that cannot be judged.
     pub strict: bool,
-    /// Write these only; all if there are none.
+    /// Write only verdicts that match one of these; all if empty.
     pub only: Vec<Only>,
-    /// Write the article too.
+    /// Include the article in the output.
     pub article: bool,
-    /// Write to this file, else to standard output.
+    /// Write verdicts to this file instead of standard output.
     pub output: Option<PathBuf>,
-    /// Write what cannot be judged to this file, with the reason.
+    /// Write dead letters, with their reasons, to this file.
     pub dead_letters: Option<PathBuf>,
-    /// The page that the caller writes at the end.
+    /// The HTML report that the caller writes at the end; named here so that clashes with it are found.
     pub html: Option<PathBuf>,
     /// Write the clusters to this file at the end.
     pub clusters: Option<PathBuf>,
-    /// The file that the engine's constraints came from.
+    /// The file that the engine's constraints were read from.
     pub pairs: Option<PathBuf>,
-    /// The file that the settings came from.
+    /// The file that the settings were read from.
     pub settings: Option<PathBuf>,
-    /// The directory of a state that outlives the run: remember how far it came, and resume there.
+    /// A state directory that outlives the run: a later run with it resumes where this one stopped.
     pub state: Option<PathBuf>,
 }
 
-/// Which verdicts are written.
+/// A filter on the verdicts that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Only {
-    /// New texts.
+    /// Unique articles.
     Unique,
     /// Near-duplicates.
     NearDuplicate,
@@ -95,14 +95,14 @@ pub enum Only {
     ExactDuplicate,
     /// Near and exact duplicates.
     Duplicate,
-    /// Articles that have to do with others without being copies.
+    /// Articles that are related to others without being copies of them.
     Related,
-    /// Articles that people should look at.
+    /// Articles flagged for review.
     Review,
 }
 
 impl Only {
-    fn takes(self, tagged: &Tagged) -> bool {
+    fn matches(self, tagged: &Tagged) -> bool {
         match self {
             Only::Unique => tagged.verdict == Verdict::Unique,
             Only::NearDuplicate => tagged.verdict == Verdict::NearDuplicate,
@@ -114,74 +114,74 @@ impl Only {
     }
 }
 
-/// Who looks on.
+/// Receives the progress of a run.
 pub trait Watch {
-    /// A record could not be judged.
+    /// A record could not be judged and became a dead letter.
     fn dead_letter(&mut self, letter: &DeadLetter);
-    /// A file ends in the middle of the record on this line, which is left for a later run.
+    /// A file ends in the middle of the record on this line, which is left to a later run.
     fn unfinished(&mut self, name: &str, line: u64);
-    /// A batch is done: this much so far, from so many bytes of the inputs.
+    /// A batch is done: the counts so far, and the input bytes read so far.
     fn batch(&mut self, so_far: &Summary, bytes: u64);
-    /// The run failed; the lines until then are in this file, and the file that was asked for is as it was.
+    /// The run failed: this partial file holds the lines written so far, and the requested output is
+    /// unchanged.
     fn partial(&mut self, path: &Path);
 }
 
-/// Why a run ended early. What was written until then is right.
+/// Why a run ended early. The lines written until then are valid.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// An input cannot be read.
+    /// An input cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// An input could be read up to somewhere.
-    #[error("{name} cannot be read on after line {after}")]
+    /// An input became unreadable part way through.
+    #[error("cannot read {name} past line {after}")]
     Broken {
         /// Which input.
         name: String,
         /// The last line that was read.
         after: u64,
-        /// What the system said, or what is wrong with the compressed data.
+        /// The error of the operating system, or the defect in the compressed data.
         #[source]
         error: io::Error,
     },
-    /// The verdicts cannot be written.
+    /// An output cannot be written.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// A file would be written over another of this run.
+    /// An output would overwrite another file of this run.
     #[error(transparent)]
     Clash(#[from] ClashError),
-    /// The state cannot be used.
+    /// The state cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The pairs cannot be used.
     #[error(transparent)]
     Pairs(#[from] PairsError),
-    /// The first record that cannot be judged, where that ends the run.
+    /// A record could not be judged, and the run is strict.
     #[error("{}", letter_line(.0))]
     Strict(Box<DeadLetter>),
-    /// What was read of standard input the first time is gone.
-    #[error("- is named twice; standard input can be read once")]
+    /// Standard input is named more than once, and its bytes are gone after the first reading.
+    #[error("- is named twice; standard input can only be read once")]
     Pipes,
-    /// One file cannot be continued in two places.
-    #[error("{0} is named twice; with --state each file is read once")]
+    /// A file is named more than once, and the state keeps one position per file.
+    #[error("{0} is named twice; with --state, name each file once")]
     Twice(String),
 }
 
-/// A dead letter in one line: where, and why.
+/// Formats a dead letter in one line: position, reason, message.
 pub fn letter_line(letter: &DeadLetter) -> String {
-    let place = match &letter.position {
+    let position = match &letter.position {
         Position::File { file, line } => format!("{file}:{line}"),
         Position::Topic { topic, partition, offset } => format!("{topic}/{partition} offset {offset}"),
     };
-    format!("{place}: {}: {}", letter.reason.as_str(), letter.message)
+    format!("{position}: {}: {}", letter.reason.as_str(), letter.message)
 }
 
-/// Judges all articles of the job, in order.
+/// Judges all articles of the job, in input order.
 ///
-/// The verdicts are the same for any number of threads, and, with a state that outlives the run, for any number of
-/// interruptions.
+/// The verdicts do not depend on the number of threads or, with a state directory, on interruptions.
 ///
 /// # Errors
-/// What was written until then is right, and a rerun goes on from there where the state outlives the run.
+/// The lines written until then are valid; with a state directory, the next run resumes after them.
 pub fn run(
     job: &Job,
     engine: &Engine,
@@ -201,8 +201,8 @@ pub fn run(
     let pairs = pairs::entry(&engine.settings().constraints);
     refuse_other_pairs(job, &before, pairs.as_ref())?;
     let files = identify(job, &before)?;
-    let (mut sink, mut letters) = written::open(job, &before)?;
-    let clusters = job.clusters.as_deref().map(Sink::whole).transpose()?;
+    let (mut sink, mut letters) = output_file::open(job, &before)?;
+    let clusters = job.clusters.as_deref().map(Sink::create).transpose()?;
     register(state, &mut before, pairs.filter(|_| job.state.is_some()), [Some(&mut sink), letters.as_mut()])?;
     let starts = files.iter().enumerate();
     let starts = starts.map(|(source, file)| Start {
@@ -225,7 +225,7 @@ pub fn run(
     };
     let bytes = Arc::clone(&run.bytes);
     let outcome = thread::scope(|scope| {
-        // Dropped when this ends, however it ends; then no thread waits for it to take more.
+        // Dropping the stage on any exit closes its channels, so no worker stays blocked on a send.
         let mut stage = Stage::start(scope, &job.reading, preparer, starts, job.threads, bytes);
         run.judge_all(&mut stage, watch)
     });
@@ -236,23 +236,23 @@ pub fn run(
     });
     let Run { sink, letters, summary, .. } = run;
     if let Err(error) = outcome {
-        for partial in [Some(sink), letters].into_iter().flatten().filter_map(Written::keep) {
+        for partial in [Some(sink), letters].into_iter().flatten().filter_map(OutputFile::keep) {
             watch.partial(&partial);
         }
         return Err(error);
     }
     sink.finish()?;
-    letters.map_or(Ok(()), Written::finish)?;
+    letters.map_or(Ok(()), OutputFile::finish)?;
     Ok(summary)
 }
 
-/// Tells the state which files it is going to write, and makes that safe before the first line: otherwise a run that is killed
-/// early leaves a file that the next run must take for somebody else's.
+/// Registers the outputs in the state and flushes it before the first line is written. Otherwise a run that
+/// is killed early leaves a file that the next run must refuse as foreign.
 fn register(
     state: &mut impl Store,
     before: &mut Progress,
     pairs: Option<(InputName, Input)>,
-    files: [Option<&mut Written>; 2],
+    files: [Option<&mut OutputFile>; 2],
 ) -> Result<(), RunError> {
     let mut new: Vec<_> = pairs.into_iter().filter(|(name, _)| !before.inputs.contains_key(name)).collect();
     for file in files.into_iter().flatten() {
@@ -266,7 +266,7 @@ fn register(
     Ok(state.flush()?)
 }
 
-/// Refuses pairs that are not those of the verdicts that a state has given.
+/// Refuses pairs that differ from those the state was built with.
 fn refuse_other_pairs(
     job: &Job,
     before: &Progress,
@@ -280,7 +280,8 @@ fn refuse_other_pairs(
     Err(PairsError::Others { known: known.map_or(0, |known| known.next) })
 }
 
-/// What is known of each source; nothing where nothing is remembered.
+/// Looks up each source in the state's progress; None for standard input, and for all sources without a state
+/// directory.
 fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunError> {
     let mut names = BTreeSet::new();
     let mut files = Vec::new();
@@ -309,8 +310,8 @@ struct Run<'a, S> {
     state: &'a mut S,
     report: Option<&'a mut Report>,
     files: Vec<Option<Identity>>,
-    sink: Written,
-    letters: Option<Written>,
+    sink: OutputFile,
+    letters: Option<OutputFile>,
     summary: Summary,
     bytes: Arc<AtomicU64>,
 }
@@ -318,29 +319,30 @@ struct Run<'a, S> {
 impl<S: Store> Run<'_, S> {
     fn judge_all(&mut self, stage: &mut Stage, watch: &mut dyn Watch) -> Result<(), RunError> {
         while let Some(first) = stage.next() {
-            let mut together = vec![first];
-            let mut count = together[0].items.len();
-            // Verdicts do not depend on where batches are cut, so whatever is there is taken along.
-            while count < TOGETHER && together.last().is_some_and(|last| last.failure.is_none()) {
+            let mut chunks = vec![first];
+            let mut count = chunks[0].items.len();
+            // Verdicts do not depend on batch borders, so take whatever is ready.
+            while count < SYNC_EVERY && chunks.last().is_some_and(|last| last.failure.is_none()) {
                 let Some(more) = stage.next_now() else { break };
                 count += more.items.len();
-                together.push(more);
+                chunks.push(more);
             }
-            self.judge(together, watch)?;
+            self.judge(chunks, watch)?;
             watch.batch(&self.summary, self.bytes.load(Ordering::Relaxed));
         }
         Ok(())
     }
 
-    /// Plans, writes, makes safe, applies: one batch.
-    fn judge(&mut self, ready: Vec<Ready>, watch: &mut dyn Watch) -> Result<(), RunError> {
+    /// One batch: plan, write, sync, apply.
+    fn judge(&mut self, ready: Vec<PreparedChunk>, watch: &mut dyn Watch) -> Result<(), RunError> {
         let mut batch = Batch::default();
         let (mut articles, mut originals) = (Vec::new(), Vec::new());
         let mut end = None;
-        'all: for Ready { source, items, next, unfinished, failure } in ready {
+        'all: for PreparedChunk { source, items, next, unfinished, failure } in ready {
             let remaining = items.len() as u64;
-            for (at, ReadyItem { item, raw, named, original }) in items.into_iter().enumerate() {
-                // Whether a text is known cannot be told here; who wants to be strict wants a text.
+            for (at, PreparedRecord { item, raw, named_by_line, original }) in items.into_iter().enumerate() {
+                // Only the plan knows whether an article without a body is already indexed; strict refuses it
+                // either way.
                 if let (true, Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. }) =
                     (self.job.strict, &item.incoming)
                 {
@@ -349,7 +351,7 @@ impl<S: Store> Run<'_, S> {
                     batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(judged)));
                     break 'all;
                 }
-                self.summary.named_by_line += u64::from(named);
+                self.summary.named_by_line += u64::from(named_by_line);
                 self.summary.deletes += u64::from(matches!(item.incoming, Incoming::Delete(_)));
                 batch.items.push(item);
                 articles.push(raw);
@@ -365,7 +367,7 @@ impl<S: Store> Run<'_, S> {
             }
         }
         let (mut plan, mut write_set) = self.engine.plan(&*self.state, batch)?;
-        // Before anything is written: room that cannot be made is found out now.
+        // Create column families before writing any output, so that a failure leaves nothing half done.
         let languages: BTreeSet<_> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
             self.state.ensure_language(language)?;
@@ -379,7 +381,7 @@ impl<S: Store> Run<'_, S> {
                 match output {
                     Output::Tagged(tagged) => {
                         self.summary.count(tagged);
-                        if self.job.only.is_empty() || self.job.only.iter().any(|only| only.takes(tagged)) {
+                        if self.job.only.is_empty() || self.job.only.iter().any(|only| only.matches(tagged)) {
                             self.summary.written += 1;
                             let article = article.as_deref().filter(|_| self.job.article);
                             json::Envelope { tagged, article }.write(&mut lines);
@@ -390,7 +392,7 @@ impl<S: Store> Run<'_, S> {
                         watch.dead_letter(letter);
                         json::write_dead_letter(letter, original.as_deref(), &mut letters);
                     }
-                    // A file says what each article was when it came, and does not take it back.
+                    // A file records each article's verdict on arrival; nothing in it is retracted later.
                     Output::Tombstone { .. }
                     | Output::Notice { .. }
                     | Output::Cluster(_)
@@ -414,7 +416,7 @@ impl<S: Store> Run<'_, S> {
     }
 }
 
-/// Adds the length of the output to the progress that a plan ends with.
+/// Adds an output's length to the progress record at the end of the plan.
 fn remember(plan: &mut Plan, write_set: &mut WriteSet, name: &InputName, input: Input) {
     if let Some(Change::Progress(progress)) = plan.changes.last_mut() {
         progress.inputs.insert(name.clone(), input);

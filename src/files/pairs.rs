@@ -1,4 +1,8 @@
-//! Pairs that an analyst has judged, from a file: two ids and a word on each line, separated by tabs.
+//! Reads the `--pairs` file of an analyst's decisions: two ids and `same` or `different` per line, separated
+//! by tabs.
+//!
+//! The pairs become the engine's [`Constraints`]. A state records a hash of the pairs it was built with, and
+//! a run with other pairs is refused.
 
 use std::fs;
 use std::io;
@@ -8,50 +12,51 @@ use samestory_engine::engine::{Bond, Constraints};
 use samestory_engine::index::{Input, InputName};
 use samestory_engine::model::{ArticleId, BoundedStr};
 
-/// Why a file of pairs cannot be used.
+/// Why a `--pairs` file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PairsError {
-    /// It is not there, or is no text.
+    /// The file does not exist, may not be read, or is not UTF-8.
     #[error("cannot read {}", path.display())]
     Unreadable {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// A line says something else.
+    /// A line is malformed, or contradicts an earlier one.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         /// Which file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// What is wrong with the line.
         problem: String,
     },
-    /// Verdicts of one state must follow from one list.
+    /// The state was built with other pairs; all verdicts of a state must follow from one list.
     #[error(
-        "the state was made with {}, and its verdicts would not follow from these; give the same pairs, or begin with a new --state",
-        made_with(*known)
+        "the state was built with {}, so its verdicts do not follow from these pairs; pass the same --pairs, or start with a new --state directory",
+        built_with(*known)
     )]
     Others {
-        /// How many pairs the state was made with.
+        /// How many pairs the state was built with.
         known: u64,
     },
 }
 
-fn made_with(pairs: u64) -> String {
+fn built_with(pairs: u64) -> String {
     match pairs {
         0 => "no --pairs".to_owned(),
-        pairs => format!("other --pairs ({pairs} of them)"),
+        1 => "other --pairs (1 pair)".to_owned(),
+        pairs => format!("other --pairs ({pairs} pairs)"),
     }
 }
 
-/// Reads a file of pairs. The first line may be a header; columns after the third are the analyst's own.
+/// Reads a `--pairs` file. The first line may be a header; columns after the third are ignored.
 ///
 /// # Errors
-/// Names the line.
+/// The file is unreadable, or a line is malformed; the error names the line.
 pub fn read_pairs(path: &Path) -> Result<Constraints, PairsError> {
     let text =
         fs::read_to_string(path).map_err(|error| PairsError::Unreadable { path: path.to_owned(), error })?;
@@ -80,14 +85,14 @@ fn parse(text: &str) -> Result<Constraints, (usize, String)> {
     Ok(constraints)
 }
 
-/// What a state remembers of the pairs that its verdicts were made with.
+/// The progress entry by which a state remembers its pairs: their number and hash. None without pairs.
 pub(super) fn entry(constraints: &Constraints) -> Option<(InputName, Input)> {
     let note = Some(BoundedStr::new(&format!("{:016x}", constraints.hash())));
     let input = Input { next: constraints.len() as u64, note };
     (!constraints.is_empty()).then(|| (name(), input))
 }
 
-/// The entry's name.
+/// The name of that entry.
 pub(super) fn name() -> InputName {
     InputName::new("pairs")
 }
@@ -97,14 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_may_have_a_header_notes_and_either_word() {
+    fn a_header_extra_columns_and_both_spellings_are_accepted() {
         let text = "\u{feff}id1\tid2\tlabel\r\na\tb\tsame\tseen by us\r\n\nc\td\tCannot-link\n";
         assert_eq!(parse(text).unwrap().len(), 2);
         assert!(parse("").unwrap().is_empty());
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn an_error_names_the_line_and_the_problem() {
         for (text, line, problem) in [
             ("a\tb\tsame\na b same\n", 2, "expected two ids"),
             ("a\tb\tmaybe\n", 1, "not \"maybe\""),
@@ -113,8 +118,8 @@ mod tests {
             ("a\tb\tsame\n\nb\ta\tdifferent\n", 3, "the opposite"),
             ("\tb\tsame\n", 1, "an id of 0 bytes"),
         ] {
-            let (at, said) = parse(text).unwrap_err();
-            assert!(at == line && said.contains(problem), "{at}: {said}");
+            let (at, message) = parse(text).unwrap_err();
+            assert!(at == line && message.contains(problem), "{at}: {message}");
         }
     }
 }

@@ -1,5 +1,7 @@
-//! Bytes → records: what stands on a line, in an element of an array, in a row of a table. A record is bounded in
-//! size while it is read, and one that cannot be used does not stop the next.
+//! Bytes → records: a line of NDJSON, an element of a JSON array, or a row of a table.
+//!
+//! [`Records`] detects the format and dispatches to [`super::lines`], [`super::array`] or [`super::table`].
+//! The size of a record is bounded while it is read, and an unusable record does not stop the ones after it.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -8,31 +10,31 @@ use samestory_engine::model::Reason;
 
 use super::array::Array;
 use super::lines::Lines;
-use super::source::{Bytes, Source, SourceError, glimpse};
+use super::source::{Bytes, Source, SourceError, peek};
 use super::table::Table;
 
-/// How articles are written in a file.
+/// The format of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A JSON object on each line.
+    /// One JSON object per line.
     Ndjson,
-    /// A JSON array of objects, or objects one after the other over as many lines as they like.
+    /// A JSON array of objects, or a sequence of objects that may span lines.
     Json,
-    /// A table with a header, separated by commas or semicolons.
+    /// A table with a header row, separated by commas or semicolons.
     Csv,
-    /// A table with a header, separated by tabs.
+    /// A table with a header row, separated by tabs.
     Tsv,
 }
 
-/// A record as it was read: JSON, or why it is none.
+/// One record of an input: its JSON, or the reason why it has none.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Where it starts, counted from 1.
+    /// The line on which it starts, counted from 1.
     pub(crate) line: u64,
     pub(crate) content: Result<Vec<u8>, DecodeFailure>,
-    /// As it stands in the file, where that is not the content.
+    /// The bytes in the file, where they differ from `content`.
     pub(crate) original: Option<Vec<u8>>,
-    /// The input ended before the record did, so that there may be more of it later.
+    /// The input ended before the record did, so the rest of it may still be written.
     pub(crate) unfinished: bool,
 }
 
@@ -44,17 +46,18 @@ pub(crate) enum Records {
 }
 
 impl Records {
-    /// Tells how the input is written: as asked for, else from its name, else from its beginning.
+    /// Determines the format: the requested one, else by file name, else by the first bytes.
     pub(crate) fn new(
         source: &Source,
         bytes: Bytes,
-        asked: Option<Format>,
+        requested: Option<Format>,
         limit: usize,
     ) -> Result<Records, SourceError> {
         let unreadable = |error| SourceError::Unreadable { name: source.name(), error };
-        let (start, rest) = glimpse(bytes, |start| start.contains(&b'\n')).map_err(unreadable)?;
+        let (start, rest) = peek(bytes, |start| start.contains(&b'\n')).map_err(unreadable)?;
         let mark = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let format = match asked.or_else(|| by_name(&source.name())).or_else(|| by_content(&start[mark..])) {
+        let detected = || by_name(&source.name()).or_else(|| by_content(&start[mark..]));
+        let format = match requested.or_else(detected) {
             Some(format) => format,
             None => return Err(SourceError::Unknown { name: source.name() }),
         };
@@ -74,7 +77,7 @@ impl Records {
         })
     }
 
-    /// The next record; none at the end.
+    /// The next record; none at the end of the input.
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
         match self {
             Records::Lines(lines) => lines.next(),
@@ -83,7 +86,7 @@ impl Records {
         }
     }
 
-    /// Whether all that has been read ahead is used up, so that the next record may be long in coming.
+    /// Whether the read buffer is empty, so that the next record may take a while to arrive.
     pub(crate) fn drained(&self) -> bool {
         match self {
             Records::Lines(lines) => lines.bytes.buffer().is_empty(),
@@ -92,7 +95,7 @@ impl Records {
         }
     }
 
-    /// The columns of a table.
+    /// The column names of a table; none for the other formats.
     pub(crate) fn columns(&self) -> Option<&[String]> {
         match self {
             Records::Table(table) => Some(&table.columns),
@@ -103,7 +106,7 @@ impl Records {
 
 fn by_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
-    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
+    let name = [".gz", ".zst"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(&name);
     match name.rsplit_once('.')?.1 {
         "ndjson" | "jsonl" | "jsonlines" | "ldjson" => Some(Format::Ndjson),
         "csv" => Some(Format::Csv),
@@ -112,7 +115,7 @@ fn by_name(name: &str) -> Option<Format> {
     }
 }
 
-/// An array begins with a bracket. An object that is written over several lines begins with a brace alone.
+/// An array starts with a bracket. An object that spans lines starts with a brace alone on its line.
 fn by_content(start: &[u8]) -> Option<Format> {
     let start = start.trim_ascii_start();
     let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
@@ -127,30 +130,30 @@ fn by_content(start: &[u8]) -> Option<Format> {
     }
 }
 
-/// What separates the columns of a header: whatever occurs most often in it.
+/// The delimiter that occurs most often in the header row.
 fn delimiter(start: &[u8]) -> u8 {
     let header = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let count = |delimiter| header.iter().filter(|&&byte| byte == delimiter).count();
     [b',', b';', b'\t', b'|'].into_iter().rev().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
 }
 
-/// What collects a record's bytes and stops at the limit, though the record goes on.
+/// Collects a record's bytes up to a limit, and counts those beyond it.
 #[derive(Debug, Default)]
-pub(crate) struct Bounded {
+pub(crate) struct BoundedBuffer {
     bytes: Vec<u8>,
     length: u64,
 }
 
-impl Bounded {
+impl BoundedBuffer {
     pub(crate) fn push(&mut self, part: &[u8], limit: usize) {
         self.length += part.len() as u64;
         let room = limit.saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(&part[..part.len().min(room)]);
     }
 
-    /// The record, unless it was too long.
+    /// The record, or a `too-large` failure if it exceeded the limit.
     pub(crate) fn take(&mut self) -> Result<Vec<u8>, DecodeFailure> {
-        let Bounded { bytes, length } = std::mem::take(self);
+        let BoundedBuffer { bytes, length } = std::mem::take(self);
         if bytes.len() as u64 == length { Ok(bytes) } else { Err(too_large(length, bytes.len())) }
     }
 }
@@ -162,7 +165,7 @@ pub(crate) fn too_large(length: u64, limit: usize) -> DecodeFailure {
     DecodeFailure::new(Reason::TooLarge, message)
 }
 
-/// [`BufRead::fill_buf`], not stopped by signals.
+/// [`BufRead::fill_buf`] that retries when a signal interrupts it.
 pub(crate) fn fill<R: Read>(bytes: &mut BufReader<R>) -> io::Result<&[u8]> {
     while let Err(error) = bytes.fill_buf() {
         if error.kind() != io::ErrorKind::Interrupted {

@@ -1,37 +1,41 @@
-//! A file that appears complete or not at all: it is written under another name beside the target and renamed at the end. A run
-//! that fails leaves the file that was there before as it was.
+//! Atomic file replacement: the content is written to a temporary name beside the target and renamed at the
+//! end.
+//!
+//! Pipes and devices cannot be renamed over and are written as streams. A run that fails leaves the existing
+//! file unchanged.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::place;
+use super::paths;
 
-/// Names that earlier runs left behind before one is free.
+/// Names tried for the partial file, in case earlier runs left theirs behind.
 const TRIES: usize = 1000;
 
-/// The new content of a file, under another name until it is complete.
+/// The new content of a file, under a temporary name until it is complete.
 #[derive(Debug)]
 pub(super) struct Replacement {
     target: PathBuf,
     partial: PathBuf,
     file: File,
-    /// Whether the partial file is worth keeping.
+    /// The partial file holds data that is worth keeping after a failure.
     written: bool,
     renamed: bool,
 }
 
 impl Replacement {
-    /// Creates the partial file beside the target. A link to the target stays a link.
+    /// Creates the partial file beside the target. A symbolic link to the target stays a link.
     pub(super) fn create(path: &Path) -> io::Result<Replacement> {
-        let target = place::follow(path);
-        // Asks whether the target may be written: the directory's rights alone would let us replace a protected file.
+        let target = paths::follow(path);
+        // Check the target itself: write permission on the directory alone would let us replace a read-only
+        // file.
         let permissions = match OpenOptions::new().write(true).open(&target) {
             Ok(existing) => Some(existing.metadata()?.permissions()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let (partial, file) = partial(&target)?;
+        let (partial, file) = create_partial(&target)?;
         let replacement = Replacement { target, partial, file, written: false, renamed: false };
         if let Some(permissions) = permissions
             && replacement.file.metadata()?.permissions() != permissions
@@ -46,7 +50,8 @@ impl Replacement {
         self.file.write_all(bytes)
     }
 
-    /// Puts the file in its place. It is on the disk before it gets the name.
+    /// Renames the file to its target. It is synced first, so a crash cannot leave an empty file under the
+    /// target name.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.file.sync_data()?;
         fs::rename(&self.partial, &self.target)?;
@@ -54,7 +59,7 @@ impl Replacement {
         Ok(())
     }
 
-    /// Leaves an unfinished file under its other name, if it holds anything.
+    /// Keeps an unfinished file under its temporary name if it holds any data, and returns that name.
     pub(super) fn keep(mut self) -> Option<PathBuf> {
         let keep = self.written;
         self.renamed = keep;
@@ -65,14 +70,14 @@ impl Replacement {
 impl Drop for Replacement {
     fn drop(&mut self) {
         if !self.renamed {
-            // It was never finished; if it cannot be removed either, it is a file too many and no harm.
+            // A leftover partial file is harmless, so a failed removal is ignored.
             let _removed = fs::remove_file(&self.partial);
         }
     }
 }
 
-/// A new file with a name of its own; what other runs left behind is not touched.
-fn partial(target: &Path) -> io::Result<(PathBuf, File)> {
+/// Creates a partial file under a free name; files that other runs left behind are not touched.
+fn create_partial(target: &Path) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
     let options = for_output(options.write(true).create_new(true));
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -89,44 +94,46 @@ fn partial(target: &Path) -> io::Result<(PathBuf, File)> {
     Err(last)
 }
 
-/// A file that is made with these options is its owner's, and its group may read it: it holds articles.
+/// Sets the mode of a new output file to 0640 on Unix: it holds articles, so only its owner and group may
+/// read it.
 pub fn for_output(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o640);
     options
 }
 
-/// A file that is written at once, at the end of a run.
+/// A file that is written in one go at the end of a run, such as the HTML report.
 #[derive(Debug)]
-pub struct WholeFile(Way);
+pub struct WholeFile(Destination);
 
 #[derive(Debug)]
-enum Way {
+enum Destination {
     Replaced(Replacement),
-    /// A pipe, a device, an open file: written when its time has come, so that no reader sees it end before.
+    /// A pipe, a device or a file descriptor. It is opened only when there is content, so that no reader sees
+    /// an early end of file.
     Stream(PathBuf),
 }
 
 impl WholeFile {
-    /// Finds out now whether the file can be written, and changes nothing yet.
+    /// Checks that the file can be written, without changing it yet.
     ///
     /// # Errors
-    /// It cannot.
+    /// The file cannot be created or written.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
         if is_stream(path) {
-            return Ok(WholeFile(Way::Stream(path.to_owned())));
+            return Ok(WholeFile(Destination::Stream(path.to_owned())));
         }
-        Ok(WholeFile(Way::Replaced(Replacement::create(path)?)))
+        Ok(WholeFile(Destination::Replaced(Replacement::create(path)?)))
     }
 
-    /// Writes all of it, in place of what was there.
+    /// Replaces the file's content.
     ///
     /// # Errors
-    /// It cannot be written; what was there is as it was.
+    /// The write fails; the previous content is unchanged.
     pub fn write(self, content: &[u8]) -> io::Result<()> {
         match self.0 {
-            Way::Stream(path) => open_stream(&path)?.write_all(content),
-            Way::Replaced(mut replacement) => {
+            Destination::Stream(path) => open_stream(&path)?.write_all(content),
+            Destination::Replaced(mut replacement) => {
                 replacement.write(content)?;
                 replacement.finish()
             }
@@ -134,12 +141,12 @@ impl WholeFile {
     }
 }
 
-/// Something that cannot be replaced by another file: a pipe, a device, an open file of this process.
+/// Whether a path cannot be renamed over: a pipe, a device, or a file descriptor of this process.
 pub(super) fn is_stream(path: &Path) -> bool {
-    place::is_descriptor(path) || fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
+    paths::is_descriptor(path) || fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
-/// Opens a stream; nothing of a redirected file is cut off.
+/// Opens a stream for appending, so that a redirected file is not truncated.
 pub(super) fn open_stream(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path)
 }

@@ -1,16 +1,18 @@
-//! Where tagged articles go: standard output, a stream, a file that is continued, or a file that appears at the end.
+//! Destinations for output lines: standard output, a stream, a file continued in place, or a file that is
+//! renamed into place at the end. [`super::output_file`] chooses one; only a continued file is synced and
+//! remembered by the state.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::replace::{self, Replacement};
-use super::resume::{BEGINNING, beginning_of};
+use super::resume::{BEGINNING, note_on};
 
-/// Why verdicts cannot be written.
+/// Why an output cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// Standard output is gone or full.
+    /// Standard output is closed, or its disk is full.
     #[error("cannot write to standard output")]
     Stdout(#[source] io::Error),
     /// The file cannot be written.
@@ -18,46 +20,46 @@ pub enum SinkError {
     File {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// A run with a state continues its output in place, so a file of somebody else would be lost.
+    /// A run with a state continues its output in place, which would destroy a file from elsewhere.
     #[error(
-        "{} exists, and this state did not write it; remove it, or choose another file (with --state an output is continued in place)",
+        "{} exists, and this state did not write it; remove it, or choose another file (with --state, an output is continued in place)",
         path.display()
     )]
     Foreign {
         /// Which file.
         path: PathBuf,
     },
-    /// What was written before is gone, so it cannot be continued.
+    /// The file is shorter than the state recorded, so it cannot be continued.
     #[error(
-        "{} has {found} bytes, but the state knows of {expected} written there; put it back, or choose another --output and --state",
+        "{} has {found} bytes, but the state recorded {expected}; restore the file, or choose another --output and --state",
         path.display()
     )]
     Shortened {
         /// Which file.
         path: PathBuf,
-        /// Bytes that were written and are safe.
+        /// Bytes that were written and synced.
         expected: u64,
-        /// Bytes that are there.
+        /// Bytes in the file now.
         found: u64,
     },
 }
 
 impl SinkError {
-    /// The reader has seen enough.
+    /// Whether the reader of standard output closed the pipe, as `head` does.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, SinkError::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// Where tagged articles go.
+/// A destination for output lines.
 #[derive(Debug)]
 pub(super) enum Sink {
     Stdout,
-    /// A pipe, a device, an open file of this process.
+    /// A pipe, a device, or a file descriptor of this process.
     Stream {
         path: PathBuf,
         file: File,
@@ -69,7 +71,7 @@ pub(super) enum Sink {
         length: u64,
         beginning: Vec<u8>,
     },
-    /// Gets its name when it is complete.
+    /// Renamed to `path` when it is complete.
     Replaced {
         path: PathBuf,
         replacement: Replacement,
@@ -77,25 +79,24 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    /// A pipe or a device.
     pub(super) fn stream(path: &Path) -> Result<Sink, SinkError> {
         let file = replace::open_stream(path).map_err(|error| failed(path, error))?;
         Ok(Sink::Stream { path: path.to_owned(), file })
     }
 
-    /// A file that replaces what is there at the end.
+    /// A file that replaces the existing one when the run ends.
     pub(super) fn replace(path: &Path) -> Result<Sink, SinkError> {
         let replacement = Replacement::create(path).map_err(|error| failed(path, error))?;
         Ok(Sink::Replaced { path: path.to_owned(), replacement })
     }
 
-    /// A file that is written anew by every run.
-    pub(super) fn whole(path: &Path) -> Result<Sink, SinkError> {
+    /// An output that every run writes from the start.
+    pub(super) fn create(path: &Path) -> Result<Sink, SinkError> {
         if replace::is_stream(path) { Sink::stream(path) } else { Sink::replace(path) }
     }
 
-    /// A file whose first `length` bytes stay; it has at least so many. What follows them was written after the last verdict that the state
-    /// knows of, and is written again.
+    /// Continues a file after its first `length` bytes, which must exist. Anything beyond them was written
+    /// after the last verdict in the state; it is truncated and written again.
     pub(super) fn resume(path: &Path, length: u64) -> Result<Sink, SinkError> {
         let failed = |error| failed(path, error);
         let mut options = OpenOptions::new();
@@ -108,7 +109,7 @@ impl Sink {
         Ok(Sink::Continued { path: path.to_owned(), file, length, beginning })
     }
 
-    /// Writes all of it; it may not be safe yet.
+    /// Writes all bytes; they are not necessarily on disk yet.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         match self {
             Sink::Stdout => {
@@ -128,21 +129,19 @@ impl Sink {
         }
     }
 
-    /// Makes a file that is continued survive a loss of power; how the state remembers it then.
-    pub(super) fn settle(&mut self) -> Result<Option<samestory_engine::index::Input>, SinkError> {
+    /// Syncs a continued file to disk, and returns the progress entry that describes it. None for the other
+    /// destinations.
+    pub(super) fn sync(&mut self) -> Result<Option<samestory_engine::index::Input>, SinkError> {
         match self {
             Sink::Continued { path, file, length, beginning } => {
                 file.sync_data().map_err(|error| failed(path, error))?;
-                Ok(Some(samestory_engine::index::Input {
-                    next: *length,
-                    note: Some(beginning_of(beginning)),
-                }))
+                Ok(Some(samestory_engine::index::Input { next: *length, note: Some(note_on(beginning)) }))
             }
             Sink::Stdout | Sink::Stream { .. } | Sink::Replaced { .. } => Ok(None),
         }
     }
 
-    /// Ends a run that went well: a file that was written beside its target takes its place.
+    /// Ends a successful run: a replacement is renamed to its target.
     pub(super) fn finish(self) -> Result<(), SinkError> {
         match self {
             Sink::Replaced { path, replacement } => {
@@ -152,7 +151,7 @@ impl Sink {
         }
     }
 
-    /// Ends a run that failed: where the lines are that were written until then, if not at their target.
+    /// Ends a failed run. Returns the partial file that holds the lines written so far, if there is one.
     pub(super) fn keep(self) -> Option<PathBuf> {
         match self {
             Sink::Replaced { replacement, .. } => replacement.keep(),

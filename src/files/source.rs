@@ -1,4 +1,7 @@
-//! A file or a pipe → its bytes, whatever they are compressed with.
+//! Opens a file or standard input and decompresses it (gzip, zstd), detected by its first bytes.
+//!
+//! [`super::records`] splits the bytes into records. Formats that are not supported are refused by name, with
+//! the command that converts them.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, IsTerminal, Read};
@@ -10,15 +13,16 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::zst::Zst;
 
-/// How much is read at once. A batch is what was read at once, so this is also what is fingerprinted at once.
+/// Read buffer size. A chunk ends when the buffer is drained, so this also bounds what is fingerprinted
+/// together.
 const BUFFER: usize = 256 * 1024;
-/// The most that is read ahead to tell what an input is.
-const GLIMPSE: usize = 64 * 1024;
+/// The most bytes that format detection reads ahead.
+const PEEK_LIMIT: usize = 64 * 1024;
 
-/// Bytes as they were written, read ahead.
+/// The decompressed bytes of an input, buffered.
 pub(crate) type Bytes = BufReader<Box<dyn Read + Send>>;
 
-/// What articles are read from.
+/// An input that articles are read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file.
@@ -27,55 +31,55 @@ pub enum Source {
     Pipe,
 }
 
-/// Why an input cannot be read. Nothing of it has been judged.
+/// Why an input cannot be opened. None of its records has been judged.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// It is not there, or it may not be read.
+    /// The file does not exist or may not be read.
     #[error("cannot read {name}")]
     Unreadable {
-        /// As it was given.
+        /// The input as given on the command line.
         name: String,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// There is no telling which of its files are meant.
+    /// The input is a directory, and it is unclear which of its files are meant.
     #[error("{name} is a directory; name the files in it, for example {name}/*.ndjson")]
     Directory {
-        /// As it was given.
+        /// The input as given on the command line.
         name: String,
     },
-    /// Compressed in a way that is not read here.
+    /// The compression format is not supported.
     #[error("{name} is compressed with {with}; use a pipe: {tool} {name} | samestory file -")]
     Compressed {
-        /// As it was given.
+        /// The input as given on the command line.
         name: String,
-        /// The format.
+        /// The compression format.
         with: &'static str,
-        /// What reads it.
+        /// The command that decompresses it.
         tool: &'static str,
     },
-    /// In another encoding.
+    /// The input is UTF-16, which is not supported.
     #[error("{name} is UTF-16; convert it: iconv -f utf-16 -t utf-8 {name} | samestory file -")]
     Utf16 {
-        /// As it was given.
+        /// The input as given on the command line.
         name: String,
     },
-    /// Nothing in it tells how it is written.
-    #[error("cannot tell how {name} is written; say --format ndjson, json, csv or tsv")]
+    /// The format cannot be detected from the name or the content.
+    #[error("cannot detect the format of {name}; pass --format ndjson, json, csv or tsv")]
     Unknown {
-        /// As it was given.
+        /// The input as given on the command line.
         name: String,
     },
 }
 
 impl Source {
-    /// `-` is standard input.
+    /// An input by its name on the command line; `-` is standard input.
     pub fn new(name: &Path) -> Source {
         if name.as_os_str() == "-" { Source::Pipe } else { Source::File(name.to_path_buf()) }
     }
 
-    /// As it stands in positions.
+    /// The name used in positions and messages.
     pub fn name(&self) -> String {
         match self {
             Source::File(path) => path.display().to_string(),
@@ -83,10 +87,10 @@ impl Source {
         }
     }
 
-    /// Whether it can be opened, and how large it is if that is known.
+    /// Checks that the input can be opened; returns its size where that is known.
     ///
     /// # Errors
-    /// It cannot, and why.
+    /// The input is missing, unreadable or a directory.
     pub fn check(&self) -> Result<Option<u64>, SourceError> {
         let Source::File(path) = self else { return Ok(None) };
         let unreadable = |error| SourceError::Unreadable { name: self.name(), error };
@@ -97,7 +101,7 @@ impl Source {
         Ok(data.is_file().then_some(data.len()))
     }
 
-    /// Opens it, adding to `read` what is read of it before it is unpacked.
+    /// Opens the input; adds the number of compressed bytes read from it to `read`.
     pub(crate) fn open(&self, read: &Arc<AtomicU64>) -> Result<Bytes, SourceError> {
         let unreadable = |error| SourceError::Unreadable { name: self.name(), error };
         self.check()?;
@@ -111,17 +115,19 @@ impl Source {
             }
         };
         let counted = Counted { inner: raw, read: Arc::clone(read) };
-        let (start, rest) = glimpse(counted, |start| start.len() >= 6).map_err(unreadable)?;
-        let packed = BufReader::with_capacity(BUFFER, Cursor::new(start.clone()).chain(rest));
+        let (start, rest) = peek(counted, |start| start.len() >= 6).map_err(unreadable)?;
+        let compressed = BufReader::with_capacity(BUFFER, Cursor::new(start.clone()).chain(rest));
         let bytes: Box<dyn Read + Send> = match start[..] {
-            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed)),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Box::new(Zst::new(packed)),
+            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(compressed)),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                Box::new(Zst::new(compressed))
+            }
             [b'B', b'Z', b'h', ..] => return Err(self.compressed("bzip2", "bzcat")),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Err(self.compressed("xz", "xzcat")),
             [b'P', b'K', 3, 4, ..] => return Err(self.compressed("zip", "unzip -p")),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return Err(SourceError::Utf16 { name: self.name() }),
-            // Not packed, so it need not be buffered twice.
-            _ => return Ok(BufReader::with_capacity(BUFFER, Box::new(packed.into_inner()))),
+            // Not compressed, so one buffer is enough.
+            _ => return Ok(BufReader::with_capacity(BUFFER, Box::new(compressed.into_inner()))),
         };
         Ok(BufReader::with_capacity(BUFFER, bytes))
     }
@@ -131,11 +137,11 @@ impl Source {
     }
 }
 
-/// Reads ahead until it is enough, or there is no more, or it is too much.
-pub(crate) fn glimpse<R: Read>(mut from: R, enough: impl Fn(&[u8]) -> bool) -> io::Result<(Vec<u8>, R)> {
+/// Reads ahead until `enough`, the end of the input, or the limit.
+pub(crate) fn peek<R: Read>(mut from: R, enough: impl Fn(&[u8]) -> bool) -> io::Result<(Vec<u8>, R)> {
     let mut start = Vec::new();
-    let mut part = vec![0; GLIMPSE];
-    while start.len() < GLIMPSE && !enough(&start) {
+    let mut part = vec![0; PEEK_LIMIT];
+    while start.len() < PEEK_LIMIT && !enough(&start) {
         match from.read(&mut part) {
             Ok(0) => break,
             Ok(read) => start.extend_from_slice(&part[..read]),
@@ -146,7 +152,7 @@ pub(crate) fn glimpse<R: Read>(mut from: R, enough: impl Fn(&[u8]) -> bool) -> i
     Ok((start, from))
 }
 
-/// Counts what is read, for the progress bar.
+/// Counts the bytes read, for the progress bar.
 struct Counted<R> {
     inner: R,
     read: Arc<AtomicU64>,

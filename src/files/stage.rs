@@ -1,8 +1,8 @@
-//! Reading and fingerprinting, ahead of the verdicts: one thread reads, as many as asked for prepare, and the
-//! results come out in the order of the input however many there are.
+//! Reads and fingerprints records ahead of the verdicts: one thread reads, `threads` workers prepare, and
+//! results come out in input order.
 //!
-//! Chunk n goes to worker n modulo their number, and results are taken from the workers in the same turn; so order
-//! needs no sorting, and bounded channels keep a fast reader from running ahead.
+//! Chunks go to the workers round-robin and results are collected in the same rotation, so order needs no
+//! sorting. Bounded channels keep a fast reader from running ahead of [`super::run`].
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use super::RunError;
 use super::records::{Format, Record, Records};
 use super::source::Source;
 
-/// Records that travel together at most, and their bytes.
+/// The most records, and bytes, in a chunk.
 const CHUNK: usize = 128;
 const CHUNK_BYTES: usize = 256 * 1024;
-/// Chunks that wait for a worker, and for their verdicts.
+/// Chunks queued before each worker, and behind it.
 const AHEAD: usize = 2;
 
-/// What is read, and how.
+/// Which inputs to read, and how to decode their records.
 #[derive(Clone, Debug)]
-pub struct Reading {
-    /// In this order.
+pub struct InputSpec {
+    /// The inputs, in reading order.
     pub sources: Vec<Source>,
-    /// How they are written; told from name and content if not given.
+    /// The format of all inputs; detected by name and content if None.
     pub format: Option<Format>,
-    /// The crawler's names.
+    /// Maps the crawler's field names.
     pub fields: Fields,
-    /// Who may write about an id. Records of files have no headers.
+    /// Who may publish under an id. Records of files have no headers.
     pub owner: Owner,
-    /// An article without an id is named by its file and line.
+    /// Give an article without an id its file and line as id.
     pub name_by_line: bool,
-    /// Longer records are dead letters, unread.
+    /// Records with more bytes become dead letters without being decoded.
     pub limit: usize,
 }
 
-/// One of the sources, and how many of its records are to be passed over.
+/// One of the sources, and how many of its records to skip.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     pub(crate) source: usize,
     pub(crate) skip: u64,
-    /// A later run reads on in it, and judges what is not complete yet.
+    /// A later run resumes this source, so an incomplete last record is left to it.
     pub(crate) grows: bool,
 }
 
@@ -63,48 +63,48 @@ struct Chunk {
     failure: Option<RunError>,
 }
 
-/// Records of one source, ready to be judged.
-pub(crate) struct Ready {
+/// Prepared records of one source, ready to be judged.
+pub(crate) struct PreparedChunk {
     pub(crate) source: usize,
-    pub(crate) items: Vec<ReadyItem>,
-    /// How many records of the source lie before what follows.
+    pub(crate) items: Vec<PreparedRecord>,
+    /// Records of the source up to and including this chunk.
     pub(crate) next: u64,
-    /// The line of a record that is not complete yet, and is left for a later run.
+    /// The line of an incomplete record that is left to a later run.
     pub(crate) unfinished: Option<u64>,
-    /// Why nothing follows.
+    /// The error that ended reading after this chunk.
     pub(crate) failure: Option<RunError>,
 }
 
-pub(crate) struct ReadyItem {
+pub(crate) struct PreparedRecord {
     pub(crate) item: Item,
-    /// The article as it came.
+    /// The article's JSON as read.
     pub(crate) raw: Option<Box<RawValue>>,
-    /// It had no id of its own.
-    pub(crate) named: bool,
-    /// What stands in the file, of a record that cannot be judged.
+    /// The article had no id and was named by file and line.
+    pub(crate) named_by_line: bool,
+    /// The bytes in the file, for a record that becomes a dead letter.
     pub(crate) original: Option<Vec<u8>>,
 }
 
-/// Where results come out.
+/// The receiving end of the workers.
 pub(crate) struct Stage {
-    workers: Vec<Receiver<Ready>>,
+    workers: Vec<Receiver<PreparedChunk>>,
     turn: usize,
 }
 
 impl Stage {
-    /// Starts the threads.
+    /// Starts the reader and the workers in `scope`.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        reading: &'scope Reading,
+        reading: &'scope InputSpec,
         preparer: Preparer,
         starts: Vec<Start>,
         threads: NonZeroUsize,
         bytes_read: Arc<AtomicU64>,
     ) -> Stage {
-        let (mut inward, mut outward) = (Vec::new(), Vec::new());
+        let (mut to_workers, mut from_workers) = (Vec::new(), Vec::new());
         for _ in 0..threads.get() {
             let (to_worker, chunks) = sync_channel::<Chunk>(AHEAD);
-            let (results, from_worker) = sync_channel::<Ready>(AHEAD);
+            let (results, from_worker) = sync_channel::<PreparedChunk>(AHEAD);
             scope.spawn(move || {
                 for chunk in chunks {
                     if results.send(prepare(chunk, reading, preparer)).is_err() {
@@ -112,34 +112,35 @@ impl Stage {
                     }
                 }
             });
-            inward.push(to_worker);
-            outward.push(from_worker);
+            to_workers.push(to_worker);
+            from_workers.push(from_worker);
         }
-        scope.spawn(move || read(reading, &starts, &inward, &bytes_read));
-        Stage { workers: outward, turn: 0 }
+        scope.spawn(move || read(reading, &starts, &to_workers, &bytes_read));
+        Stage { workers: from_workers, turn: 0 }
     }
 
-    /// The next results; none when all is read.
-    pub(crate) fn next(&mut self) -> Option<Ready> {
+    /// Waits for the next chunk; none when everything is read.
+    pub(crate) fn next(&mut self) -> Option<PreparedChunk> {
         let ready = self.workers[self.turn].recv();
-        self.took(ready.map_err(|RecvError| ()))
+        self.rotate(ready.map_err(|RecvError| ()))
     }
 
-    /// The next results if they are there already.
-    pub(crate) fn next_now(&mut self) -> Option<Ready> {
+    /// The next chunk if it is ready, without waiting.
+    pub(crate) fn next_now(&mut self) -> Option<PreparedChunk> {
         let ready = self.workers[self.turn].try_recv();
-        self.took(ready.map_err(|_: TryRecvError| ()))
+        self.rotate(ready.map_err(|_: TryRecvError| ()))
     }
 
-    fn took(&mut self, ready: Result<Ready, ()>) -> Option<Ready> {
+    fn rotate(&mut self, ready: Result<PreparedChunk, ()>) -> Option<PreparedChunk> {
         let ready = ready.ok()?;
         self.turn = (self.turn + 1) % self.workers.len();
         Some(ready)
     }
 }
 
-/// Reads all sources. Ends early when nobody wants more, or after a failure, which travels like a result.
-fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], bytes_read: &Arc<AtomicU64>) {
+/// Reads all sources. Stops when the receivers are gone, or after a failure, which is sent like a result to
+/// keep its place in the order.
+fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], bytes_read: &Arc<AtomicU64>) {
     let mut turn = workers.iter().cycle();
     let mut send = |chunk| turn.next().is_some_and(|worker| worker.send(chunk).is_ok());
     for &Start { source: at, skip, grows } in starts {
@@ -161,8 +162,8 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
                     return;
                 }
             };
-        // A table without a column for ids has none: that is no fault of its rows. A column that settings name and that
-        // is not there is a fault of the settings.
+        // A table without an id column has no ids, which is not an error of its rows. If the settings name an
+        // id column and it is missing, that is an error.
         let name_by_line = reading.name_by_line
             || (!reading.fields.is_configured(Field::Id)
                 && records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns)));
@@ -179,7 +180,8 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
                     return;
                 }
             };
-            // What is judged once must be whole: half a line, judged now, would be passed over when it has its other half.
+            // Do not judge an incomplete record of a file that a later run resumes: that run would skip the
+            // completed one.
             let unfinished = record.as_ref().is_some_and(|record| grows && record.unfinished);
             chunk.unfinished = record.as_ref().map(|record| record.line).filter(|_| unfinished);
             let over = record.is_none() || unfinished;
@@ -191,7 +193,7 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
                 }
             }
             let full = chunk.records.len() >= CHUNK || bytes >= CHUNK_BYTES;
-            // What is there goes on rather than waits for more: a pipe may be slow.
+            // Send what there is instead of waiting to fill the chunk: a pipe may be slow.
             if over || full || (records.drained() && !chunk.records.is_empty()) {
                 bytes = 0;
                 chunk.next = next.max(skip);
@@ -206,12 +208,12 @@ fn read(reading: &Reading, starts: &[Start], workers: &[SyncSender<Chunk>], byte
     }
 }
 
-/// Every record of all sources, as JSON or why it is none, until `visit` wants no more.
+/// Visits every record of all sources, as JSON or as a decode failure, until `visit` returns false.
 ///
 /// # Errors
-/// A source cannot be read, or not to its end.
+/// A source cannot be opened, or cannot be read to its end.
 pub fn each_record(
-    reading: &Reading,
+    reading: &InputSpec,
     visit: &mut dyn FnMut(Result<Vec<u8>, DecodeFailure>) -> bool,
 ) -> Result<(), RunError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
@@ -229,18 +231,18 @@ pub fn each_record(
     Ok(())
 }
 
-fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
+fn prepare(chunk: Chunk, reading: &InputSpec, preparer: Preparer) -> PreparedChunk {
     let name = reading.sources[chunk.source].name();
     let file = BoundedStr::new(&name);
     let items = chunk.records.into_iter().map(|record| {
         let position = Position::File { file: file.clone(), line: record.line };
         let by_line = || chunk.name_by_line.then(|| format!("{name}:{}", record.line));
-        let named = std::cell::Cell::new(false);
+        let named_by_line = std::cell::Cell::new(false);
         let dead = |refusal: DecodeFailure| {
             let DecodeFailure { reason, message } = refusal;
             Incoming::DeadLetter(DeadLetter { position: position.clone(), reason, message })
         };
-        let name = || by_line().inspect(|_| named.set(true));
+        let name = || by_line().inspect(|_| named_by_line.set(true));
         let (incoming, raw, original) = match record.content {
             Err(refusal) => (dead(refusal), None, record.original),
             Ok(bytes) => {
@@ -271,14 +273,14 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
                 (incoming, raw, original)
             }
         };
-        ReadyItem {
+        PreparedRecord {
             item: Item { position, time: None, log_time: None, incoming },
             raw,
-            named: named.get(),
+            named_by_line: named_by_line.get(),
             original,
         }
     });
-    Ready {
+    PreparedChunk {
         source: chunk.source,
         items: items.collect(),
         next: chunk.next,
@@ -289,13 +291,13 @@ fn prepare(chunk: Chunk, reading: &Reading, preparer: Preparer) -> Ready {
 
 fn decode(
     bytes: &[u8],
-    reading: &Reading,
+    reading: &InputSpec,
     name: impl Fn() -> Option<String>,
 ) -> Result<(Event, Box<RawValue>), DecodeFailure> {
     let bytes = json::one_line(bytes);
     let record = json::Record::parse(&bytes)?;
     let event = json::decode(&record, &reading.fields, name)?;
-    let around = RecordContext { key: None, headers: &[] };
-    reading.owner.check(event.id(), || reading.fields.site(&record), around)?;
+    let context = RecordContext { key: None, headers: &[] };
+    reading.owner.check(event.id(), || reading.fields.site(&record), context)?;
     Ok((event, record.raw().to_owned()))
 }

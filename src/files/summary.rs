@@ -1,48 +1,48 @@
-//! What a run amounted to.
+//! The counts of a run over files, which the command prints and the HTML report shows.
 
 use std::collections::BTreeMap;
 
 use samestory_engine::model::{Flag, Reason, Tagged};
 use samestory_engine::model::{Lang, Verdict};
 
-/// What a run amounted to.
+/// The counts of a run over files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Verdicts by language.
     pub languages: BTreeMap<Lang, Counts>,
-    /// What could not be judged.
+    /// Records that could not be judged, by reason.
     pub dead_letters: BTreeMap<Reason, u64>,
-    /// Deletes.
+    /// Delete records.
     pub deletes: u64,
     /// Articles that had no id and were named by file and line.
     pub named_by_line: u64,
-    /// Records that an earlier run on the same state had judged.
+    /// Records skipped because an earlier run on the same state judged them.
     pub judged_before: u64,
-    /// Articles whose verdict pairs had a say in.
+    /// Verdicts that `--pairs` decided or changed.
     pub reviewed: u64,
-    /// Articles that were forgotten because their retention was over.
+    /// Articles removed from the index because their retention passed.
     pub expired: u64,
-    /// Articles whose retention was over when they came: judged, not remembered.
+    /// Articles that were already past their retention: judged, but not indexed.
     pub arrived_expired: u64,
-    /// Verdicts written; fewer than given where only some are wanted.
+    /// Verdicts written to the output; fewer than were given if `--only` filters them.
     pub written: u64,
 }
 
-/// Verdicts.
+/// Verdict counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// New texts.
+    /// Unique articles.
     pub unique: u64,
     /// Near-duplicates.
     pub near: u64,
     /// Exact duplicates.
     pub exact: u64,
-    /// Of all these, such as people should look at.
+    /// Articles flagged for review, whatever their verdict.
     pub review: u64,
 }
 
 impl Counts {
-    /// All of them.
+    /// Articles judged.
     pub fn articles(&self) -> u64 {
         self.unique + self.near + self.exact
     }
@@ -68,20 +68,20 @@ impl Summary {
         counts.review += u64::from(tagged.flags.contains(&Flag::Review));
     }
 
-    /// Over all languages.
+    /// The counts over all languages.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         self.languages.values().for_each(|&counts| total += counts);
         total
     }
 
-    /// All that could not be judged.
+    /// Dead letters over all reasons.
     pub fn dead(&self) -> u64 {
         self.dead_letters.values().sum()
     }
 }
 
-/// A number as people read it: 12345678 → 12,345,678.
+/// A number with thousands separators: 12345678 → 12,345,678.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -99,7 +99,7 @@ mod tests {
     use super::thousands;
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_grouped_in_threes() {
         let numbers = [0, 999, 1000, 12_345_678].map(thousands);
         assert_eq!(numbers, ["0", "999", "1,000", "12,345,678"]);
     }

@@ -1,6 +1,8 @@
-//! A table with a header: each row becomes a JSON object with a text for each column.
+//! Reads CSV and TSV with a header row for [`super::records`]: each row becomes a JSON object with one string
+//! per column.
 //!
-//! On `csv-core` rather than `csv`: that one would hold a whole file in memory after a quote that is never closed.
+//! Built on `csv-core` rather than `csv`, which would buffer the whole file after a quote that is never
+//! closed.
 
 use std::io::{self, BufRead};
 
@@ -19,20 +21,20 @@ pub(crate) struct Table {
     reader: Reader,
     line: u64,
     limit: usize,
-    /// The values of a row, one after the other, and where each ends.
+    /// The concatenated values of a row, and the end of each.
     values: Vec<u8>,
     ends: Vec<usize>,
-    /// The row as it stands, as far as the limit allows.
+    /// The row's bytes in the file, up to the limit.
     raw: Vec<u8>,
-    /// The last byte of the row, its end included.
+    /// The last byte of the row, line end included.
     last: u8,
 }
 
-/// More columns than anyone has.
+/// The most columns a row may have.
 const COLUMNS: usize = 4096;
 
 impl Table {
-    /// Reads the header.
+    /// Reads the header row.
     pub(crate) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<Table> {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (values, ends) = (vec![0; 4096], vec![0; 64]);
@@ -57,7 +59,7 @@ impl Table {
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
         let Some((line, row)) = self.row()? else { return Ok(None) };
         let content = row.and_then(|count| self.object(count));
-        // A row without an end of line is whole if all its values are there and the last is in quotes.
+        // A last row without a line end is complete only if it has all its values and the last one is quoted.
         let unfinished = match self.last {
             b'\n' | b'\r' => false,
             last => last != b'"' || content.is_err(),
@@ -71,7 +73,7 @@ impl Table {
         let undecodable = |message| DecodeFailure::new(Reason::Undecodable, message);
         if count != self.columns.len() {
             let columns = self.columns.len();
-            return Err(undecodable(format!("a row of {count} values under a header of {columns}")));
+            return Err(undecodable(format!("the row has {count} values, and the header has {columns}")));
         }
         let mut members = Vec::with_capacity(count);
         for (at, column) in self.columns.iter().enumerate() {
@@ -87,9 +89,9 @@ impl Table {
         &self.values[start..self.ends[at]]
     }
 
-    /// Reads a row; says on which line it starts and how many values it has.
+    /// Reads a row; returns the line it starts on and its number of values.
     fn row(&mut self) -> io::Result<Option<(u64, Result<usize, DecodeFailure>)>> {
-        // Empty lines, and what is left of the end of the last one, so that the line number is that of the row.
+        // Skip blank lines and the rest of the previous line end, so that the line number is that of the row.
         while let Some(&byte @ (b'\n' | b'\r')) = fill(&mut self.bytes)?.first() {
             self.line += u64::from(byte == b'\n');
             self.bytes.consume(1);
@@ -115,7 +117,7 @@ impl Table {
                 ReadRecordResult::OutputEndsFull if self.ends.len() < COLUMNS => {
                     self.ends.resize(self.ends.len() * 2, 0);
                 }
-                // Too much: the rest of the row is read over what was read of it before.
+                // Too large: read the rest of the row over the values collected so far.
                 ReadRecordResult::OutputFull => (written, over) = (0, true),
                 ReadRecordResult::OutputEndsFull => (count, over) = (0, true),
                 ReadRecordResult::Record if over => {

@@ -1,28 +1,29 @@
-//! Zstandard in plain Rust: all frames of a file, one after the other, checksums compared.
+//! A zstd reader in pure Rust (`ruzstd`) for [`super::source`]: reads all frames of a file and verifies their
+//! checksums.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// What a file compressed with zstd holds.
+/// Decompresses a stream of zstd frames.
 pub(super) struct Zst<R> {
     source: R,
     decoder: FrameDecoder,
-    within: bool,
+    in_frame: bool,
 }
 
 impl<R: BufRead> Zst<R> {
     pub(super) fn new(source: R) -> Zst<R> {
-        Zst { source, decoder: FrameDecoder::new(), within: false }
+        Zst { source, decoder: FrameDecoder::new(), in_frame: false }
     }
 
-    /// Begins the next frame; false at the end of the file.
-    fn begin(&mut self) -> io::Result<bool> {
+    /// Starts the next frame; false at the end of the file.
+    fn start_frame(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.source) {
                 Ok(()) => return Ok(true),
-                // Room for other programs' notes, to be passed over.
+                // Skippable frames hold other programs' metadata.
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                     length,
                     ..
@@ -42,9 +43,9 @@ impl<R: BufRead> Zst<R> {
 impl<R: BufRead> Read for Zst<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            if !self.within {
-                self.within = self.begin()?;
-                if !self.within {
+            if !self.in_frame {
+                self.in_frame = self.start_frame()?;
+                if !self.in_frame {
                     return Ok(0);
                 }
             }
@@ -56,10 +57,10 @@ impl<R: BufRead> Read for Zst<R> {
             if read > 0 || into.is_empty() {
                 return Ok(read);
             }
-            self.within = false;
-            let (said, found) =
+            self.in_frame = false;
+            let (stored, computed) =
                 (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum());
-            if said.is_some() && said != found {
+            if stored.is_some() && stored != computed {
                 return Err(damaged("the checksum does not match"));
             }
         }

@@ -1,4 +1,5 @@
-//! A scrape: counts as the recorder has them, then what is so at this moment.
+//! Renders a scrape: counters and histograms from the recorder, then gauges from the status board and the
+//! system.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::status::{Member, PartitionState, State, StatusBoard};
+use crate::status::{Member, PartitionState, StateLabel, StatusBoard};
 
 use super::table::{self, Metric};
 
@@ -17,49 +18,49 @@ use super::table::{self, Metric};
 pub struct Scrape {
     counts: PrometheusHandle,
     board: Arc<StatusBoard>,
-    /// Where state is kept: its file system is watched.
+    /// The state directory, whose file system is reported.
     state: Option<PathBuf>,
-    /// Seconds since 1970.
-    began: f64,
+    /// Start of the process in seconds since 1970.
+    started: f64,
 }
 
 impl Scrape {
-    /// `state` is where state is kept, if any is.
+    /// Renders `counts` and `board`; `state` is the state directory, if the process has one.
     pub fn new(counts: PrometheusHandle, board: Arc<StatusBoard>, state: Option<PathBuf>) -> Scrape {
-        Scrape { counts, board, state, began: now() }
+        Scrape { counts, board, state, started: now() }
     }
 
-    /// Samples wait until they are asked for; where nobody asks they must be put in their place all the same.
+    /// Drains the histogram samples. Call it regularly: without scrapes they would pile up in memory.
     pub fn upkeep(&self) {
         self.counts.run_upkeep();
     }
 
-    /// In Prometheus' text format.
+    /// All metrics in the Prometheus text format.
     pub fn text(&self) -> String {
-        let mut page = Page(self.counts.render());
+        let mut exposition = Exposition(self.counts.render());
         let workers = self.board.workers();
         let ready = self.board.reasons().is_empty();
-        page.write(&table::READY, [(String::new(), f64::from(u8::from(ready)))]);
-        page.write(&table::LAG, lags(&workers));
-        page.write(&table::UNPURGED, unpurged(&workers));
-        page.write(&table::PARTITIONS, partitions(&workers));
-        page.write(&table::RESTORE_SHARE, restores(&workers));
-        page.write(&table::STATE_BYTES, sizes(&workers));
+        exposition.write(&table::READY, [(String::new(), f64::from(u8::from(ready)))]);
+        exposition.write(&table::LAG, lags(&workers));
+        exposition.write(&table::UNPURGED, unpurged(&workers));
+        exposition.write(&table::PARTITIONS, partitions(&workers));
+        exposition.write(&table::RESTORE_SHARE, restores(&workers));
+        exposition.write(&table::STATE_BYTES, sizes(&workers));
         if let Some((free, size)) = self.state.as_deref().and_then(space) {
-            page.write(&table::DISK_FREE, [(String::new(), free)]);
-            page.write(&table::DISK_SIZE, [(String::new(), size)]);
+            exposition.write(&table::DISK_FREE, [(String::new(), free)]);
+            exposition.write(&table::DISK_SIZE, [(String::new(), size)]);
         }
-        page.write(&table::BUILD, [(format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1.0)]);
-        page.write(&table::BEGAN, [(String::new(), self.began)]);
-        process(&mut page);
-        page.0
+        exposition.write(&table::BUILD, [(format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1.0)]);
+        exposition.write(&table::STARTED, [(String::new(), self.started)]);
+        process(&mut exposition);
+        exposition.0
     }
 }
 
-struct Page(String);
+struct Exposition(String);
 
-impl Page {
-    /// Nothing is written of a metric without samples.
+impl Exposition {
+    /// Writes a metric; one without samples is omitted.
     fn write(&mut self, metric: &Metric, samples: impl IntoIterator<Item = (String, f64)>) {
         let mut samples = samples.into_iter().peekable();
         if samples.peek().is_none() {
@@ -78,7 +79,7 @@ impl Page {
     }
 }
 
-/// Two workers of a role never hold the same partition at the same time; at a handover the larger number stands.
+/// Two workers of a role can report the same partition only during a handover; the larger lag is used then.
 fn lags(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut lags = BTreeMap::new();
     for member in workers {
@@ -91,7 +92,7 @@ fn lags(workers: &[Member]) -> BTreeMap<String, f64> {
     lags
 }
 
-/// Only of partitions that are held now: another process speaks for the others.
+/// Only partitions assigned now: other processes report theirs.
 fn unpurged(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut records = BTreeMap::new();
     for member in workers.iter().filter(|member| member.role == "match") {
@@ -106,12 +107,12 @@ fn unpurged(workers: &[Member]) -> BTreeMap<String, f64> {
 fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut counts = BTreeMap::new();
     for member in workers {
-        // All of them, so that none vanishes when it is zero.
-        for state in State::ALL.map(State::as_str) {
+        // Every state, so that no series disappears when its count is zero.
+        for state in StateLabel::ALL.map(StateLabel::as_str) {
             counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0);
         }
-        for standing in member.partitions.values() {
-            let state = standing.state().as_str();
+        for state in member.partitions.values() {
+            let state = state.state().as_str();
             *counts.entry(format!("role=\"{}\",state=\"{state}\"", member.role)).or_insert(0.0) += 1.0;
         }
     }
@@ -119,8 +120,8 @@ fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
 }
 
 fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
-    let standings = workers.iter().flat_map(|member| &member.partitions);
-    let restoring = standings.filter_map(|(partition, standing)| match standing {
+    let partitions = workers.iter().flat_map(|member| &member.partitions);
+    let restoring = partitions.filter_map(|(partition, state)| match state {
         PartitionState::Restoring(restore) => Some((format!("partition=\"{partition}\""), restore.share())),
         _ => None,
     });
@@ -129,8 +130,8 @@ fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
 
 fn sizes(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut sizes = BTreeMap::new();
-    for standing in workers.iter().flat_map(|member| member.partitions.values()) {
-        if let PartitionState::Running(of) = standing {
+    for state in workers.iter().flat_map(|member| member.partitions.values()) {
+        if let PartitionState::Running(of) = state {
             for (language, family, bytes) in of.iter() {
                 let labels = format!("language=\"{language}\",family=\"{family}\"");
                 *sizes.entry(labels).or_insert(0.0) += *bytes as f64;
@@ -140,47 +141,49 @@ fn sizes(workers: &[Member]) -> BTreeMap<String, f64> {
     sizes
 }
 
-/// Bytes that are left and bytes there are, on the file system of a directory that may not exist yet.
+/// Free and total bytes of the file system of a directory, which may not exist yet.
 fn space(directory: &std::path::Path) -> Option<(f64, f64)> {
-    let there = directory.ancestors().find(|path| path.exists()).unwrap_or_else(|| ".".as_ref());
-    let found = rustix::fs::statvfs(there).ok()?;
-    let bytes = |blocks: u64| blocks as f64 * found.f_frsize as f64;
-    Some((bytes(found.f_bavail), bytes(found.f_blocks)))
+    let existing = directory.ancestors().find(|path| path.exists()).unwrap_or_else(|| ".".as_ref());
+    let stats = rustix::fs::statvfs(existing).ok()?;
+    let bytes = |blocks: u64| blocks as f64 * stats.f_frsize as f64;
+    Some((bytes(stats.f_bavail), bytes(stats.f_blocks)))
 }
 
-/// What the system says of this process; nothing where it has no `/proc`.
-fn process(page: &mut Page) {
+/// Metrics of this process from `/proc`; none on systems without it.
+fn process(exposition: &mut Exposition) {
     let one = |value: f64| [(String::new(), value)];
     if let Some((user, system)) = fs::read_to_string("/proc/self/stat").ok().and_then(|stat| ticks(&stat)) {
         let seconds = (user + system) as f64 / rustix::param::clock_ticks_per_second() as f64;
-        page.write(&table::CPU, one(seconds));
+        exposition.write(&table::CPU, one(seconds));
     }
     if let Ok(status) = fs::read_to_string("/proc/self/status") {
         let number = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<f64>().ok()
         };
-        page.write(&table::MEMORY, number("VmRSS:").map(|kilobytes| (String::new(), kilobytes * 1024.0)));
-        page.write(&table::THREADS, number("Threads:").map(|threads| (String::new(), threads)));
+        exposition
+            .write(&table::MEMORY, number("VmRSS:").map(|kilobytes| (String::new(), kilobytes * 1024.0)));
+        exposition.write(&table::THREADS, number("Threads:").map(|threads| (String::new(), threads)));
     }
     if let Ok(files) = fs::read_dir("/proc/self/fd") {
-        page.write(&table::FILES, one(files.count() as f64));
+        exposition.write(&table::FILES, one(files.count() as f64));
     }
     if let Ok(limits) = fs::read_to_string("/proc/self/limits") {
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let most = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        page.write(&table::MOST_FILES, most.map(|most| (String::new(), most)));
+        exposition.write(&table::MAX_FILES, most.map(|most| (String::new(), most)));
     }
 }
 
-/// Processor time in the program and in the system; the name before it may hold anything, blanks and brackets too.
+/// User and system CPU ticks of `/proc/self/stat`. The process name before them may contain blanks and
+/// brackets.
 fn ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-#[allow(clippy::disallowed_methods, reason = "when the process began has nothing to do with verdicts")]
+#[allow(clippy::disallowed_methods, reason = "the start time of the process does not influence verdicts")]
 fn now() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
@@ -192,28 +195,28 @@ mod tests {
     use crate::status::{Joining, Restore};
 
     #[test]
-    fn a_process_may_be_called_anything() {
+    fn a_process_name_may_contain_brackets_and_blanks() {
         let stat = "42 (a) b) c) S 1 42 42 0 -1 4194560 100 0 0 0 17 5 0 0 20 0 3 0 100 1 1";
         assert_eq!(ticks(stat), Some((17, 5)));
         assert_eq!(ticks(""), None);
     }
 
     #[test]
-    fn what_is_no_longer_held_is_no_longer_told() {
+    fn series_of_revoked_partitions_disappear() {
         let board = Arc::new(StatusBoard::new(Arc::default()));
         board.started();
         board.begins("w", "match", Joining::Waiting);
-        board.given("w");
+        board.assigned("w");
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let scrape = Scrape::new(recorder.handle(), Arc::clone(&board), Some("/no/such/place".into()));
         let sizes = Arc::new(vec![("en", "docs", 10), ("shared", "ids", 3)]);
         let restore = Restore { done: 1, of: 4, ..Restore::default() };
-        let standings = [
+        let partitions = [
             (0, PartitionState::Running(Arc::clone(&sizes))),
             (1, PartitionState::Running(sizes)),
             (2, PartitionState::Restoring(restore)),
         ];
-        board.reports("w", standings, BTreeMap::from([(0, 17)]), false);
+        board.reports("w", partitions, BTreeMap::from([(0, 17)]), false);
         let text = scrape.text();
         for line in [
             "samestory_ready 0",

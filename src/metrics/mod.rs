@@ -1,7 +1,7 @@
-//! What the stage counts, and how it is told to Prometheus. Counting costs nothing while nobody has [started](start) it.
+//! Prometheus metrics of the stage. Recording is a no-op until [`start`] installs the recorder.
 //!
-//! Whoever counts calls a function here; the names are in [`table`] and nowhere else. What is a state and not a count
-//! is written out from the [`StatusBoard`](crate::status::StatusBoard) at the moment somebody asks.
+//! The stage counts through the functions here; metric names live only in `table`. Gauges are not recorded:
+//! [`Scrape`] reads them from the [`StatusBoard`](crate::status::StatusBoard) at scrape time.
 
 mod expose;
 mod table;
@@ -18,13 +18,13 @@ samestory_engine::listed! {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All of it is visible.
+    /// All its records are visible to `read_committed` consumers.
     Committed,
-    /// Nothing of it is.
+    /// None of its records will become visible.
     Aborted,
-    /// Nobody can say.
+    /// The commit may or may not have happened.
     Unknown,
-    /// Somebody else has our name.
+    /// Another producer uses the same transactional id.
     Fenced,
 }
 }
@@ -40,10 +40,10 @@ impl Outcome {
     }
 }
 
-/// Starts counting, once in the life of a process.
+/// Installs the recorder. Call it once per process.
 ///
 /// # Errors
-/// Somebody counts already.
+/// A recorder is already installed.
 pub fn start() -> Result<PrometheusHandle, StartError> {
     let mut builder = PrometheusBuilder::new();
     for metric in METRICS {
@@ -56,16 +56,16 @@ pub fn start() -> Result<PrometheusHandle, StartError> {
         match metric.kind {
             Kind::Counter => ::metrics::describe_counter!(metric.name, metric.help),
             Kind::Histogram(_) => ::metrics::describe_histogram!(metric.name, metric.help),
-            // Written out by ourselves.
+            // Rendered by `Scrape`.
             Kind::Gauge => {}
         }
     }
     Ok(handle)
 }
 
-/// Counters begin at nought and not at the first time: a rate over something that was not there is nothing, and the
-/// first dead letter of a week would raise no alarm.
-pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'static str]) {
+/// Registers every series at zero. `rate()` over an absent series is empty, so otherwise the first increment,
+/// such as the first dead letter of a week, would never fire an alert.
+pub fn register_series(roles: &[&'static str], reasons: &[&'static str], causes: &[&'static str]) {
     for &role in roles {
         for outcome in Outcome::ALL {
             transaction(role, outcome, 0);
@@ -76,7 +76,7 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
         read_errors(role, 0);
     }
     reasons.iter().for_each(|reason| dead_letters(reason, 0));
-    causes.iter().for_each(|cause| set_aside(cause, 0));
+    causes.iter().for_each(|cause| quarantined(cause, 0));
     compared(0, 0);
     blocks(0, 0);
     restores(0);
@@ -84,50 +84,50 @@ pub fn begin(roles: &[&'static str], reasons: &[&'static str], causes: &[&'stati
     store_failures(0);
 }
 
-/// Articles with this verdict were committed.
+/// Counts articles whose verdict was committed.
 pub fn articles(language: &'static str, verdict: &'static str, count: u64) {
     ::metrics::counter!(table::ARTICLES.name, "language" => language, "verdict" => verdict).increment(count);
 }
 
-/// A verdict carries this flag.
+/// Counts a verdict with this flag.
 pub fn flag(language: &'static str, flag: &'static str) {
     ::metrics::counter!(table::FLAGS.name, "language" => language, "flag" => flag).increment(1);
 }
 
-/// Records went to the dead-letter topic.
+/// Counts records sent to the dead-letter topic.
 pub fn dead_letters(reason: &'static str, count: u64) {
     ::metrics::counter!(table::DEAD_LETTERS.name, "reason" => reason).increment(count);
 }
 
-/// Records came again after route had lost its committed offset.
+/// Counts records that were read again after route lost its committed offset.
 pub fn repeated(role: &'static str, count: u64) {
     ::metrics::counter!(table::REPEATED.name, "role" => role).increment(count);
 }
 
-/// Articles were compared with so many documents; so many buckets were too full.
+/// Counts candidates that articles were compared with, and lookups of hot buckets.
 pub fn compared(candidates: u64, capped: u64) {
     ::metrics::counter!(table::CANDIDATES.name).increment(candidates);
     ::metrics::counter!(table::CAPPED.name).increment(capped);
 }
 
-/// Something happened to documents or clusters.
+/// Counts changes to documents, clusters and stream time other than verdicts.
 pub fn events(event: &'static str, count: u64) {
     ::metrics::counter!(table::EVENTS.name, "event" => event).increment(count);
 }
 
-/// Blocks of state were in memory, or not.
+/// Counts block cache hits and misses.
 pub fn blocks(hits: u64, misses: u64) {
     ::metrics::counter!(table::BLOCKS.name, "result" => "hit").increment(hits);
     ::metrics::counter!(table::BLOCKS.name, "result" => "miss").increment(misses);
 }
 
-/// A transaction ended.
+/// Counts transactions by outcome.
 pub fn transaction(role: &'static str, outcome: Outcome, count: u64) {
     ::metrics::counter!(table::TRANSACTIONS.name, "role" => role, "outcome" => outcome.as_str())
         .increment(count);
 }
 
-/// Records of the input are done with, committed together.
+/// Records the size of a committed batch.
 pub fn batch(role: &'static str, count: usize) {
     records(role, count as u64);
     ::metrics::histogram!(table::BATCHES.name, "role" => role).record(count as f64);
@@ -137,37 +137,37 @@ fn records(role: &'static str, count: u64) {
     ::metrics::counter!(table::RECORDS_READ.name, "role" => role).increment(count);
 }
 
-/// Batches of the input could not be read.
+/// Counts failed attempts to read a batch of the input.
 pub fn read_errors(role: &'static str, count: u64) {
     ::metrics::counter!(table::READ_ERRORS.name, "role" => role).increment(count);
 }
 
-/// A step of a turn took so long.
+/// Records the duration of one step of a turn.
 pub fn step(role: &'static str, step: &'static str, took: Duration) {
     ::metrics::histogram!(table::STEPS.name, "role" => role, "step" => step).record(took.as_secs_f64());
 }
 
-/// A worker began anew.
+/// Counts restarts of a worker.
 pub fn restarted(role: &'static str, count: u64) {
     ::metrics::counter!(table::RESTARTS.name, "role" => role).increment(count);
 }
 
-/// A state was set aside.
-pub fn set_aside(cause: &'static str, count: u64) {
+/// Counts quarantined states.
+pub fn quarantined(cause: &'static str, count: u64) {
     ::metrics::counter!(table::SET_ASIDE.name, "cause" => cause).increment(count);
 }
 
-/// A store failed in a way that may pass.
+/// Counts transient failures of a store.
 pub fn store_failures(count: u64) {
     ::metrics::counter!(table::STORE_FAILURES.name).increment(count);
 }
 
-/// Restores were begun.
+/// Counts restores that were started.
 pub fn restores(count: u64) {
     ::metrics::counter!(table::RESTORES.name).increment(count);
 }
 
-/// Restores have read so many records more.
+/// Counts changelog records read by restores.
 pub fn restored(records: u64) {
     ::metrics::counter!(table::RESTORED.name).increment(records);
 }

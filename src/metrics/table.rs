@@ -1,20 +1,20 @@
-//! The table of all metrics: name, kind, unit, labels, help. `docs/metrics.md` is generated from it.
+//! The table of all metrics: name, kind, unit, labels and help text. `docs/metrics.md` is generated from it.
 //!
-//! A label takes its values from a closed list, never from the content of an article.
+//! A label takes its values from a closed list, never from an article, so no input can add a series.
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// It only grows.
+    /// A value that only increases.
     Counter,
-    /// It is what it is now.
+    /// A value at the time of the scrape.
     Gauge,
-    /// How values are distributed, with the upper edges of its buckets.
+    /// A distribution, with the upper bounds of its buckets.
     Histogram(&'static [f64]),
 }
 
 impl Kind {
-    /// As Prometheus writes it.
+    /// The name in a `# TYPE` line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -24,27 +24,27 @@ impl Kind {
     }
 }
 
-/// A label and the closed list that its values are from.
+/// A label and the closed list of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// The label's name.
     pub name: &'static str,
-    /// Which values it has, for people.
+    /// Its possible values, for the documentation.
     pub values: &'static str,
 }
 
-/// A metric.
+/// The definition of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name.
+    /// The name in the exposition.
     pub name: &'static str,
-    /// What it is.
+    /// Counter, gauge or histogram.
     pub kind: Kind,
-    /// What it is counted in.
+    /// The unit of its values, for the documentation.
     pub unit: &'static str,
-    /// By what it is told apart.
+    /// The labels that distinguish its series.
     pub labels: &'static [Label],
-    /// What it means, and what to make of it.
+    /// What it measures, and how to interpret it.
     pub help: &'static str,
 }
 
@@ -76,7 +76,7 @@ const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry,
 const BLOCK: Label = Label { name: "result", values: "hit, miss" };
 const VERSION: Label = Label { name: "version", values: "the version of the program" };
 
-/// From a millisecond to what a transaction may take.
+/// From one millisecond to the longest duration of a transaction.
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 const RECORDS: &[f64] = &[1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
 
@@ -253,13 +253,13 @@ pub(super) const CPU: Metric =
 pub(super) const MEMORY: Metric =
     gauge("process_resident_memory_bytes", "bytes", &[], "Resident memory of the process.");
 pub(super) const FILES: Metric = gauge("process_open_fds", "files", &[], "Open files of the process.");
-pub(super) const MOST_FILES: Metric =
+pub(super) const MAX_FILES: Metric =
     gauge("process_max_fds", "files", &[], "Limit of open files of the process.");
 pub(super) const THREADS: Metric = gauge("process_threads", "threads", &[], "Threads of the process.");
-pub(super) const BEGAN: Metric =
+pub(super) const STARTED: Metric =
     gauge("process_start_time_seconds", "seconds since 1970", &[], "Start time of the process.");
 
-/// All of them, in the order of the document.
+/// All metrics, in the order of `docs/metrics.md`.
 pub const METRICS: &[Metric] = &[
     READY,
     LAG,
@@ -291,12 +291,12 @@ pub const METRICS: &[Metric] = &[
     CPU,
     MEMORY,
     FILES,
-    MOST_FILES,
+    MAX_FILES,
     THREADS,
-    BEGAN,
+    STARTED,
 ];
 
-/// `docs/metrics.md`.
+/// Renders `docs/metrics.md`.
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Metrics\n\nServed at `/metrics` of `[http] listen`. Generated from `src/metrics/table.rs`; a test keeps it \
@@ -309,10 +309,10 @@ pub fn markdown() -> String {
         text += &format!("| `{name}` | {kind} | {unit} | {} | {} |\n", labels.join(", "), metric.help);
     }
     text += "\n## Labels\n\n| label | values |\n|---|---|\n";
-    let mut said: Vec<Label> = Vec::new();
+    let mut listed: Vec<Label> = Vec::new();
     for label in METRICS.iter().flat_map(|metric| metric.labels) {
-        if !said.contains(label) {
-            said.push(*label);
+        if !listed.contains(label) {
+            listed.push(*label);
             text += &format!("| `{}` | {} |\n", label.name, label.values);
         }
     }
@@ -324,14 +324,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use crate::metrics::Outcome;
-    use crate::status::State;
+    use crate::status::StateLabel;
 
     use super::*;
 
     #[test]
-    fn names_say_what_they_are() {
+    fn names_follow_the_prometheus_conventions() {
         let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
-        assert_eq!(names.len(), METRICS.len(), "a name stands twice");
+        assert_eq!(names.len(), METRICS.len(), "a name is used twice");
         for Metric { name, kind, help, .. } in METRICS {
             assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
             assert!(help.ends_with('.') && !help.contains('|'), "{name}");
@@ -339,12 +339,13 @@ mod tests {
         }
     }
 
-    // Lists kept by hand forget what was added last: a metric that is not in the table has no help and no line in the document.
+    // A hand-kept list misses the latest addition: a metric that is not in the table has no help text and no
+    // line in the document.
     #[test]
-    fn every_metric_and_every_value_of_a_label_is_listed() {
+    fn every_metric_and_every_label_value_is_listed() {
         let declared = include_str!("table.rs").matches("\npub(super) const ").count();
         assert_eq!(METRICS.len(), declared);
-        for state in State::ALL.map(State::as_str) {
+        for state in StateLabel::ALL.map(StateLabel::as_str) {
             assert!(STATE.values.split(", ").any(|value| value == state), "{state}");
         }
         for outcome in Outcome::ALL.map(Outcome::as_str) {

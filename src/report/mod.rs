@@ -1,7 +1,8 @@
-//! A page that a person can look at: which texts were taken for the same, most doubtful first, side by side.
+//! The HTML report of a run over files: matched articles side by side, the least certain matches first.
 //!
-//! While articles are judged, only who was matched with whom is collected, and no more than will be shown. Texts are
-//! read again from their files at the end; what came through a pipe is kept, up to a limit.
+//! During the run, `Report::add` collects only the pairs that the page can show, never their texts. At the
+//! end, `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
+//! limit.
 
 mod page;
 mod pair;
@@ -21,21 +22,21 @@ use samestory_engine::text::Options;
 use samestory_engine::text::language::home;
 
 use crate::files::Summary;
-use crate::files::stage::Reading;
+use crate::files::stage::InputSpec;
 use texts::Texts;
 
 /// Clusters on the page.
 const CLUSTERS: usize = 150;
-/// Pairs that are collected so that their clusters can be shown: the most doubtful ones.
+/// Near-duplicate pairs collected for those clusters: the ones with the least confidence.
 const PAIRS: usize = 600;
-/// Pairs of a cluster whose texts stand side by side.
+/// Pairs per cluster whose texts are shown side by side.
 const PAIRS_IN_CLUSTER: usize = 4;
-/// Word-for-word copies that are listed.
+/// Exact copies collected.
 const COPIES: usize = 2000;
-/// Pairs that look alike and are not copies.
+/// Related pairs (similar, but not copies) on the page.
 const RELATED: usize = 50;
 
-/// What two articles are to each other.
+/// How the two articles of a pair relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Near,
@@ -48,14 +49,14 @@ enum Kind {
     Extends,
 }
 
-/// An article in a pair, and where its text is.
+/// An article of a pair, and the position of its record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Side {
     id: ArticleId,
     position: Position,
 }
 
-/// Two articles that were compared. Ordered by doubt.
+/// Two matched or related articles. Ordered by confidence, the least certain first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     confidence: Fraction,
@@ -69,16 +70,16 @@ struct Pair {
     new: Side,
 }
 
-/// The pairs with the least confidence, and how many there were.
+/// Keeps the pairs with the least confidence, and counts all of them.
 #[derive(Debug, Default)]
 struct Doubtful {
     heap: BinaryHeap<Pair>,
-    seen: u64,
+    total: u64,
 }
 
 impl Doubtful {
     fn add(&mut self, pair: Pair, cap: usize) {
-        self.seen += 1;
+        self.total += 1;
         self.heap.push(pair);
         if self.heap.len() > cap {
             self.heap.pop();
@@ -86,7 +87,7 @@ impl Doubtful {
     }
 }
 
-/// Collects what the page will show.
+/// Collects the pairs of a run, and renders them as an HTML page.
 #[derive(Debug)]
 pub struct Report {
     near: Doubtful,
@@ -96,7 +97,7 @@ pub struct Report {
     kept: Texts,
 }
 
-/// A cluster on the page: its pairs, most doubtful first, and how many of its copies are the same word for word.
+/// A cluster on the page: its near-duplicate pairs, least certain first, and its exact copies.
 struct Card<'a> {
     pairs: Vec<&'a Pair>,
     copies: Vec<&'a Pair>,
@@ -104,8 +105,8 @@ struct Card<'a> {
 }
 
 impl Report {
-    /// An empty one. Texts that come through a pipe are kept where there is one.
-    pub fn new(reading: &Reading) -> Report {
+    /// An empty report. If an input is standard input, its articles are kept for the page.
+    pub fn new(reading: &InputSpec) -> Report {
         Report {
             near: Doubtful::default(),
             related: Doubtful::default(),
@@ -115,7 +116,7 @@ impl Report {
         }
     }
 
-    /// Takes in what was decided about a batch that the state now knows of.
+    /// Adds the verdicts of a batch that has been applied to `state`.
     pub(crate) fn add(
         &mut self,
         plan: &Plan,
@@ -142,7 +143,7 @@ impl Report {
             Some(MatchType::Partial) => Some(Kind::Partial),
             Some(MatchType::Rewritten) => Some(Kind::Rewritten),
             Some(MatchType::Exact) => Some(Kind::Exact),
-            // The same article again is nothing to look at.
+            // A republication of the same article is not worth showing.
             Some(MatchType::SameArticle) | None => None,
         };
         if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of)
@@ -168,7 +169,7 @@ impl Report {
         Ok(())
     }
 
-    /// The pair, unless the earlier article is forgotten by now.
+    /// The pair, or none if the earlier article has left the index.
     fn pair(
         &mut self,
         tagged: &Tagged,
@@ -193,20 +194,20 @@ impl Report {
         }))
     }
 
-    /// The page, as HTML. Texts of an input that cannot be read again are missing.
-    pub fn render(self, summary: &Summary, reading: &Reading, options: &Options) -> String {
+    /// Renders the page. Articles whose input cannot be read again appear without their text.
+    pub fn render(self, summary: &Summary, reading: &InputSpec, options: &Options) -> String {
         let near = self.near.heap.into_sorted_vec();
         let related = self.related.heap.into_sorted_vec();
         let cards = cards(&near, &self.copies);
         let wanted =
             cards.iter().flat_map(Card::sides).chain(related.iter().flat_map(|pair| [&pair.old, &pair.new]));
         let texts = self.kept.load(wanted, reading, options);
-        let page = page::Page {
+        let page = page::HtmlPage {
             summary,
             cards: &cards,
             related: &related,
-            related_seen: self.related.seen,
-            hidden_pairs: self.near.seen - cards.iter().map(|card| card.pairs.len() as u64).sum::<u64>(),
+            related_total: self.related.total,
+            hidden_pairs: self.near.total - cards.iter().map(|card| card.pairs.len() as u64).sum::<u64>(),
             texts: &texts,
         };
         page.render()
@@ -214,17 +215,17 @@ impl Report {
 }
 
 impl Card<'_> {
-    /// Articles whose text is shown. Of word-for-word copies one text says it all.
+    /// The articles that the card shows, by text or by headline.
     fn sides(&self) -> impl Iterator<Item = &Side> {
         let pairs = self.pairs.iter().take(PAIRS_IN_CLUSTER).flat_map(|pair| [&pair.old, &pair.new]);
         pairs.chain(self.copies.iter().take(COPIES_IN_CLUSTER).flat_map(|pair| [&pair.old, &pair.new]))
     }
 }
 
-/// Word-for-word copies of a cluster that are listed.
+/// Exact copies listed per cluster.
 const COPIES_IN_CLUSTER: usize = 12;
 
-/// Clusters in order of their most doubtful pair; those of word-for-word copies alone at the end.
+/// Groups pairs into clusters, ordered by their least certain pair; clusters of exact copies only come last.
 fn cards<'a>(near: &'a [Pair], copies: &'a [Pair]) -> Vec<Card<'a>> {
     let mut clusters: BTreeMap<&ClusterId, Card<'a>> = BTreeMap::new();
     let card = |id| Card { pairs: Vec::new(), copies: Vec::new(), id };
@@ -235,7 +236,7 @@ fn cards<'a>(near: &'a [Pair], copies: &'a [Pair]) -> Vec<Card<'a>> {
         clusters.entry(&pair.cluster).or_insert_with(|| card(&pair.cluster)).copies.push(pair);
     }
     let mut cards: Vec<Card<'a>> = clusters.into_values().collect();
-    // By doubt; where there is none, the largest first, and then as they came.
+    // Clusters of exact copies have no uncertainty: largest first, then in input order.
     cards.sort_by_key(|card| {
         let first = card.pairs.first().or(card.copies.first()).map(|pair| pair.order);
         (

@@ -1,4 +1,5 @@
-//! Two texts with their common passages marked.
+//! Renders two texts as HTML with their common passages highlighted. All text is escaped character by
+//! character.
 
 use std::ops::Range;
 
@@ -8,49 +9,49 @@ use samestory_engine::text::passages::common_passages;
 use super::words::push_escaped;
 use crate::files::thousands;
 
-/// How much of a text is shown.
+/// Where a string is shown, and therefore how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum TextLimit {
     Title,
     Text,
 }
 
-impl Cut {
-    /// In characters.
+impl TextLimit {
+    /// The limit in characters.
     pub(super) const fn length(self) -> usize {
         match self {
-            Cut::Title => 200,
-            Cut::Text => 5000,
+            TextLimit::Title => 200,
+            TextLimit::Text => 5000,
         }
     }
 }
 
-/// How much of a text is searched for passages: what is not shown is not worth searching.
+/// Bytes of a text searched for common passages. The page shows far less, so searching more would be wasted.
 const SEARCHED: usize = 64 * 1024;
 
-/// The older and the newer text as HTML.
+/// The earlier and the later text as HTML.
 pub(super) fn side_by_side(old: &str, new: &str, language: &Language) -> [String; 2] {
-    let (old, new) = (tidy(old), tidy(new));
+    let (old, new) = (collapse_blank_lines(old), collapse_blank_lines(new));
     let passages = common_passages(beginning(&old), beginning(&new), language);
     let in_old = passages.iter().map(|passage| passage.a.clone()).collect();
     let in_new = passages.iter().map(|passage| passage.b.clone()).collect();
-    [marked(&old, in_old), marked(&new, in_new)]
+    [highlight(&old, in_old), highlight(&new, in_new)]
 }
 
-/// At most one empty line in a row, nothing at the ends: what is left of a page's markup.
-fn tidy(text: &str) -> String {
-    let mut tidy = String::with_capacity(text.len());
+/// Collapses runs of blank lines, which removed markup leaves behind, and trims both ends.
+fn collapse_blank_lines(text: &str) -> String {
+    let mut collapsed = String::with_capacity(text.len());
     let mut empty = 0;
     for line in text.trim().lines() {
         let line = line.trim_end();
         empty = if line.trim().is_empty() { empty + 1 } else { 0 };
         if empty < 2 {
-            tidy.push_str(line);
-            tidy.push('\n');
+            collapsed.push_str(line);
+            collapsed.push('\n');
         }
     }
-    tidy.truncate(tidy.trim_end().len());
-    tidy
+    collapsed.truncate(collapsed.trim_end().len());
+    collapsed
 }
 
 fn beginning(text: &str) -> &str {
@@ -61,7 +62,7 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-fn marked(text: &str, mut ranges: Vec<Range<usize>>) -> String {
+fn highlight(text: &str, mut ranges: Vec<Range<usize>>) -> String {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut html = String::with_capacity(text.len() * 2);
     let mut ranges = ranges.into_iter().peekable();
@@ -71,7 +72,7 @@ fn marked(text: &str, mut ranges: Vec<Range<usize>>) -> String {
             html.push_str("</mark>");
             open = None;
         }
-        if count == Cut::Text.length() {
+        if count == TextLimit::Text.length() {
             if open.is_some() {
                 html.push_str("</mark>");
             }
@@ -79,7 +80,7 @@ fn marked(text: &str, mut ranges: Vec<Range<usize>>) -> String {
             html.push_str(&format!("<span class=\"more\"> … {} more characters</span>", thousands(rest)));
             return html;
         }
-        // A passage of the newer text may stand in the older one twice: overlapping ranges are one mark.
+        // Passages may overlap, because one text can repeat a passage of the other; merge them into one mark.
         while let Some(range) = ranges.next_if(|range| range.start <= at) {
             if range.end > at && open.is_none() {
                 html.push_str("<mark>");

@@ -1,4 +1,7 @@
-//! The texts of some articles, read again from where they were.
+//! Loads the texts of the articles on the page by reading their input files again.
+//!
+//! Standard input cannot be read twice, so its articles are kept during the run, up to a limit. An article
+//! that cannot be loaded is shown without its text.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -17,36 +20,36 @@ use samestory_engine::text::markup::ContentType;
 use super::Side;
 use crate::files::records::Records;
 use crate::files::source::Source;
-use crate::files::stage::Reading;
+use crate::files::stage::InputSpec;
 
-/// What of a pipe is kept for the page, in bytes.
-const KEPT: usize = 256 << 20;
+/// Bytes of standard input kept for the page.
+const KEPT_BYTES: usize = 256 << 20;
 
-/// Articles of a pipe, which cannot be read again.
+/// Articles from standard input, which cannot be read again.
 #[derive(Debug)]
 pub(super) struct Texts {
     articles: HashMap<(BoundedStr<1024>, u64), Box<RawValue>>,
     room: usize,
 }
 
-/// An article as it is shown.
+/// An article as the page shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct ShownArticle {
     pub(super) title: Option<String>,
     pub(super) host: Option<String>,
     pub(super) url: Option<String>,
     pub(super) published_at: Option<EventTime>,
-    /// Without markup.
+    /// The body without markup.
     pub(super) text: String,
 }
 
 impl Texts {
-    pub(super) fn new(reading: &Reading) -> Texts {
-        let room = if reading.sources.contains(&Source::Pipe) { KEPT } else { 0 };
+    pub(super) fn new(reading: &InputSpec) -> Texts {
+        let room = if reading.sources.contains(&Source::Pipe) { KEPT_BYTES } else { 0 };
         Texts { articles: HashMap::new(), room }
     }
 
-    /// Keeps an article of a pipe while there is room.
+    /// Keeps an article from standard input while there is room.
     pub(super) fn keep(&mut self, position: &Position, article: &RawValue) {
         let size = article.get().len();
         if let Position::File { file, line } = position
@@ -58,13 +61,13 @@ impl Texts {
         }
     }
 
-    /// What can be had of these articles. What cannot is not there.
+    /// Loads the wanted articles. Those that cannot be read are missing from the result.
     pub(super) fn load<'a>(
         self,
         wanted: impl Iterator<Item = &'a Side>,
-        reading: &Reading,
+        reading: &InputSpec,
         options: &Options,
-    ) -> BTreeMap<Side, Shown> {
+    ) -> BTreeMap<Side, ShownArticle> {
         let mut files: BTreeMap<&str, BTreeMap<u64, BTreeSet<&Side>>> = BTreeMap::new();
         for side in wanted {
             if let Position::File { file, line } = &side.position {
@@ -104,12 +107,12 @@ fn show(
     bytes: &[u8],
     line: u64,
     sides: &BTreeSet<&Side>,
-    reading: &Reading,
+    reading: &InputSpec,
     options: &Options,
-    shown: &mut BTreeMap<Side, Shown>,
+    shown: &mut BTreeMap<Side, ShownArticle>,
 ) {
     let Ok(record) = json::Record::parse(bytes) else { return };
-    // Named by its line or by itself: only who was judged is looked for.
+    // An article without an id was named by its line; accept that name only if the report asks for it.
     let by_line = || {
         sides.first().map(|side| side.id.as_str().to_owned()).filter(|id| id.ends_with(&format!(":{line}")))
     };
@@ -119,11 +122,11 @@ fn show(
     }
 }
 
-fn plain(article: Article, options: &Options) -> Shown {
+fn plain(article: Article, options: &Options) -> ShownArticle {
     let content_type = article.content_type.as_deref().and_then(ContentType::parse);
     let text =
         text::plain(&article.body, content_type, options).map(|text| text.into_owned()).unwrap_or_default();
-    Shown {
+    ShownArticle {
         title: article.title,
         host: article.host,
         url: article.url,

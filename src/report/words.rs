@@ -1,18 +1,19 @@
-//! Words and numbers as they stand on the page. Everything that came from outside goes through [`escaped`].
+//! Labels, numbers and escaping for the page. Every string that comes from an article passes through
+//! [`escaped`].
 
 use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::language;
 
 use super::Kind;
-use super::pair::Cut;
+use super::pair::TextLimit;
 use crate::files::thousands;
 
 pub(super) fn headline(articles: u64, copies: u64) -> String {
     match (articles, copies) {
         (0, _) => "No articles".to_owned(),
-        (_, 0) => format!("{} articles, all of them new", thousands(articles)),
-        (_, 1) => format!("1 of {} articles was told before", thousands(articles)),
-        _ => format!("{} of {} articles were told before", thousands(copies), thousands(articles)),
+        (_, 0) => format!("{} articles, all unique", thousands(articles)),
+        (_, 1) => format!("1 of {} articles repeats an earlier one", thousands(articles)),
+        _ => format!("{} of {} articles repeat an earlier one", thousands(copies), thousands(articles)),
     }
 }
 
@@ -22,7 +23,7 @@ pub(super) fn label(kind: Kind) -> (&'static str, &'static str) {
         Kind::Partial => ("partial", "partial copy"),
         Kind::Exact => ("exact", "exact"),
         Kind::Rewritten => ("near", "rewritten"),
-        Kind::SameTemplate => ("template", "same template, other facts"),
+        Kind::SameTemplate => ("template", "same template, different facts"),
         Kind::FollowUp => ("template", "follow-up"),
         Kind::SameFurniture => ("template", "same page furniture"),
         Kind::Extends => ("extends", "extends the earlier text"),
@@ -33,22 +34,22 @@ pub(super) fn name(language: Lang) -> &'static str {
     if language == Lang::UND { "unknown language" } else { language::row(language).name }
 }
 
-pub(super) fn percent(share: Fraction) -> String {
-    format!("{:.0} %", share.get() * 100.0)
+pub(super) fn percent(fraction: Fraction) -> String {
+    format!("{:.0}%", fraction.get() * 100.0)
 }
 
-pub(super) fn sure(confidence: Fraction) -> String {
-    // A hundred per cent would be a promise.
-    format!("{:.0} % sure", (confidence.get() * 100.0).min(99.0))
+pub(super) fn confidence(confidence: Fraction) -> String {
+    // Never claim 100%: confidence is an estimate.
+    format!("confidence {:.0}%", (confidence.get() * 100.0).min(99.0))
 }
 
-/// Text from outside, fit to stand anywhere in the page.
-pub(super) fn escaped(text: &str, cut: Cut) -> String {
+/// Text from an article, truncated and escaped so that it is safe anywhere in the page, attributes included.
+pub(super) fn escaped(text: &str, limit: TextLimit) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars().take(cut.length()) {
+    for c in text.chars().take(limit.length()) {
         push_escaped(&mut safe, c);
     }
-    if text.chars().nth(cut.length()).is_some() {
+    if text.chars().nth(limit.length()).is_some() {
         safe.push('…');
     }
     safe

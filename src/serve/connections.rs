@@ -1,7 +1,9 @@
-//! Connections: how many, for how long, and what happens to those that ask for more.
+//! Runs an HTTP server with bounded connections: their number, lifetime, header time and write time are
+//! limited.
 //!
-//! A client that does not take what it asked for is given up after [`WRITE`]. Where all places are taken, the connection
-//! on which nothing has moved for longest makes room: sockets that never read cannot keep a probe out.
+//! A connection whose client does not read its response is closed after [`WRITE_TIMEOUT`]. When all slots are
+//! in use, the connection that has been idle longest is closed, so sockets that never read cannot lock out a
+//! probe.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,35 +26,36 @@ use crate::status::Guard;
 
 use super::HttpError;
 
-/// Connections that are served at the same time. Prometheus and a probe need two.
+/// Concurrent connections. Prometheus and a probe need two.
 const CONNECTIONS: usize = 128;
-/// How long a client may leave a full socket unread.
-const WRITE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5_000 });
-/// How long the head of a request may take, the wait for the next one on a kept connection included.
-const HEAD: Duration = Duration::from_secs(10);
-/// How long a connection lives at most: scrapers open another one.
-const LIFE: Duration = Duration::from_secs(300);
-/// How much of a head is read.
-const BUFFER: usize = 16 << 10;
-/// Threads that read state for those who ask; the stage needs the processors more.
+/// How long a write may be blocked because the client does not read.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5_000 });
+/// How long request headers may take to arrive, including the idle time before the next request on a
+/// keep-alive connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest lifetime of a connection; scrapers simply reconnect.
+const MAX_LIFETIME: Duration = Duration::from_secs(300);
+/// The largest request head.
+const HEADER_BYTES: usize = 16 << 10;
+/// Blocking threads that read state for queries. Few, because the stage needs the CPU more.
 const READERS: usize = 4;
-/// How often `now_and_then` is called.
+/// How often `upkeep` is called.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Serves a router from a thread of its own; says where it listens. An answer takes `longest` at most: a connection on which
-/// nothing has moved for longer may be closed for another one.
+/// Serves a router from its own thread, and returns the address it listens on. A response takes at most
+/// `longest`: a connection that has been idle for longer may be closed in favour of a new one.
 pub(super) fn start(
     setting: &'static str,
     listen: SocketAddr,
     router: Router,
     longest: Duration,
     guard: Guard,
-    now_and_then: impl Fn() + Send + 'static,
+    upkeep: impl Fn() + Send + 'static,
 ) -> Result<SocketAddr, HttpError> {
-    let refused = |error| HttpError::Listen { setting, listen, error };
-    let listener = TcpListener::bind(listen).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
+    let cannot_listen = |error| HttpError::Listen { setting, listen, error };
+    let listener = TcpListener::bind(listen).map_err(cannot_listen)?;
+    listener.set_nonblocking(true).map_err(cannot_listen)?;
+    let address = listener.local_addr().map_err(cannot_listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(READERS)
         .enable_all()
@@ -65,12 +68,12 @@ pub(super) fn start(
                 let mut interval = tokio::time::interval(INTERVAL);
                 loop {
                     interval.tick().await;
-                    now_and_then();
+                    upkeep();
                 }
             });
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => accept(listener, router, longest).await,
-                Err(error) => tracing::error!(%error, "HTTP is not served"),
+                Err(error) => tracing::error!(%error, "cannot serve HTTP"),
             }
         });
     };
@@ -79,55 +82,55 @@ pub(super) fn start(
 }
 
 async fn accept(listener: tokio::net::TcpListener, router: Router, longest: Duration) {
-    let places = Places::default();
+    let connections = Connections::default();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Where no place is left the connection is dropped, which closes it.
-                if places.make_room(longest) {
-                    places.serve(stream, router.clone());
+                // Without a free slot the stream is dropped, which closes the connection.
+                if connections.make_room(longest) {
+                    connections.serve(stream, router.clone());
                 }
             }
-            // Too many open files, as a rule: others need a moment to give some back.
+            // Usually too many open files: wait for some to be closed.
             Err(error) => {
-                tracing::debug!(%error, "HTTP: a connection was not accepted");
+                tracing::debug!(%error, "cannot accept an HTTP connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-/// The connections that are served.
+/// The open connections.
 #[derive(Clone, Default)]
-struct Places(Arc<Mutex<Open>>);
+struct Connections(Arc<Mutex<OpenConnections>>);
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     connections: HashMap<u64, Connection>,
 }
 
 struct Connection {
     task: AbortHandle,
-    moved: Arc<Mutex<Instant>>,
+    last_active: Arc<Mutex<Instant>>,
 }
 
-impl Places {
-    fn open(&self) -> MutexGuard<'_, Open> {
+impl Connections {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a place for one more, if need be that of the connection that has been still for longest.
+    /// Whether there is a slot for one more connection; closes the one idle longest if necessary.
     fn make_room(&self, longest: Duration) -> bool {
         let mut open = self.open();
         if open.connections.len() < CONNECTIONS {
             return true;
         }
-        let moved =
-            |connection: &Connection| *connection.moved.lock().unwrap_or_else(PoisonError::into_inner);
-        let still = open.connections.iter().map(|(&id, connection)| (moved(connection), id)).min();
-        let still = still.filter(|(since, _)| since.elapsed() >= longest);
-        let closed = still.and_then(|(_, id)| open.connections.remove(&id));
+        let last_active =
+            |connection: &Connection| *connection.last_active.lock().unwrap_or_else(PoisonError::into_inner);
+        let idlest = open.connections.iter().map(|(&id, connection)| (last_active(connection), id)).min();
+        let expendable = idlest.filter(|(since, _)| since.elapsed() >= longest);
+        let closed = expendable.and_then(|(_, id)| open.connections.remove(&id));
         closed.map(|connection| connection.task.abort()).is_some()
     }
 
@@ -135,60 +138,61 @@ impl Places {
         let mut open = self.open();
         let id = open.next;
         open.next += 1;
-        let moved = Arc::new(Mutex::new(Instant::now()));
-        let stream = Paced { stream, moved: Arc::clone(&moved), stalled: None };
-        let place = Place { id, places: self.clone() };
-        let task = tokio::spawn(converse(stream, router, place)).abort_handle();
-        open.connections.insert(id, Connection { task, moved });
+        let last_active = Arc::new(Mutex::new(Instant::now()));
+        let stream = TimedStream { stream, last_active: Arc::clone(&last_active), write_timeout: None };
+        let slot = Slot { id, connections: self.clone() };
+        let task = tokio::spawn(serve_connection(stream, router, slot)).abort_handle();
+        open.connections.insert(id, Connection { task, last_active });
     }
 }
 
-/// A place in [`Places`], given back when the connection ends, however it ends.
-struct Place {
+/// A connection's slot, released on drop, however the connection ends.
+struct Slot {
     id: u64,
-    places: Places,
+    connections: Connections,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.places.open().connections.remove(&self.id);
+        self.connections.open().connections.remove(&self.id);
     }
 }
 
-async fn converse(stream: Paced, router: Router, _place: Place) {
+async fn serve_connection(stream: TimedStream, router: Router, _slot: Slot) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(BUFFER)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // Whatever a client does wrong is its own affair.
-    let _ended = tokio::time::timeout(LIFE, connection).await;
+    // Protocol errors and timeouts of a client are not worth a log line.
+    let _ended = tokio::time::timeout(MAX_LIFETIME, connection).await;
 }
 
-/// A stream that notes when bytes last moved, and fails a write that waits for longer than [`WRITE`].
-struct Paced {
+/// A stream that records when bytes last moved, and fails a write that blocks for longer than
+/// [`WRITE_TIMEOUT`].
+struct TimedStream {
     stream: TcpStream,
-    moved: Arc<Mutex<Instant>>,
-    stalled: Option<Pin<Box<Sleep>>>,
+    last_active: Arc<Mutex<Instant>>,
+    write_timeout: Option<Pin<Box<Sleep>>>,
 }
 
-impl Paced {
-    fn moved(&self) {
-        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+impl TimedStream {
+    fn record_activity(&self) {
+        *self.last_active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    fn written(
+    fn check_write(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.stalled = None;
-            self.moved();
+            self.write_timeout = None;
+            self.record_activity();
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE)));
-        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let timeout = self.write_timeout.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_TIMEOUT)));
+        timeout.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -201,7 +205,7 @@ impl AsyncRead for Paced {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.moved();
+            self.record_activity();
         }
         read
     }
@@ -214,7 +218,7 @@ impl AsyncWrite for Paced {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(context, written)
+        self.check_write(context, written)
     }
 
     fn poll_write_vectored(
@@ -223,7 +227,7 @@ impl AsyncWrite for Paced {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.written(context, written)
+        self.check_write(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -250,11 +254,11 @@ mod tests {
     use super::*;
     use crate::status::StatusBoard;
 
-    /// More than a socket buffers.
+    /// More than the socket buffers hold.
     const LARGE: usize = 16 << 20;
 
-    /// A large answer at `/large` and a word at `/healthz`.
-    fn served(longest: Duration) -> SocketAddr {
+    /// Serves a large response at `/large` and a short one at `/healthz`.
+    fn start_server(longest: Duration) -> SocketAddr {
         let large = Bytes::from(vec![b'x'; LARGE]);
         let router = Router::new()
             .route("/large", get(async move || large.clone()))
@@ -263,61 +267,61 @@ mod tests {
         start("http.listen", "127.0.0.1:0".parse().unwrap(), router, longest, guard, || {}).unwrap()
     }
 
-    fn ask(address: SocketAddr, path: &str) -> TcpStream {
+    fn send_request(address: SocketAddr, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         stream
     }
 
-    fn answer(mut stream: TcpStream) -> Vec<u8> {
-        let mut answer = Vec::new();
-        // A connection that is closed in the middle of an answer may end with an error.
-        let _ended = stream.read_to_end(&mut answer);
-        answer
+    fn response(mut stream: TcpStream) -> Vec<u8> {
+        let mut response = Vec::new();
+        // A connection that is closed in the middle of a response may end with an error.
+        let _ended = stream.read_to_end(&mut response);
+        response
     }
 
-    // 128 sockets that never read held every place until their five minutes were over: probes were closed at once, and a
-    // kubelet would have killed the pod.
+    // 128 sockets that never read held every slot until their five minutes were over: probes were closed at
+    // once, and a kubelet would have killed the pod.
     #[test]
-    fn sockets_that_never_read_do_not_keep_a_probe_out() {
-        let address = served(Duration::ZERO);
-        let _silent: Vec<TcpStream> = (0..CONNECTIONS + 10).map(|_| ask(address, "/large")).collect();
+    fn sockets_that_never_read_do_not_lock_out_a_probe() {
+        let address = start_server(Duration::ZERO);
+        let _idle: Vec<TcpStream> = (0..CONNECTIONS + 10).map(|_| send_request(address, "/large")).collect();
         for _ in 0..10 {
-            let asked = Instant::now();
-            let answer = answer(ask(address, "/healthz"));
-            assert!(answer.ends_with(b"alive"), "{}", String::from_utf8_lossy(&answer));
-            assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+            let sent = Instant::now();
+            let response = response(send_request(address, "/healthz"));
+            assert!(response.ends_with(b"alive"), "{}", String::from_utf8_lossy(&response));
+            assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
         }
     }
 
     #[test]
-    fn a_client_that_does_not_take_its_answer_is_given_up() {
-        let address = served(Duration::from_secs(60));
-        let silent: Vec<TcpStream> = (0..CONNECTIONS).map(|_| ask(address, "/large")).collect();
-        // Each client has its time for a write, also on a slow machine. Then all places are free again, although nobody may
-        // be closed for another.
-        std::thread::sleep(WRITE * 10);
-        let patience = Instant::now() + Duration::from_secs(60);
-        while !answer(ask(address, "/healthz")).ends_with(b"alive") {
-            assert!(Instant::now() < patience, "a silent client keeps its place");
-            std::thread::sleep(WRITE);
+    fn a_client_that_does_not_read_its_response_is_disconnected() {
+        let address = start_server(Duration::from_secs(60));
+        let idle: Vec<TcpStream> = (0..CONNECTIONS).map(|_| send_request(address, "/large")).collect();
+        // Every write times out by then, even on a slow machine. All slots are free again, although `longest`
+        // lets no connection be closed in favour of another.
+        std::thread::sleep(WRITE_TIMEOUT * 10);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !response(send_request(address, "/healthz")).ends_with(b"alive") {
+            assert!(Instant::now() < deadline, "an idle client keeps its slot");
+            std::thread::sleep(WRITE_TIMEOUT);
         }
-        let taken = silent.into_iter().map(|stream| answer(stream).len());
-        assert!(taken.min() < Some(LARGE), "nobody was given up");
+        let received = idle.into_iter().map(|stream| response(stream).len());
+        assert!(received.min() < Some(LARGE), "no client was disconnected");
     }
 
     #[test]
-    fn whoever_is_being_answered_is_not_closed_for_another() {
-        let places = Places::default();
+    fn a_connection_in_use_is_not_closed_for_another() {
+        let connections = Connections::default();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for id in 0..CONNECTIONS as u64 {
             let task = runtime.spawn(std::future::pending::<()>()).abort_handle();
-            let moved = Arc::new(Mutex::new(Instant::now()));
-            places.open().connections.insert(id, Connection { task, moved });
+            let last_active = Arc::new(Mutex::new(Instant::now()));
+            connections.open().connections.insert(id, Connection { task, last_active });
         }
-        assert!(!places.make_room(Duration::from_secs(60)));
-        assert!(places.make_room(Duration::ZERO));
-        assert_eq!(places.open().connections.len(), CONNECTIONS - 1);
+        assert!(!connections.make_room(Duration::from_secs(60)));
+        assert!(connections.make_room(Duration::ZERO));
+        assert_eq!(connections.open().connections.len(), CONNECTIONS - 1);
     }
 }

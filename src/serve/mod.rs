@@ -1,11 +1,11 @@
-//! HTTP. Health, readiness and metrics of the stage on one port; questions to the state (`query`) on another.
+//! HTTP servers: health, readiness and metrics on one port, the query API (`query`) on another.
 //!
-//! - `/healthz`: the process is there and none of its threads has died; never depends on Kafka
-//! - `/readyz`: it does its work, or why it does not
+//! - `/healthz`: the process runs and none of its threads has died; never depends on Kafka
+//! - `/readyz`: the stage is working, or the reasons why it is not
 //! - `/metrics`: for Prometheus
 //!
-//! Nothing here can hold the stage up: it reads what workers have reported. A client that is slow, silent or many is
-//! bounded ([`serve`]).
+//! Handlers read only what workers have reported to the status board, so they cannot block the stage. Slow,
+//! idle and numerous clients are bounded (`connections`).
 
 mod connections;
 mod problem;
@@ -27,23 +27,23 @@ use crate::status::StatusBoard;
 
 pub use query::{Library, serve_queries};
 
-/// The port cannot be served.
+/// Why an HTTP port cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// It cannot be had.
+    /// The address cannot be bound.
     #[error(
-        "{setting} = {listen}: cannot listen there; another process may, so give each its own, or write off"
+        "{setting} = {listen}: cannot listen on this address; if another process uses it, choose another port, or set off"
     )]
     Listen {
-        /// Which setting says so.
+        /// The setting that holds the address.
         setting: &'static str,
-        /// Where.
+        /// The address.
         listen: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// There is no thread or no runtime for it.
+    /// The server thread or its runtime cannot be started.
     #[error("cannot serve HTTP")]
     Thread(#[source] io::Error),
 }
@@ -54,10 +54,10 @@ struct Ops {
     scrape: Scrape,
 }
 
-/// Serves health, readiness and metrics until the process ends; says where.
+/// Serves health, readiness and metrics until the process ends, and returns the address.
 ///
 /// # Errors
-/// The port cannot be had: better to know now than on Monday.
+/// The port cannot be served.
 pub fn serve_ops(
     listen: SocketAddr,
     board: Arc<StatusBoard>,
@@ -68,7 +68,7 @@ pub fn serve_ops(
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(Ops { board: Arc::clone(&board), scrape: scrape.clone() });
-    // Nothing here waits for anything: a connection that is still is one that its client does not use.
+    // These handlers never wait, so an idle connection is one that its client does not use.
     let longest = Duration::ZERO;
     connections::start("http.listen", listen, router, longest, board.guard("http"), move || scrape.upkeep())
 }

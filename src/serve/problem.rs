@@ -1,4 +1,5 @@
-//! What went wrong, as RFC 9457 has it: for programs a code, for people a sentence.
+//! Error responses of the query API as RFC 9457 problem details: a code for programs and a sentence for
+//! people.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,61 +7,61 @@ use serde_json::{Map, Value, json};
 
 use samestory_engine::index::StoreError;
 
-/// A problem document.
+/// A problem document: the body and status of an error response.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Problem {
+pub(super) struct ProblemDetails {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    /// What else there is to say to programs.
-    more: Option<Box<Map<String, Value>>>,
-    /// For the log alone: where the state lies is nobody's business but the operator's.
-    hidden: Option<String>,
+    /// Further JSON members for programs.
+    extensions: Option<Box<Map<String, Value>>>,
+    /// For the log only: clients must not learn paths of the state directory.
+    internal: Option<String>,
 }
 
-impl Problem {
-    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
-        Problem { status, code, detail: detail.into(), more: None, hidden: None }
+impl ProblemDetails {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> ProblemDetails {
+        ProblemDetails { status, code, detail: detail.into(), extensions: None, internal: None }
     }
 
-    pub(super) fn bad_request(detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+    pub(super) fn bad_request(detail: impl Into<String>) -> ProblemDetails {
+        ProblemDetails::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
-    pub(super) fn unknown(detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, "unknown", detail)
+    pub(super) fn unknown(detail: impl Into<String>) -> ProblemDetails {
+        ProblemDetails::new(StatusCode::NOT_FOUND, "unknown", detail)
     }
 
-    pub(super) fn internal() -> Problem {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "this is a mistake in the program")
+    pub(super) fn internal() -> ProblemDetails {
+        ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error; please report it")
     }
 
-    /// The same, with something for programs.
-    pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Problem {
-        self.more.get_or_insert_default().insert(key.to_owned(), value.into());
+    /// Adds a JSON member for programs.
+    pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> ProblemDetails {
+        self.extensions.get_or_insert_default().insert(key.to_owned(), value.into());
         self
     }
 
-    /// Whether it says that there is no such thing, as far as is known here.
+    /// Whether this is a 404: no open store has what was asked for.
     pub(super) fn is_unknown(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// What the operator should know of it.
-    pub(super) fn hidden(&self) -> Option<&str> {
-        self.hidden.as_deref()
+    /// The cause, for the log only.
+    pub(super) fn log_message(&self) -> Option<&str> {
+        self.internal.as_deref()
     }
 }
 
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Problem {
-        let detail = "the state cannot be read; the log says why";
-        let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "state", detail);
-        Problem { hidden: Some(error.to_string()), ..problem }
+impl From<StoreError> for ProblemDetails {
+    fn from(error: StoreError) -> ProblemDetails {
+        let detail = "the state cannot be read; see the log";
+        let problem = ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "state", detail);
+        ProblemDetails { internal: Some(error.to_string()), ..problem }
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Problem");
         let mut body = json!({
@@ -71,7 +72,7 @@ impl IntoResponse for Problem {
             "detail": self.detail,
         });
         if let Value::Object(members) = &mut body {
-            members.extend(self.more.into_iter().flat_map(|more| *more));
+            members.extend(self.extensions.into_iter().flat_map(|extensions| *extensions));
         }
         let mut response = super::json(self.status, &body);
         let headers = response.headers_mut();

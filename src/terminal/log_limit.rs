@@ -1,8 +1,9 @@
-//! One thing that goes wrong a thousand times a second is said a few times and then counted: a log that is full of it hides
-//! everything else, and fills a disk.
+//! Rate limit for log lines: an error that repeats a thousand times a second must not hide everything else or
+//! fill a disk.
 //!
-//! A reason is the place in the code that speaks, together with whom it speaks of (a partition, a worker, a topic). Of each,
-//! [`MOST`] lines a [`PERIOD`] are let through. How many were left out is said once, when the period is over.
+//! A tracing layer groups lines by their call site and subject (a partition, a worker, a topic), and lets
+//! [`MAX_LINES`] lines of each group through per [`PERIOD`]. `logs` then writes one line with the number of
+//! suppressed ones.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Write};
@@ -14,97 +15,97 @@ use tracing::{Event, Level, Subscriber, callsite};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines of one reason that are let through in a period.
-pub(crate) const MOST: u64 = 10;
-/// How long a period is, from the first line on.
+/// Lines per group and period.
+pub(crate) const MAX_LINES: u64 = 10;
+/// The length of a period, from its first line.
 pub(crate) const PERIOD: Duration = Duration::from_secs(60);
-/// Reasons that are told apart; what comes beyond shares that of its place in the code.
-const REASONS: usize = 4096;
-/// Fields that say of whom a line speaks. All have few values; an article's id is none of them.
-const WHOM: [&str; 6] = ["partition", "worker", "topic", "subject", "facility", "reason"];
-/// The field of our own lines, which are never left out.
-const OURS: &str = "left_out";
+/// Groups kept in memory. Beyond that, new lines are grouped by call site alone.
+const GROUPS: usize = 4096;
+/// Fields that name the subject of a line. All have few values; an article's id is not among them.
+const SUBJECT_FIELDS: [&str; 6] = ["partition", "worker", "topic", "subject", "facility", "reason"];
+/// The field that marks the summary lines, which are never suppressed.
+const SUMMARY_FIELD: &str = "left_out";
 
-type Reason = (callsite::Identifier, String);
+type Group = (callsite::Identifier, String);
 
 #[derive(Debug)]
 struct Window {
-    began: Instant,
+    started: Instant,
     lines: u64,
-    /// What the first line of the period said.
+    /// The message of the first line.
     first: String,
 }
 
-/// Lines that were not written.
+/// The suppressed lines of one group in one period.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LeftOut {
+pub(crate) struct Suppressed {
     pub lines: u64,
-    pub said: String,
+    pub message: String,
 }
 
-/// Counts lines by reason. Clones count together.
+/// Counts lines by group. Clones share their counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LogLimit(Arc<Mutex<HashMap<Reason, Window>>>);
+pub(crate) struct LogLimit(Arc<Mutex<HashMap<Group, Window>>>);
 
 impl LogLimit {
-    fn admits(&self, place: callsite::Identifier, line: Line, now: Instant) -> bool {
+    fn admits(&self, call_site: callsite::Identifier, line: Line, now: Instant) -> bool {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut reason = (place, line.whom);
-        if windows.len() >= REASONS && !windows.contains_key(&reason) {
-            reason.1.clear();
+        let mut group = (call_site, line.subject);
+        if windows.len() >= GROUPS && !windows.contains_key(&group) {
+            group.1.clear();
         }
         let window =
-            windows.entry(reason).or_insert_with(|| Window { began: now, lines: 0, first: line.said });
+            windows.entry(group).or_insert_with(|| Window { started: now, lines: 0, first: line.message });
         window.lines += 1;
-        window.lines <= MOST
+        window.lines <= MAX_LINES
     }
 
-    /// Ends the periods that are over, and says what was left out in them.
-    pub(crate) fn over(&self, now: Instant) -> Vec<LeftOut> {
+    /// Closes the periods that are over, and returns what was suppressed in them.
+    pub(crate) fn close_periods(&self, now: Instant) -> Vec<Suppressed> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left_out = Vec::new();
+        let mut suppressed = Vec::new();
         windows.retain(|_, window| {
-            let goes_on = now.saturating_duration_since(window.began) < PERIOD;
-            if !goes_on && window.lines > MOST {
-                left_out
-                    .push(LeftOut { lines: window.lines - MOST, said: std::mem::take(&mut window.first) });
+            let open = now.saturating_duration_since(window.started) < PERIOD;
+            if !open && window.lines > MAX_LINES {
+                let (lines, message) = (window.lines - MAX_LINES, std::mem::take(&mut window.first));
+                suppressed.push(Suppressed { lines, message });
             }
-            goes_on
+            open
         });
-        left_out
+        suppressed
     }
 }
 
 impl<S: Subscriber> Layer<S> for LogLimit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        // Who asks for every detail gets it.
+        // Debug and trace lines are never limited.
         if *event.metadata().level() > Level::INFO {
             return true;
         }
         let mut line = Line::default();
         event.record(&mut line);
-        line.ours || self.admits(event.metadata().callsite(), line, Instant::now())
+        line.is_summary || self.admits(event.metadata().callsite(), line, Instant::now())
     }
 }
 
-/// What a line says, and of whom.
+/// The message and the subject of a line.
 #[derive(Default)]
 struct Line {
-    whom: String,
-    said: String,
-    ours: bool,
+    subject: String,
+    message: String,
+    is_summary: bool,
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         // Writing to a string cannot fail.
         let _written = match field.name() {
-            "message" => write!(self.said, "{value:?}"),
-            OURS => {
-                self.ours = true;
+            "message" => write!(self.message, "{value:?}"),
+            SUMMARY_FIELD => {
+                self.is_summary = true;
                 Ok(())
             }
-            name if WHOM.contains(&name) => write!(self.whom, "{name}={value:?} "),
+            name if SUBJECT_FIELDS.contains(&name) => write!(self.subject, "{name}={value:?} "),
             _ => Ok(()),
         };
     }
@@ -119,11 +120,11 @@ mod tests {
     use super::super::logs;
     use super::*;
 
-    /// Where the lines go.
+    /// Captures the log.
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct Capture(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Written {
+    impl io::Write for Capture {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -133,25 +134,26 @@ mod tests {
         }
     }
 
-    /// The lines of the log that the program itself would write, as JSON or for people.
-    fn log(json: bool, speak: impl FnOnce(&LogLimit)) -> Vec<String> {
-        let (written, flood) = (Written::default(), LogLimit::default());
+    /// Runs `emit` and returns the log lines it produces, as JSON or in the terminal format.
+    fn log(json: bool, emit: impl FnOnce(&LogLimit)) -> Vec<String> {
+        let (written, limit) = (Capture::default(), LogLimit::default());
         let writer = written.clone();
-        let subscriber = logs::subscriber(LevelFilter::DEBUG, !json, flood.clone(), move || writer.clone());
-        tracing::subscriber::with_default(subscriber, || speak(&flood));
+        let subscriber = logs::subscriber(LevelFilter::DEBUG, !json, limit.clone(), move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || emit(&limit));
         let bytes = written.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
     }
 
-    fn registry_is_away(times: usize) {
+    fn log_repeatedly(times: usize) {
         for attempt in 0..times {
-            tracing::warn!(attempt, "the registry is away");
+            tracing::warn!(attempt, "schema registry unreachable");
         }
     }
 
-    // A dead letter's message quotes the article: its escape sequences and direction marks were written to the log as they were.
+    // A dead letter's message quotes the article, and its escape sequences and bidi marks used to reach the
+    // log unchanged.
     #[test]
-    fn what_an_article_says_is_not_obeyed_by_a_terminal() {
+    fn escape_sequences_of_an_article_do_not_reach_the_terminal() {
         for json in [true, false] {
             let lines = log(json, |_| {
                 tracing::error!(title = "\u{202e}evil\u{9b}2J", "field \u{2066}x\u{1b}]0;y\u{7} is missing");
@@ -165,26 +167,26 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_a_few_lines_and_then_a_number() {
+    fn repeated_lines_are_suppressed_and_counted() {
         for json in [true, false] {
-            let lines = log(json, |flood| {
-                registry_is_away(5000);
+            let lines = log(json, |limit| {
+                log_repeatedly(5000);
                 tracing::error!("something else");
-                assert_eq!(flood.over(Instant::now()), [], "the period is not over");
-                logs::say_what_was_left_out(flood, Instant::now() + PERIOD);
-                registry_is_away(3);
-                logs::say_what_was_left_out(flood, Instant::now() + PERIOD);
+                assert_eq!(limit.close_periods(Instant::now()), [], "the period is not over");
+                logs::report_suppressed(limit, Instant::now() + PERIOD);
+                log_repeatedly(3);
+                logs::report_suppressed(limit, Instant::now() + PERIOD);
             });
             let with = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
-            // Ten, what was left out, and three in the next period, of which nothing was.
-            assert_eq!(with("the registry is away"), MOST as usize + 1 + 3, "{lines:#?}");
+            // Ten lines, the summary, and three lines of the next period, which suppressed none.
+            assert_eq!(with("schema registry unreachable"), MAX_LINES as usize + 1 + 3, "{lines:#?}");
             assert_eq!((with("4990"), with("something else")), (1, 1), "{lines:#?}");
         }
     }
 
     #[test]
-    fn partitions_are_told_apart_and_details_are_not_counted() {
-        let lines = log(true, |flood| {
+    fn partitions_are_limited_separately_and_debug_lines_not_at_all() {
+        let lines = log(true, |limit| {
             for partition in 0..64 {
                 for _ in 0..20 {
                     tracing::error!(partition, "stopped");
@@ -193,24 +195,24 @@ mod tests {
             for number in 0..500 {
                 tracing::debug!(number, "a detail");
             }
-            // Each is said, however many there are.
-            logs::say_what_was_left_out(flood, Instant::now() + PERIOD);
+            // Every group gets its summary.
+            logs::report_suppressed(limit, Instant::now() + PERIOD);
         });
         let with = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
-        assert_eq!((with("\"a detail\""), with("\"stopped\"")), (500, 64 * MOST as usize));
+        assert_eq!((with("\"a detail\""), with("\"stopped\"")), (500, 64 * MAX_LINES as usize));
         assert_eq!(with("\"left_out\":10"), 64);
     }
 
     #[test]
-    fn however_many_reasons_there_are_memory_is_bounded() {
-        let lines = log(true, |counted| {
-            for partition in 0..3 * REASONS {
-                tracing::warn!(partition, "going on");
+    fn memory_is_bounded_for_any_number_of_groups() {
+        let lines = log(true, |limit| {
+            for partition in 0..3 * GROUPS {
+                tracing::warn!(partition, "retrying");
             }
-            assert!(counted.0.lock().unwrap().len() <= REASONS + 1);
-            assert_eq!(counted.over(Instant::now() + PERIOD).len(), 1);
-            assert!(counted.0.lock().unwrap().is_empty());
+            assert!(limit.0.lock().unwrap().len() <= GROUPS + 1);
+            assert_eq!(limit.close_periods(Instant::now() + PERIOD).len(), 1);
+            assert!(limit.0.lock().unwrap().is_empty());
         });
-        assert_eq!(lines.len(), REASONS + MOST as usize);
+        assert_eq!(lines.len(), GROUPS + MAX_LINES as usize);
     }
 }

@@ -1,4 +1,5 @@
-//! Logs on standard error: lines for people on a terminal, JSON for machines otherwise; and not the same line for ever.
+//! Logging to standard error: readable lines on a terminal, JSON otherwise. Every line is escaped for the
+//! terminal and rate-limited (`log_limit`).
 
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -16,14 +17,14 @@ use super::log_limit::{LogLimit, PERIOD};
 /// Starts logging. `SAMESTORY_LOG` is a level: error, warn, info (default), debug, trace.
 pub fn start() {
     let level = std::env::var("SAMESTORY_LOG").ok().and_then(|level| level.parse().ok());
-    let flood = LogLimit::default();
-    let people = std::io::stderr().is_terminal();
-    let subscriber = subscriber(level.unwrap_or(LevelFilter::INFO), people, flood.clone(), std::io::stderr);
-    // Whoever started logging before us has a reason to.
+    let limit = LogLimit::default();
+    let terminal = std::io::stderr().is_terminal();
+    let subscriber = subscriber(level.unwrap_or(LevelFilter::INFO), terminal, limit.clone(), std::io::stderr);
+    // A subscriber that is already installed stays.
     if subscriber.try_init().is_err() {
         return;
     }
-    // A panic is a line of the log like any other: in JSON, and bounded when every record causes one.
+    // Log a panic like any other line: as JSON, and rate-limited in case every record causes one.
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let location = panic.location().map(ToString::to_string);
@@ -34,16 +35,17 @@ pub fn start() {
             panic.payload_as_str().unwrap_or("no message")
         );
     }));
-    // A flood that has ended says nothing more by itself. Without this thread it is left out all the same, only uncounted.
+    // Reports suppressed lines even after the flood has ended. If the thread cannot start, only the counts
+    // are missing.
     let _spawned = std::thread::Builder::new().name("logs".into()).spawn(move || {
         loop {
             std::thread::sleep(PERIOD / 12);
-            say_what_was_left_out(&flood, Instant::now());
+            report_suppressed(&limit, Instant::now());
         }
     });
 }
 
-/// Lines say what articles say, which must not be obeyed by the terminal that shows them.
+/// Escapes every line: log lines quote articles, whose control characters must not reach the terminal.
 struct Safe<W>(W);
 
 impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Safe<W> {
@@ -54,32 +56,28 @@ impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Safe<W> {
     }
 }
 
-/// Once for each reason whose period is over.
-pub(crate) fn say_what_was_left_out(flood: &LogLimit, now: Instant) {
-    for left_out in flood.over(now) {
-        tracing::warn!(
-            left_out = left_out.lines,
-            "said too often, so lines like this were left out: {}",
-            left_out.said
-        );
+/// Writes one summary line for each group that was limited in a period that is over.
+pub(crate) fn report_suppressed(limit: &LogLimit, now: Instant) {
+    for suppressed in limit.close_periods(now) {
+        tracing::warn!(left_out = suppressed.lines, "repeated log lines suppressed: {}", suppressed.message);
     }
 }
 
 pub(crate) fn subscriber<W>(
     level: LevelFilter,
-    people: bool,
-    flood: LogLimit,
+    terminal: bool,
+    limit: LogLimit,
     writer: W,
 ) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // A log that cannot be written (its disk is full, its reader is gone) must not end a worker: the library would say so
-    // on the same standard error, and panic.
+    // A log that cannot be written (full disk, closed pipe) must not end a worker: by default
+    // tracing-subscriber reports the error to the same standard error, which panics.
     let lines = fmt::layer().log_internal_errors(false).with_writer(Safe(writer)).with_target(false);
-    let lines = match people {
+    let lines = match terminal {
         true => lines.boxed(),
         false => lines.json().flatten_event(true).with_ansi(false).boxed(),
     };
-    registry().with(level).with(flood).with(lines)
+    registry().with(level).with(limit).with(lines)
 }

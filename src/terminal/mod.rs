@@ -1,8 +1,8 @@
-//! Text of others on its way to a terminal or a log: characters that would be obeyed instead of shown are escaped, here and
-//! nowhere else.
+//! Terminal output: escaping of untrusted text, logs, progress bar and colours.
 //!
-//! Control characters move the cursor or rewrite what stands there; direction marks (bidi) let a line read in another order
-//! than it is written. Both are written as `\\u202e`, which inside JSON is the same text.
+//! All untrusted text passes through the escaping here on its way to a terminal or a log. Control characters
+//! could move the cursor or overwrite text, and bidi marks could reorder a line; both are written like
+//! `\\u202e`, which is the same text inside JSON.
 
 #[cfg(feature = "http")]
 mod log_limit;
@@ -14,8 +14,9 @@ pub mod style;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
-/// Whether a character is obeyed instead of shown. Line ends and tabs are the writer's own.
-const fn is_obeyed(c: char) -> bool {
+/// Whether a terminal would interpret a character instead of showing it. Line ends and tabs pass: callers use
+/// them.
+const fn is_unsafe(c: char) -> bool {
     matches!(
         c,
         '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}'
@@ -23,14 +24,14 @@ const fn is_obeyed(c: char) -> bool {
     )
 }
 
-/// The same text with what would be obeyed escaped.
+/// Escapes control characters and bidi marks, so that the text is safe on a terminal.
 pub fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
+    if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match is_obeyed(c) {
+        match is_unsafe(c) {
             true => safe += &format!("\\u{:04x}", u32::from(c)),
             false => safe.push(c),
         }
@@ -38,13 +39,13 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The same on one line.
+/// Like [`escaped`], with line ends and tabs replaced by spaces.
 pub fn on_one_line(text: &str) -> String {
     escaped(text).replace(['\n', '\t'], " ")
 }
 
-/// A writer that escapes what is obeyed, colours (`ESC [ … m`) excepted: those are the writer's own. Each write is whole
-/// characters, as whole lines are.
+/// A writer that escapes unsafe characters, except colour codes (`ESC [ … m`), which callers use. Each write
+/// must consist of whole characters.
 #[derive(Debug)]
 pub struct Escaped<W> {
     inner: W,
@@ -52,13 +53,13 @@ pub struct Escaped<W> {
 }
 
 impl<W: Write> Escaped<W> {
-    /// Escapes always.
+    /// A writer that always escapes.
     pub fn new(inner: W) -> Escaped<W> {
         Escaped { inner, escapes: true }
     }
 }
 
-/// Standard output. What is piped goes on byte for byte; what a terminal would obey is escaped.
+/// Standard output: escaped if it is a terminal, byte for byte otherwise.
 pub fn stdout() -> Escaped<StdoutLock<'static>> {
     Escaped { escapes: io::stdout().is_terminal(), inner: io::stdout().lock() }
 }
@@ -82,12 +83,12 @@ impl<W: Write> Write for Escaped<W> {
 
 impl<W: Write> Escaped<W> {
     fn write_text(&mut self, text: &str) -> io::Result<()> {
-        if !text.contains(is_obeyed) {
+        if !text.contains(is_unsafe) {
             return self.inner.write_all(text.as_bytes());
         }
         let mut safe = String::with_capacity(text.len() + 16);
         let mut rest = text;
-        while let Some(at) = rest.find(is_obeyed) {
+        while let Some(at) = rest.find(is_unsafe) {
             safe += &rest[..at];
             rest = &rest[at..];
             let length = colour(rest).unwrap_or(0);
@@ -104,7 +105,7 @@ impl<W: Write> Escaped<W> {
     }
 }
 
-/// How long the colour is that a text begins with.
+/// The length of the colour code at the start of a text.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
@@ -121,10 +122,10 @@ mod tests {
         String::from_utf8(out.inner).unwrap()
     }
 
-    // A headline with a right-to-left override or an escape sequence reached terminals and logs as it was: it could recolour,
-    // overwrite or reorder what an operator reads.
+    // A headline with a right-to-left override or an escape sequence reached terminals and logs unchanged, so
+    // it could recolour, overwrite or reorder what an operator reads.
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn control_characters_and_bidi_marks_are_escaped() {
         let hostile = "a\u{202e}b\u{1b}]0;x\u{7}c\u{9b}31md\u{2066}e\u{200f}f\u{7f}\r";
         let safe = "a\\u202eb\\u001b]0;x\\u0007c\\u009b31md\\u2066e\\u200ff\\u007f\\u000d";
         assert_eq!(escaped(hostile), safe);
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_of_our_own_pass() {
+    fn colour_codes_pass() {
         let line = "\u{1b}[2m2026\u{1b}[0m \u{1b}[1;31mERROR\u{1b}[0m";
         assert_eq!(written(line), line);
         assert_eq!(written("\u{1b}[2J"), "\\u001b[2J");
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_json_it_is_the_same_text() {
+    fn escaping_inside_json_does_not_change_the_text() {
         let json = serde_json::json!({"title": "\u{202e}evil\u{85}"});
         let safe = written(&json.to_string());
         assert!(safe.is_ascii());

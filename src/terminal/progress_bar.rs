@@ -1,10 +1,10 @@
-//! How far something has come, on standard error: a bar on a terminal, nothing elsewhere.
+//! A progress bar on standard error, drawn only if that is a terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// Time between two drawings.
-const BETWEEN: Duration = Duration::from_millis(100);
+/// Time between two redraws.
+const REDRAW: Duration = Duration::from_millis(100);
 const WIDTH: usize = 24;
 
 /// A progress bar on standard error. It draws nothing where that is not a terminal.
@@ -20,25 +20,25 @@ impl ProgressBar {
         ProgressBar { terminal: !quiet && stderr().is_terminal(), drawn: None }
     }
 
-    /// Standard error may be closed; that is no reason to stop.
+    /// Writes to standard error. Errors are ignored: a closed standard error must not end the run.
     pub fn print(&self, text: &str) {
         let _gone = stderr().write_all(text.as_bytes());
     }
 
-    /// Takes the bar away.
+    /// Erases the bar.
     pub fn clear(&mut self) {
         if self.drawn.take().is_some() {
             self.print("\r\x1b[K");
         }
     }
 
-    /// A line that stays, terminal or not.
+    /// Prints a permanent line, on a terminal or not.
     pub fn line(&mut self, text: &str) {
         self.clear();
         self.print(&format!("{text}\n"));
     }
 
-    /// What takes a moment, in place of the bar.
+    /// Shows a message in place of the bar, for a step that takes a moment.
     pub fn say(&mut self, text: &str) {
         if self.terminal {
             self.print(&format!("\r\x1b[K{text} …"));
@@ -46,9 +46,10 @@ impl ProgressBar {
         }
     }
 
-    /// Draws it, unless that was done a moment ago: the share that is done, if that is known, and some words.
+    /// Redraws the bar with the fraction that is done, if known, and a text. Does nothing if it was drawn a
+    /// moment ago.
     pub fn draw(&mut self, share: Option<f64>, words: impl FnOnce() -> String) {
-        if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < BETWEEN) {
+        if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
             return;
         }
         let words = words();

@@ -1,13 +1,13 @@
-//! A little colour on a terminal, none elsewhere.
+//! Text styles for standard output: colours on a terminal, plain text otherwise or with `NO_COLOR`.
 
 use std::io::{IsTerminal, stdout};
 
-/// Whether standard output is a terminal whose owner did not ask for plain text (`NO_COLOR`).
+/// Applies styles, or returns texts unchanged where colours are off.
 #[derive(Clone, Copy, Debug)]
 pub struct Style(bool);
 
 impl Style {
-    /// As standard output is.
+    /// Colours if standard output is a terminal and `NO_COLOR` is not set.
     pub fn for_stdout() -> Style {
         Style(stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
     }
@@ -26,13 +26,13 @@ impl Style {
         self.code("2", text)
     }
 
-    /// What two texts have in common.
+    /// Highlights a passage that two texts have in common.
     pub fn common(self, text: &str) -> String {
         self.code("30;43", text)
     }
 }
 
-/// Text that came from outside, on one line and safe to show on a terminal.
+/// Untrusted text on one line, safe to show on a terminal.
 pub fn printable(text: &str) -> String {
     crate::terminal::on_one_line(text)
 }

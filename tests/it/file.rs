@@ -197,7 +197,7 @@ fn tables_name_their_faults_by_line() {
     let said = folder.run(&["file", "a.csv"]);
     assert_eq!(verdicts(&said.stdout), ["a unique -", "d unique -"]);
     assert!(
-        said.stderr.contains("a.csv:5: undecodable: a row of 3 values under a header of 2"),
+        said.stderr.contains("a.csv:5: undecodable: the row has 3 values, and the header has 2"),
         "{}",
         said.stderr
     );
@@ -330,7 +330,7 @@ fn what_is_not_a_file_of_articles_is_said_at_once() {
         (vec!["a.ndjson", "missing.ndjson"], "cannot read missing.ndjson: No such file"),
         (vec!["utf16.csv"], "utf16.csv is UTF-16; convert it"),
         (vec!["a.xz"], "xzcat a.xz | samestory file -"),
-        (vec!["text"], "cannot tell how text is written"),
+        (vec!["text"], "cannot detect the format of text"),
         (
             vec!["a.ndjson", "--output", "a.ndjson"],
             "--output a.ndjson and the input a.ndjson are the same file",
@@ -355,7 +355,7 @@ fn damaged_archives_fail_after_what_could_be_read() {
         folder.write(name, &bytes);
         let (success, said) = folder.start(&["file", name], b"");
         assert!(
-            !success && said.stderr.contains(&format!("{name} cannot be read on after line")),
+            !success && said.stderr.contains(&format!("cannot read {name} past line")),
             "{}",
             said.stderr
         );
@@ -365,7 +365,7 @@ fn damaged_archives_fail_after_what_could_be_read() {
     let middle = flipped.len() / 2;
     flipped[middle] ^= 0x10;
     folder.write("flipped.zst", &flipped);
-    assert!(folder.fail(&["file", "flipped.zst"]).contains("flipped.zst cannot be read on"));
+    assert!(folder.fail(&["file", "flipped.zst"]).contains("cannot read flipped.zst past line"));
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn the_page_shows_hostile_articles_as_text() {
         assert!(!body.contains(never), "{never:?} is in the page");
     }
     assert!(body.contains("&lt;script&gt;") && body.contains("<mark>") && body.contains("dir=\"auto\""));
-    assert!(page.contains("2 of 3 articles were told before"), "{body}");
+    assert!(page.contains("2 of 3 articles repeat an earlier one"), "{body}");
     // Through a pipe the texts are there too.
     folder.pipe(&["file", "-", "--html", "pipe.html"], lines.join("\n").as_bytes());
     assert_eq!(folder.read("pipe.html"), page);

@@ -125,7 +125,7 @@ fn an_output_that_was_cut_is_not_continued() {
     folder.run(&arguments);
     folder.write("out.ndjson", b"");
     let refused = folder.fail(&arguments);
-    assert!(refused.contains("out.ndjson has 0 bytes, but the state knows of"), "{refused}");
+    assert!(refused.contains("out.ndjson has 0 bytes, but the state recorded"), "{refused}");
     fs::remove_file(folder.path().join("out.ndjson")).unwrap();
     assert!(folder.fail(&arguments).contains("out.ndjson has 0 bytes"));
 }
@@ -213,9 +213,9 @@ fn a_state_goes_on_with_the_pairs_that_it_began_with() {
     folder.run(&[&with[..], &["pairs.tsv"]].concat());
     folder.write("in.ndjson", (line(0) + &line(1)).as_bytes());
     let refused = folder.fail(&[&with[..], &["others.tsv"]].concat());
-    assert!(refused.contains("made with other --pairs (1 of them)"), "{refused}");
+    assert!(refused.contains("built with other --pairs (1 pair)"), "{refused}");
     let refused = folder.fail(&with[..6]);
-    assert!(refused.contains("made with other --pairs"), "{refused}");
+    assert!(refused.contains("built with other --pairs"), "{refused}");
     folder.run(&[&with[..], &["pairs.tsv"]].concat());
     assert!(folder.read("out.ndjson").lines().nth(1).unwrap().contains("\"match_type\":\"reviewed\""));
 }

@@ -1,7 +1,8 @@
-//! The stage on a real broker, beside the limit: a bare exactly-once pipe with the same library that copies the same
-//! records unchanged. Everything in one run on one machine, broker included.
+//! Benchmarks the stage on a real broker, next to its upper limit: a bare exactly-once pipe that copies the
+//! same records unchanged, also with librdkafka. Everything runs on one machine, broker included.
 //!
-//! `make bench-kafka` prints one table and writes bench/results/kafka.json. ARTICLES=n sets the number of articles.
+//! `make bench-kafka` prints one table and writes bench/results/kafka.json. ARTICLES=n sets the number of
+//! articles.
 
 #[path = "../stream.rs"]
 #[allow(dead_code, reason = "shared with the other benchmark")]
@@ -33,7 +34,7 @@ fn main() -> Outcome<()> {
     let mut best: Option<Row> = None;
     for size in [500, 1000, 2000] {
         let row = bench.pipe(size)?;
-        eprintln!("pipe, {size} a transaction: {:.0} articles/s", row.rate);
+        eprintln!("pipe, {size} records per transaction: {:.0} articles/s", row.rate);
         if best.as_ref().is_none_or(|best| row.rate > best.rate) {
             best = Some(row);
         }
@@ -78,17 +79,18 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What was measured of one way through the broker.
+/// The measurements of one pipeline: the bare pipe, or the stage in one mode.
 struct Row {
     name: &'static str,
     rate: f64,
     /// CPU seconds per thousand articles.
     broker_cpu: f64,
     stage_cpu: f64,
-    /// Milliseconds from produced to visible, half and 99 % of articles below: at 200 a second, and at 70 % of the rate.
+    /// Milliseconds from produced to visible (p50, p99) at 200 articles per second, and at 70 % of the
+    /// maximum rate.
     calm: Option<(f64, f64)>,
     busy: Option<(f64, f64)>,
-    /// Articles a second from the changelog alone.
+    /// Articles restored from the changelog per second.
     restore: Option<f64>,
 }
 
@@ -148,9 +150,9 @@ impl Bench {
         };
         bench.samestory("direct", &["topics", "--create"])?;
         bench.samestory("routed", &["topics", "--create"])?;
-        let began = Instant::now();
+        let started = Instant::now();
         bench.produce("bench.raw", 0..count, None)?;
-        eprintln!("{count} articles onto bench.raw in {:.1} s", began.elapsed().as_secs_f64());
+        eprintln!("produced {count} articles to bench.raw in {:.1} s", started.elapsed().as_secs_f64());
         Ok(bench)
     }
 
@@ -160,7 +162,7 @@ impl Bench {
         config
     }
 
-    /// One partition of raw articles in English: then direct, routed and the pipe have the same input.
+    /// Uses one partition of English raw articles, so that direct, routed and the pipe have the same input.
     fn settings(&self, mode: &str) -> Outcome<PathBuf> {
         let file = self.directory.join(format!("{mode}.toml"));
         let state = self.directory.join(format!("{mode}-state"));
@@ -213,11 +215,11 @@ output_partitions = 1
             .set("compression.type", "lz4")
             .set("acks", "1")
             .create()?;
-        let (began, first) = (Instant::now(), numbers.start);
+        let (started, first) = (Instant::now(), numbers.start);
         let mut text = String::new();
         for number in numbers {
             if let Some(rate) = rate {
-                let due = began + Duration::from_secs_f64((number - first) as f64 / rate);
+                let due = started + Duration::from_secs_f64((number - first) as f64 / rate);
                 thread::sleep(due.saturating_duration_since(Instant::now()));
             }
             self.articles.write(number, &mut text);
@@ -241,16 +243,16 @@ output_partitions = 1
         Ok(())
     }
 
-    /// Records on the raw topic: with those that measuring latencies has added, which are read too.
-    fn held(&self) -> Outcome<u64> {
-        let asker: BaseConsumer = self.client().set("group.id", "ask").create()?;
-        let (_, held) = asker.fetch_watermarks("bench.raw", 0, Duration::from_secs(10))?;
-        Ok(u64::try_from(held)?)
+    /// Records on the raw topic, including those that earlier latency measurements added.
+    fn raw_records(&self) -> Outcome<u64> {
+        let consumer: BaseConsumer = self.client().set("group.id", "ask").create()?;
+        let (_, high) = consumer.fetch_watermarks("bench.raw", 0, Duration::from_secs(10))?;
+        Ok(u64::try_from(high)?)
     }
 
-    /// Watches what becomes visible on topics until so many records are there: when the first and the last were, and
-    /// how late each was.
-    fn watch(&self, topics: &[String], count: u64) -> Outcome<thread::JoinHandle<Seen>> {
+    /// Consumes new records of the topics until `count` are visible, and records when the first and the last
+    /// came and the latency of each.
+    fn watch(&self, topics: &[String], count: u64) -> Outcome<thread::JoinHandle<Visible>> {
         let consumer: BaseConsumer = self
             .client()
             .set("group.id", "watch")
@@ -266,21 +268,21 @@ output_partitions = 1
         }
         consumer.assign(&list)?;
         Ok(thread::spawn(move || {
-            let mut seen = Seen::default();
-            let mut heard = Instant::now();
-            while seen.count < count && heard.elapsed() < Duration::from_secs(60) {
+            let mut seen = Visible::default();
+            let mut last_record = Instant::now();
+            while seen.count < count && last_record.elapsed() < Duration::from_secs(60) {
                 let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
-                heard = Instant::now();
-                seen.late.push((now() - message.timestamp().to_millis().unwrap_or_default()) as f64);
-                seen.first.get_or_insert((heard, cpu()));
-                seen.last = Some(heard);
+                last_record = Instant::now();
+                seen.latencies.push((now() - message.timestamp().to_millis().unwrap_or_default()) as f64);
+                seen.first.get_or_insert((last_record, cpu()));
+                seen.last = Some(last_record);
                 seen.count += 1;
             }
             seen
         }))
     }
 
-    /// Copies records unchanged: the same library, transactions and offsets, and nothing else.
+    /// Measures the bare pipe, which copies records unchanged in transactions of `size` records.
     fn pipe(&self, size: usize) -> Outcome<Row> {
         let group = format!("pipe-{size}");
         let topic = format!("pipe.{size}");
@@ -290,7 +292,7 @@ output_partitions = 1
         futures_executor::block_on(admin.create_topics([&new], &rdkafka::admin::AdminOptions::new()))?;
         thread::sleep(Duration::from_millis(500));
         let stop = Arc::new(AtomicBool::new(false));
-        let held = self.held()?;
+        let held = self.raw_records()?;
         let watching = self.watch(std::slice::from_ref(&topic), held)?;
         let before = (cpu_of(self.broker), cpu_of(std::process::id()));
         let mut pipe = Pipe::open(self, &group, &topic, size)?;
@@ -325,7 +327,7 @@ output_partitions = 1
 
     fn stage(&self, mode: &'static str) -> Outcome<Row> {
         let topics = [format!("{mode}.unique"), format!("{mode}.near")];
-        let held = self.held()?;
+        let held = self.raw_records()?;
         let watching = self.watch(&topics, held)?;
         let before = cpu_of(self.broker);
         let mut stage = self.run(mode)?;
@@ -336,11 +338,11 @@ output_partitions = 1
         eprintln!("{mode}: {rate:.0} articles/s");
         let calm = self.latency(&topics, 200.0, 3000)?;
         let busy = self.latency(&topics, rate * 0.7, (rate * 0.7 * 5.0) as u64)?;
-        end(&mut stage)?;
+        stop_process(&mut stage)?;
         fs::remove_dir_all(self.directory.join(format!("{mode}-state")))?;
         let mut stage = self.run(mode)?;
-        let restore = self.restored(mode);
-        end(&mut stage)?;
+        let restore = self.restore_seconds(mode);
+        stop_process(&mut stage)?;
         Ok(Row {
             name: mode,
             rate,
@@ -363,8 +365,8 @@ output_partitions = 1
         Ok(child)
     }
 
-    /// Waits until the log says that state was restored, and how long that took.
-    fn restored(&self, mode: &str) -> Option<f64> {
+    /// Waits until the log reports the restore, and returns its duration.
+    fn restore_seconds(&self, mode: &str) -> Option<f64> {
         for _ in 0..1200 {
             let log = fs::read_to_string(self.directory.join(format!("{mode}.log"))).unwrap_or_default();
             let line = log.lines().find(|line| line.contains("\"restored\""));
@@ -377,39 +379,40 @@ output_partitions = 1
         None
     }
 
-    /// Half and 99 % of articles are visible after so many milliseconds.
+    /// Produces `count` articles at `rate` per second; returns the p50 and p99 latency until they are
+    /// visible, in milliseconds.
     fn latency(&self, topics: &[String], rate: f64, count: u64) -> Outcome<(f64, f64)> {
         let watching = self.watch(topics, count)?;
         let first = self.count + now() as u64 % 1_000_000_000 * 1000;
         self.produce("bench.raw", first..first + count, Some(rate))?;
         let mut seen = watching.join().map_err(|_| "the watcher failed")?;
-        seen.late.sort_by(f64::total_cmp);
+        seen.latencies.sort_by(f64::total_cmp);
         let at = |share: f64| {
-            seen.late.get((seen.late.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+            seen.latencies.get((seen.latencies.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN)
         };
         Ok((at(0.5), at(0.99)))
     }
 }
 
-fn end(child: &mut Child) -> Outcome<()> {
+fn stop_process(child: &mut Child) -> Outcome<()> {
     Command::new("kill").arg(child.id().to_string()).status()?;
     child.wait()?;
     Ok(())
 }
 
 #[derive(Default)]
-struct Seen {
+struct Visible {
     count: u64,
     first: Option<(Instant, f64)>,
     last: Option<Instant>,
-    late: Vec<f64>,
+    latencies: Vec<f64>,
 }
 
-impl Seen {
-    /// From the first that was seen to the last: starting up does not count.
+impl Visible {
+    /// Records per second from the first to the last, so that startup does not count.
     fn rate(&self) -> Outcome<f64> {
         let (Some((first, _)), Some(last)) = (self.first, self.last) else {
-            return Err("nothing came".into());
+            return Err("no record became visible".into());
         };
         Ok(self.count as f64 / last.duration_since(first).as_secs_f64().max(0.001))
     }
@@ -477,8 +480,8 @@ impl Pipe {
                 record = back;
             }
         }
-        // The library counts in whole milliseconds, and a wait of less returns at once: then the loop would take from
-        // the broker the core that it waits for.
+        // librdkafka rounds timeouts down to whole milliseconds, so a shorter wait returns at once; polling
+        // in a busy loop would take CPU from the broker.
         while self.producer.in_flight_count() > 0 {
             self.producer.poll(Duration::ZERO);
             thread::sleep(Duration::from_micros(200));
@@ -491,7 +494,7 @@ impl Pipe {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "how late an article becomes visible is a matter of clocks")]
+#[allow(clippy::disallowed_methods, reason = "the latency until an article is visible needs the clock")]
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

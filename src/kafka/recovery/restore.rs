@@ -334,13 +334,8 @@ impl Restorer {
         std::fs::rename(directory, &copy)
             .map_err(|error| RestoreError::Quarantine { path: directory.to_owned(), error })?;
         wiped.push(cause);
-        metrics::set_aside(cause.as_str(), 1);
-        tracing::error!(
-            partition,
-            cause = cause.as_str(),
-            quarantine = %copy.display(),
-            "state quarantined; rebuilding it from the changelog"
-        );
+        metrics::quarantined(cause.as_str(), 1);
+        tracing::error!(partition, cause = cause.as_str(), aside = %aside.display(), "state set aside; it is made from zero");
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::kafka::recovery::restore::Cause;
 /// Registers every series at zero, so that the first increment shows in `rate()`.
 pub(crate) fn begin(roles: &[Role]) {
     let roles: Vec<&'static str> = roles.iter().map(|role| role.as_str()).collect();
-    metrics::begin(&roles, &Reason::ALL.map(Reason::as_str), &Cause::ALL.map(Cause::as_str));
+    metrics::register_series(&roles, &Reason::ALL.map(Reason::as_str), &Cause::ALL.map(Cause::as_str));
 }
 
 /// Times the steps of one turn.

@@ -1,10 +1,10 @@
-//! Why two texts are, or are not, the same: everything that was measured, beside what it is measured by.
+//! Explains a comparison: every measure of two texts, next to the threshold it is held against.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::library::Library;
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use samestory_engine::engine::compare::Relation;
 use samestory_engine::fingerprint::{Fingerprint, LANES, of_text};
 use samestory_engine::index::{IndexScheme, PostingKind};
@@ -14,57 +14,64 @@ use samestory_engine::text::language;
 use samestory_engine::text::markup::ContentType;
 use samestory_engine::text::passages::common_passages;
 
-/// Two to be compared.
+/// The body of an explain request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Pair {
-    /// The older.
-    pub(super) a: Side,
-    /// The newer.
-    pub(super) b: Side,
+pub(super) struct ExplainRequest {
+    /// The earlier text.
+    pub(super) a: ExplainSide,
+    /// The later text.
+    pub(super) b: ExplainSide,
 }
 
-/// An article that is remembered, or a text.
+/// A stored article, or a text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Side {
+pub(super) struct ExplainSide {
     id: Option<String>,
     text: Option<String>,
     language: Option<String>,
     content_type: Option<String>,
 }
 
-impl Pair {
-    pub(super) fn parse(body: &[u8]) -> Result<Pair, Problem> {
-        let pair: Pair = serde_json::from_slice(body).map_err(|error| {
-            Problem::bad_request(format!("{error}; write {{\"a\":{{\"id\":…}},\"b\":{{\"text\":…}}}}"))
+impl ExplainRequest {
+    pub(super) fn parse(body: &[u8]) -> Result<ExplainRequest, ProblemDetails> {
+        let pair: ExplainRequest = serde_json::from_slice(body).map_err(|error| {
+            ProblemDetails::bad_request(format!("{error}; write {{\"a\":{{\"id\":…}},\"b\":{{\"text\":…}}}}"))
         })?;
         if [&pair.a, &pair.b].iter().any(|side| side.id.is_some() == side.text.is_some()) {
-            return Err(Problem::bad_request("each of a and b is {\"id\":…} or {\"text\":…}, not both"));
+            return Err(ProblemDetails::bad_request(
+                "each of a and b is {\"id\":…} or {\"text\":…}, not both",
+            ));
         }
         Ok(pair)
     }
 }
 
-impl Side {
-    /// The article it stands for, if it is one.
+impl ExplainSide {
+    /// The article's id, if this side is a stored article.
     pub(super) fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 }
 
 /// One side, ready to be compared.
-struct Ready {
+struct Comparable {
     language: Lang,
     fingerprint: Fingerprint,
-    /// Without markup; or why it is not at hand.
+    /// The text without markup, or the reason why it is not available.
     plain: Result<String, String>,
 }
 
 impl Library {
-    /// Compares two. `known` are the answers to the question for the fingerprints of those that are articles.
-    pub(super) fn explain(&self, pair: Pair, known: [Option<&Value>; 2]) -> Result<Value, Problem> {
-        let (a, b) = (self.ready(pair.a, known[0])?, self.ready(pair.b, known[1])?);
+    /// Compares the two sides. `known` holds the answers to `Question::Fingerprint` for sides that
+    /// are stored articles.
+    pub(super) fn explain(
+        &self,
+        pair: ExplainRequest,
+        known: [Option<&Value>; 2],
+    ) -> Result<Value, ProblemDetails> {
+        let (a, b) = (self.comparable(pair.a, known[0])?, self.comparable(pair.b, known[1])?);
         let language = b.language;
         let settings = self.engine.settings_for(language);
         let mut pair = settings.compare(&a.fingerprint, &b.fingerprint);
@@ -118,18 +125,18 @@ impl Library {
         }))
     }
 
-    fn ready(&self, side: Side, known: Option<&Value>) -> Result<Ready, Problem> {
+    fn comparable(&self, side: ExplainSide, known: Option<&Value>) -> Result<Comparable, ProblemDetails> {
         if let Some(known) = known {
-            return remembered(known).ok_or_else(Problem::internal);
+            return from_answer(known).ok_or_else(ProblemDetails::internal);
         }
-        let Side { text, language, content_type, .. } = side;
+        let ExplainSide { text, language, content_type, .. } = side;
         let body = text.unwrap_or_default();
         let content_type = content_type.as_deref().and_then(ContentType::parse);
-        let too_large = |error: text::Oversized| Problem::bad_request(error.to_string());
+        let too_large = |error: text::Oversized| ProblemDetails::bad_request(error.to_string());
         let options = &self.config.text;
         let text = text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
         let plain = text::plain(&body, content_type, options).map_err(too_large)?;
-        Ok(Ready {
+        Ok(Comparable {
             language: text.language.home,
             fingerprint: of_text(&text, self.preparer.config()),
             plain: Ok(plain.into_owned()),
@@ -137,24 +144,24 @@ impl Library {
     }
 }
 
-/// An article as the question for its fingerprint is answered, here or by a peer.
-fn remembered(known: &Value) -> Option<Ready> {
+/// Decodes the answer to a fingerprint question, from this process or a peer.
+fn from_answer(known: &Value) -> Option<Comparable> {
     let code = known["language"].as_str()?;
     let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
     let input = &known["input"];
-    let place = match input["topic"].as_str() {
+    let position = match input["topic"].as_str() {
         Some(topic) => format!("{topic}, partition {}, offset {}", input["partition"], input["offset"]),
         None => format!("{}, line {}", input["file"].as_str()?, input["line"]),
     };
-    Some(Ready {
+    Some(Comparable {
         language,
-        fingerprint: Fingerprint::decode(&bytes(known["fingerprint"].as_str()?)?).ok()?,
-        plain: Err(format!("the text of {} is not kept; it was read at {place}", known["id"])),
+        fingerprint: Fingerprint::decode(&decode_hex(known["fingerprint"].as_str()?)?).ok()?,
+        plain: Err(format!("the text of {} is not stored; it was read at {position}", known["id"])),
     })
 }
 
-/// Two hexadecimal digits are a byte.
-fn bytes(digits: &str) -> Option<Vec<u8>> {
+/// Decodes hexadecimal digits.
+fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let digit = |digit: u8| char::from(digit).to_digit(16);
     let byte = |pair: &[u8]| match pair {
         [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
@@ -163,6 +170,6 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     digits.as_bytes().chunks(2).map(byte).collect()
 }
 
-fn round(share: f64) -> f64 {
-    (share * 10_000.0).round() / 10_000.0
+fn round(fraction: f64) -> f64 {
+    (fraction * 10_000.0).round() / 10_000.0
 }

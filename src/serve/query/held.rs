@@ -1,37 +1,38 @@
-//! Which partitions somebody holds, of how many: what tells "there is no such article" from "nobody knows".
+//! The partitions that an answer covers, and how many there are in total. Together they distinguish "no such
+//! article" from "not every partition was searched"; peers exchange them in two response headers.
 
 use std::collections::BTreeSet;
 
 use axum::http::{HeaderMap, HeaderValue};
 
-/// Names the partitions that an answer to a peer was made from.
+/// Lists the partitions that an answer to a peer covers.
 const PARTITIONS: &str = "samestory-partitions";
-/// How many there are anywhere.
+/// The total number of partitions.
 const OF: &str = "samestory-partition-count";
-/// More than this nobody has.
-const MOST: i32 = 100_000;
+/// The largest partition number accepted from a peer.
+const MAX_PARTITIONS: i32 = 100_000;
 
-/// Partitions that were asked.
+/// The partitions that were searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldPartitions {
     pub(super) partitions: BTreeSet<i32>,
-    /// How many there are anywhere, once that is known.
+    /// The total number of partitions, once it is known.
     pub(super) of: Option<i32>,
 }
 
-impl Held {
-    /// What these and those hold together.
-    pub(super) fn add(&mut self, other: &Held) {
+impl HeldPartitions {
+    /// Adds the partitions of another answer.
+    pub(super) fn add(&mut self, other: &HeldPartitions) {
         self.partitions.extend(&other.partitions);
         self.of = self.of.max(other.of);
     }
 
-    /// The partitions that were not asked; nothing can be said before it is known how many there are.
+    /// The partitions that were not searched; none while the total is unknown.
     pub(super) fn absent(&self) -> Option<Vec<i32>> {
         self.of.map(|of| (0..of).filter(|partition| !self.partitions.contains(partition)).collect())
     }
 
-    /// Whether this partition was asked; where it does not matter which, all of them.
+    /// Whether this partition was searched; for `None`, whether all of them were.
     pub(super) fn covers(&self, partition: Option<i32>) -> bool {
         match partition {
             Some(partition) => self.partitions.contains(&partition),
@@ -50,11 +51,11 @@ impl Held {
         }
     }
 
-    /// Who does not say what it holds is taken to hold nothing.
-    pub(super) fn read(headers: &HeaderMap) -> Held {
+    /// Reads the headers of a peer's response. A peer without them counts as holding nothing.
+    pub(super) fn read(headers: &HeaderMap) -> HeldPartitions {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let number = |text: &str| text.parse().ok().filter(|number| (0..=MOST).contains(number));
-        Held {
+        let number = |text: &str| text.parse().ok().filter(|number| (0..=MAX_PARTITIONS).contains(number));
+        HeldPartitions {
             partitions: text(PARTITIONS).unwrap_or_default().split(',').filter_map(number).collect(),
             of: text(OF).and_then(number),
         }
@@ -65,31 +66,31 @@ impl Held {
 mod tests {
     use super::*;
 
-    fn held(partitions: &[i32], of: Option<i32>) -> Held {
-        Held { partitions: partitions.iter().copied().collect(), of }
+    fn held(partitions: &[i32], of: Option<i32>) -> HeldPartitions {
+        HeldPartitions { partitions: partitions.iter().copied().collect(), of }
     }
 
     #[test]
-    fn what_is_held_reads_as_it_was_written() {
+    fn headers_round_trip() {
         for held in [held(&[], None), held(&[], Some(2)), held(&[0, 3, 11], Some(12))] {
             let mut headers = HeaderMap::new();
             held.write(&mut headers);
-            assert_eq!(Held::read(&headers), held);
+            assert_eq!(HeldPartitions::read(&headers), held);
         }
-        let mut strange = HeaderMap::new();
-        strange.insert(PARTITIONS, HeaderValue::from_static("1,-2,x,,99999999999"));
-        strange.insert(OF, HeaderValue::from_static("-1"));
-        assert_eq!(Held::read(&strange), held(&[1], None));
+        let mut malformed = HeaderMap::new();
+        malformed.insert(PARTITIONS, HeaderValue::from_static("1,-2,x,,99999999999"));
+        malformed.insert(OF, HeaderValue::from_static("-1"));
+        assert_eq!(HeldPartitions::read(&malformed), held(&[1], None));
     }
 
     #[test]
-    fn only_all_partitions_are_all() {
+    fn an_answer_covers_everything_only_with_all_partitions() {
         let mut some = held(&[0, 2], Some(3));
         assert_eq!(some.absent(), Some(vec![1]));
         assert!(!some.covers(None) && some.covers(Some(2)) && !some.covers(Some(1)));
         some.add(&held(&[1], None));
         assert!(some.covers(None));
-        // Before the broker has said how many there are, nothing is everything.
+        // While the total is unknown, no set of partitions is complete.
         assert!(!held(&[0], None).covers(None));
     }
 }

@@ -1,17 +1,19 @@
-//! Questions to the state. Each is a plain function that reads the stores as they are at one moment; expired articles are
-//! not there.
+//! Answers questions from the stores that this process has open.
+//!
+//! [`Library`] borrows the open stores from the [`StoreRegistry`]; each question is a plain function over
+//! snapshots of them. Expired articles are never returned.
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Wanted;
-use super::held::Held;
+use super::SimilarParams;
+use super::held::HeldPartitions;
 use super::question::Question;
 use crate::config::{Config, Mode, home};
 use crate::formats::{Event, json as articles};
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use samestory_engine::engine::compare::Relation;
 use samestory_engine::engine::{Candidate, Engine, Judged, Prepared, Preparer};
 use samestory_engine::index::{
@@ -24,114 +26,116 @@ use samestory_engine::model::{
 };
 use samestory_engine::text::language;
 
-/// Members of a cluster that are listed.
+/// The most cluster members in an answer.
 const MEMBERS: usize = 100;
 
-/// A question is begun anew so often when a store is taken away under it.
-const TURNS: usize = 3;
+/// Attempts at a question when a store is withdrawn while it is being read.
+const ATTEMPTS: usize = 3;
 
-/// The state of one or several partitions, and how it is read.
+/// Answers questions from the stores of one or several partitions.
 pub struct Library {
     pub(super) config: Config,
     pub(super) engine: Engine,
     pub(super) preparer: Preparer,
-    shelf: Arc<StoreRegistry>,
+    registry: Arc<StoreRegistry>,
 }
 
-/// What is known here.
+/// The answer of this process.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    pub(super) result: Result<Value, Problem>,
-    /// What it was made from.
-    pub(super) held: Held,
+    pub(super) result: Result<Value, ProblemDetails>,
+    /// The partitions that were searched.
+    pub(super) held: HeldPartitions,
 }
 
-/// The stores at one moment.
-struct Reading<'s> {
+/// Reads snapshots of the stores taken at one moment.
+struct StoreReader<'s> {
     library: &'s Library,
     stores: &'s [Snapshot<'s>],
 }
 
 /// A document and the store that holds it.
-struct Found<'s> {
+struct StoredArticle<'s> {
     store: &'s Snapshot<'s>,
     document: Document,
 }
 
 impl Library {
-    /// These stores, read with these settings.
-    pub fn new(config: Config, shelf: Arc<StoreRegistry>) -> Library {
+    /// Answers questions from the stores in `registry`, with these settings.
+    pub fn new(config: Config, registry: Arc<StoreRegistry>) -> Library {
         let (engine, preparer) = (Engine::new(config.engine.clone()), Preparer::new(config.text));
-        Library { config, engine, preparer, shelf }
+        Library { config, engine, preparer, registry }
     }
 
-    /// The largest request that can hold an article.
+    /// The largest request body that can hold an article.
     pub(super) fn largest_body(&self) -> usize {
         self.config.max_record()
     }
 
-    /// Answers from what is held here.
+    /// Answers from the local stores.
     pub(super) fn answer(&self, question: &Question) -> Answer {
-        let mut turn = 0;
+        let mut attempt = 0;
         loop {
-            turn += 1;
-            let loan = self.shelf.lease();
-            let stores = loan.snapshots();
-            let result = Reading { library: self, stores: &stores }.answer(question);
+            attempt += 1;
+            let lease = self.registry.borrow();
+            let stores = lease.snapshots();
+            let result = StoreReader { library: self, stores: &stores }.answer(question);
             drop(stores);
             if let Err(problem) = &result
-                && let Some(hidden) = problem.hidden()
+                && let Some(error) = problem.log_message()
             {
-                // The partition goes to somebody else, who will know; nothing is wrong.
-                if loan.is_withdrawn() && turn < TURNS {
+                // A partition was revoked during the read, which is not an error: retry without it.
+                if lease.is_withdrawn() && attempt < ATTEMPTS {
                     continue;
                 }
-                tracing::error!("a question could not be answered: {hidden}");
+                tracing::error!(error, "cannot read the state for a query");
             }
             let held =
-                Held { partitions: loan.partitions().into_iter().collect(), of: loan.partition_count() };
+                HeldPartitions { partitions: lease.partitions().into_iter().collect(), of: lease.of() };
             return Answer { result, held };
         }
     }
 
-    /// Whether others may know more. Nothing is guessed: what is not known to be nowhere is asked for.
-    pub(super) fn is_open(&self, question: &Question, answer: &Answer) -> bool {
+    /// Whether a peer may have a better answer. "Not found" is final only when every partition was searched.
+    pub(super) fn needs_peers(&self, question: &Question, answer: &Answer) -> bool {
         match &answer.result {
-            Ok(value) => !self.is_enough(question, value, &answer.held),
+            Ok(value) => !self.is_complete(question, value, &answer.held),
             Err(problem) => problem.is_unknown() && !answer.held.covers(None),
         }
     }
 
-    /// Whether an answer can stand, made from these partitions. An article and all that it resembles are in one; what is
-    /// not found must have been looked for.
-    pub(super) fn is_enough(&self, question: &Question, answer: &Value, held: &Held) -> bool {
+    /// Whether an answer from these partitions is final. An article and everything similar to it live in one
+    /// partition, but a `unique` verdict is final only if the partition of its language was searched.
+    pub(super) fn is_complete(&self, question: &Question, answer: &Value, held: &HeldPartitions) -> bool {
         match question {
             Question::Check(_) if answer["verdict"] == "unique" => held.covers(self.home(answer, held.of)),
             _ => true,
         }
     }
 
-    /// Whether an id is in one partition at most: route sees to that. Crawlers that choose partitions may not.
-    pub(super) fn is_in_one_place(&self) -> bool {
+    /// Whether an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
+    /// may not.
+    pub(super) fn has_one_partition_per_id(&self) -> bool {
         self.config.bus.mode == Mode::Routed
     }
 
-    /// The partition that knows all articles in the language of an answer, where that can be told.
+    /// The partition that owns the language of an answer, where the settings determine it.
     fn home(&self, answer: &Value, of: Option<i32>) -> Option<i32> {
         let code = answer["language"].as_str()?;
         let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
         let bus = &self.config.bus;
-        // Where crawlers choose the partition, it is theirs to know. A file's state is all there is.
+        // In direct mode the crawlers choose the partition. The state of a file run is the only one
+        // there is.
         of.filter(|&of| bus.mode == Mode::Routed && of > 1).map(|of| home(&bus.languages, language, of))
     }
 }
 
-impl Reading<'_> {
-    fn answer(&self, question: &Question) -> Result<Value, Problem> {
+impl StoreReader<'_> {
+    fn answer(&self, question: &Question) -> Result<Value, ProblemDetails> {
         let mut answer = match question {
             Question::Article(id) => self.article(id),
             Question::Fingerprint(id) => self.fingerprint(id),
-            Question::Similar(id, wanted) => self.similar(id, *wanted),
+            Question::Similar(id, params) => self.similar(id, *params),
             Question::Cluster(id) => self.cluster(id),
             Question::Check(body) => self.check(body),
         }?;
@@ -139,7 +143,8 @@ impl Reading<'_> {
         Ok(answer)
     }
 
-    /// When a document was last seen, for display. The store rounds that up; a reader is not shown a time to come.
+    /// When a document was last seen, for display. The store rounds the time up, so it is capped at the
+    /// stream time.
     fn last_seen(&self, store: &Snapshot<'_>, document: &Document) -> Result<EventTime, StoreError> {
         let progress = store.progress()?;
         let stream = progress.languages.get(&document.language).and_then(|counters| counters.stream_time);
@@ -148,21 +153,21 @@ impl Reading<'_> {
             .min(stream.map_or(document.event_time, |stream| stream.max(document.event_time))))
     }
 
-    /// What was last seen at this time or before is expired.
+    /// Documents last seen at or before this time are expired.
     fn horizon(&self, store: &Snapshot<'_>, language: Lang) -> Result<Option<EventTime>, StoreError> {
         let progress = store.progress()?;
         if progress.bus.is_none() {
-            // Files remember for ever; what a run was told to forget has been removed.
+            // File runs keep articles forever; whatever --retention expired has been removed already.
             return Ok(None);
         }
         let time = progress.languages.get(&language).and_then(|counters| counters.stream_time);
         Ok(time.and_then(|time| self.library.engine.settings_for(language).retention.horizon(time)))
     }
 
-    /// The article of this id that is remembered; of several languages the one seen last.
-    fn find(&self, id: &str) -> Result<Found<'_>, Problem> {
-        let id = ArticleId::new(id).map_err(|error| Problem::bad_request(error.to_string()))?;
-        let mut found: Option<Found<'_>> = None;
+    /// The live article with this id; if several languages have one, the one seen last.
+    fn find(&self, id: &str) -> Result<StoredArticle<'_>, ProblemDetails> {
+        let id = ArticleId::new(id).map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
+        let mut found: Option<StoredArticle<'_>> = None;
         for store in self.stores {
             for language in store.languages_of(&id)? {
                 let Some(number) = store.number_of(language, &id)? else { continue };
@@ -170,16 +175,16 @@ impl Reading<'_> {
                 let live = self.horizon(store, language)?.is_none_or(|horizon| document.last_seen > horizon);
                 let newer = found.as_ref().is_none_or(|found| found.document.last_seen < document.last_seen);
                 if live && newer {
-                    found = Some(Found { store, document });
+                    found = Some(StoredArticle { store, document });
                 }
             }
         }
-        found.ok_or_else(|| Problem::unknown("no article of this id is remembered"))
+        found.ok_or_else(|| ProblemDetails::unknown("no article with this id"))
     }
 
-    /// All that is kept of a text, and where it was read.
-    fn fingerprint(&self, id: &str) -> Result<Value, Problem> {
-        let Found { store, document } = self.find(id)?;
+    /// The stored fingerprint of an article, and the position it was read from.
+    fn fingerprint(&self, id: &str) -> Result<Value, ProblemDetails> {
+        let StoredArticle { store, document } = self.find(id)?;
         let bytes = document.fingerprint.encode();
         Ok(json!({
             "id": document.id,
@@ -190,8 +195,8 @@ impl Reading<'_> {
         }))
     }
 
-    fn article(&self, id: &str) -> Result<Value, Problem> {
-        let Found { store, document } = self.find(id)?;
+    fn article(&self, id: &str) -> Result<Value, ProblemDetails> {
+        let StoredArticle { store, document } = self.find(id)?;
         let judgement = &document.judgement;
         let name = |number: DocumentNumber| {
             store.document(document.language, number).map(|found| found.map(|found| found.id))
@@ -221,8 +226,8 @@ impl Reading<'_> {
         }))
     }
 
-    fn similar(&self, id: &str, wanted: Wanted) -> Result<Value, Problem> {
-        let Found { store, document } = self.find(id)?;
+    fn similar(&self, id: &str, params: SimilarParams) -> Result<Value, ProblemDetails> {
+        let StoredArticle { store, document } = self.find(id)?;
         let horizon = self.horizon(store, document.language)?;
         let own = document.number;
         let engine = &self.library.engine;
@@ -234,11 +239,11 @@ impl Reading<'_> {
             .into_iter()
             .filter(|candidate| candidate.document.number != own)
             .map(|candidate| (score(&candidate), candidate))
-            .filter(|(score, _)| score.get() >= wanted.min_score && score.steps() > 0)
+            .filter(|(score, _)| score.get() >= params.min_score && score.steps() > 0)
             .collect();
-        // The most similar first; of two the earlier.
+        // Most similar first; ties by age, oldest first.
         ranked.sort_by_key(|(score, candidate)| (std::cmp::Reverse(*score), candidate.document.number));
-        ranked.truncate(wanted.limit);
+        ranked.truncate(params.limit);
         let similar = ranked.into_iter().map(|(score, candidate)| {
             let Candidate { document, comparison } = candidate;
             json!({
@@ -248,7 +253,7 @@ impl Reading<'_> {
                 "similarity_score": score,
                 "match_type": match comparison.relation {
                     Relation::Different => "similar",
-                    // As a verdict says it.
+                    // A verdict reports a rewritten text as a near-duplicate too.
                     Relation::Rewritten => Relation::Near.as_str(),
                     relation => relation.as_str(),
                 },
@@ -257,9 +262,10 @@ impl Reading<'_> {
         Ok(json!({ "similar": similar.collect::<Vec<_>>() }))
     }
 
-    fn cluster(&self, id: &str) -> Result<Value, Problem> {
-        let unknown = || Problem::unknown("no cluster of this id is remembered");
-        let malformed = || Problem::bad_request("a cluster's id is <language>:<partition>:<number>");
+    fn cluster(&self, id: &str) -> Result<Value, ProblemDetails> {
+        let unknown = || ProblemDetails::unknown("no cluster with this id");
+        let malformed =
+            || ProblemDetails::bad_request("a cluster id has the form <language>:<partition>:<number>");
         let (code, rest) = id.split_once(':').ok_or_else(malformed)?;
         let (partition, number) = rest.split_once(':').ok_or_else(malformed)?;
         let partition: i32 = partition.parse().map_err(|_| malformed())?;
@@ -288,7 +294,7 @@ impl Reading<'_> {
                     "more": members.more,
                 }));
             }
-            // An article alone is a cluster without a row of its own.
+            // A cluster of one article has no row of its own.
             if let Some(document) = store.document(language, number)?
                 && document.cluster == number
             {
@@ -308,11 +314,12 @@ impl Reading<'_> {
         Err(unknown())
     }
 
-    fn check(&self, body: &[u8]) -> Result<Value, Problem> {
+    fn check(&self, body: &[u8]) -> Result<Value, ProblemDetails> {
         let Library { config, engine, preparer, .. } = self.library;
-        let unreadable = |why: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-article", why);
+        let unreadable =
+            |why: String| ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no-article", why);
         let record =
-            articles::Record::parse(body).map_err(|refusal| Problem::bad_request(refusal.message))?;
+            articles::Record::parse(body).map_err(|refusal| ProblemDetails::bad_request(refusal.message))?;
         let event = articles::decode(&record, &config.fields, || Some("the text in question".into()));
         let article = match event {
             Ok(Event::Article(article)) => article,
@@ -338,10 +345,10 @@ impl Reading<'_> {
         }
         let (judged, cluster) = match best {
             Some(best) => best,
-            // Nothing of this language has been seen.
+            // No store has this language: judge against an empty one.
             None => {
-                let nothing = Memory::new(config.postings.clone(), Durability::OwnWal);
-                (engine.judge(&nothing, &prepared, None)?, None)
+                let empty = Memory::new(config.postings.clone(), Durability::OwnWal);
+                (engine.judge(&empty, &prepared, None)?, None)
             }
         };
         Ok(json!({
@@ -366,7 +373,7 @@ impl Reading<'_> {
     }
 }
 
-/// A document as an article that is asked about.
+/// A stored document in the form in which candidates are looked up for an article.
 fn prepared(document: Document) -> Prepared {
     Prepared {
         id: document.id,

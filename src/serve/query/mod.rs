@@ -1,8 +1,9 @@
-//! The query API: which articles resemble this one, what is known of it, what would this text be.
+//! The query API: an article's verdict, cluster and similar articles, and the verdict that a new text would
+//! get.
 //!
-//! Everything a client controls is bounded: the time and bytes of a request, how many are worked on at once. What is
-//! asked is read from state, which goes on being worked on; nothing is ever changed. What this process does not hold its
-//! peers are asked for.
+//! Handlers read snapshots of the open stores (`library`) and never change them; for partitions that this
+//! process does not hold they ask its peers (`peers`). Everything a client controls is bounded: the time and
+//! bytes of a request, and the number of concurrent questions.
 
 mod explain;
 mod held;
@@ -28,32 +29,33 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connections as serve;
-use super::problem::Problem;
-use super::{HttpError, json as answered};
+use super::problem::ProblemDetails;
+use super::{HttpError, json as json_response};
 use crate::config::Secret;
 use crate::status::Guard;
 
-use explain::Pair;
-use held::Held;
+use explain::ExplainRequest;
+use held::HeldPartitions;
 use library::Answer;
 pub use library::Library;
-use peers::{FORWARDED, Gathered, Peers, Reply};
+use peers::{FORWARDED, PeerReplies, PeerReply, Peers};
 use question::Question;
 
-/// Questions that are worked on or wait for it at the same time.
-const PLACES: usize = 64;
+/// Concurrent questions from clients.
+const CLIENT_PERMITS: usize = 64;
 /// How long an answer may take.
-const TIME: Duration = Duration::from_secs(5);
-/// How long a body may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(10);
-/// Questions of peers are counted by themselves: else those who wait for each other would find no place.
-const PEERS_PLACES: usize = 64;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a request body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Concurrent questions from peers. They have their own limit: with a shared one, processes that wait for
+/// each other could use up all permits and deadlock.
+const PEER_PERMITS: usize = 64;
 
-/// What the API answers: every path, parameter and field.
+/// Describes every path, parameter and field of the API.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// One of the questions that may be worked on at once.
-type Place = OwnedSemaphorePermit;
+/// The right to work on one question.
+type Permit = OwnedSemaphorePermit;
 
 #[derive(Clone)]
 struct Api {
@@ -61,22 +63,23 @@ struct Api {
     peers: Arc<Peers>,
     token: Option<Arc<Secret>>,
     hosts: Arc<[String]>,
-    places: Arc<Semaphore>,
-    peers_places: Arc<Semaphore>,
+    client_permits: Arc<Semaphore>,
+    peer_permits: Arc<Semaphore>,
 }
 
-/// Serves the API until the process ends; says where. Where there is a token, only who has it is answered.
+/// Serves the API until the process ends, and returns the address. If `http.token` is set, every request
+/// needs it.
 ///
 /// # Errors
-/// The port cannot be had.
+/// The port cannot be served.
 pub fn serve_queries(listen: SocketAddr, library: Library, guard: Guard) -> Result<SocketAddr, HttpError> {
     let http = &library.config.http;
     let api = Api {
         peers: Arc::new(Peers::new(http)),
         token: http.token.clone().map(Arc::new),
         hosts: http.hosts.clone().into(),
-        places: Arc::new(Semaphore::new(PLACES)),
-        peers_places: Arc::new(Semaphore::new(PEERS_PLACES)),
+        client_permits: Arc::new(Semaphore::new(CLIENT_PERMITS)),
+        peer_permits: Arc::new(Semaphore::new(PEER_PERMITS)),
         library: Arc::new(library),
     };
     let router = Router::new()
@@ -87,9 +90,9 @@ pub fn serve_queries(listen: SocketAddr, library: Library, guard: Guard) -> Resu
         .route("/api/v1/check", post(check))
         .route("/api/v1/explain", post(explain))
         .route("/api/v1/openapi.json", get(openapi))
-        .fallback(async || Problem::unknown("there is no such path; see /api/v1/openapi.json"))
+        .fallback(async || ProblemDetails::unknown("there is no such path; see /api/v1/openapi.json"))
         .method_not_allowed_fallback(async || {
-            Problem::new(
+            ProblemDetails::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "method",
                 "see /api/v1/openapi.json for the methods of a path",
@@ -97,32 +100,33 @@ pub fn serve_queries(listen: SocketAddr, library: Library, guard: Guard) -> Resu
         })
         .layer(from_fn_with_state(api.clone(), authorise))
         .with_state(api);
-    serve::start("http.query", listen, router, ARRIVAL + TIME, guard, || {})
+    serve::start("http.query", listen, router, BODY_TIMEOUT + ANSWER_TIMEOUT, guard, || {})
 }
 
-/// Only who has the token is answered, whatever was asked; without a token, only who asks for us by a name of ours.
+/// Checks the token on every path. Without a configured token, checks the `Host` header instead.
 async fn authorise(State(api): State<Api>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()));
-    if let Some(host) = host.filter(|host| api.token.is_none() && !is_ours(host, &api.hosts)) {
-        let detail = format!("{host:?} is no name of this API; http.hosts lists those that it goes by");
-        return Problem::new(StatusCode::MISDIRECTED_REQUEST, "host", detail).into_response();
+    if let Some(host) = host.filter(|host| api.token.is_none() && !is_own_host(host, &api.hosts)) {
+        let detail = format!("{host:?} is not a host name of this API; add it to http.hosts");
+        return ProblemDetails::new(StatusCode::MISDIRECTED_REQUEST, "host", detail).into_response();
     }
     if let Some(token) = &api.token {
-        let given = request
+        let presented = request
             .headers()
             .get(header::AUTHORIZATION)
             .and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        if !given.is_some_and(|given| is_same(given, token.reveal().as_bytes())) {
-            let detail = "give the token as `Authorization: Bearer …`";
-            return Problem::new(StatusCode::UNAUTHORIZED, "token", detail).into_response();
+        if !presented.is_some_and(|presented| token_matches(presented, token.reveal().as_bytes())) {
+            let detail = "send the token as `Authorization: Bearer …`";
+            return ProblemDetails::new(StatusCode::UNAUTHORIZED, "token", detail).into_response();
         }
     }
     next.run(request).await
 }
 
-/// Whether a request may name us so. A page of somebody else can let its own name stand for our address and so read what
-/// we answer to a browser (DNS rebinding); a number, `localhost` and the names that an operator lists are not its own.
-fn is_ours(host: &str, listed: &[String]) -> bool {
+/// Whether a `Host` header names this API. This stops DNS rebinding, where a foreign web page resolves its
+/// own host name to our address and reads our responses through the browser. It cannot do so with an IP
+/// address, `localhost`, or a name that the operator lists.
+fn is_own_host(host: &str, listed: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
         _ => host,
@@ -134,18 +138,18 @@ fn is_ours(host: &str, listed: &[String]) -> bool {
     is_number || local || listed.iter().any(|listed| listed == "*" || listed.eq_ignore_ascii_case(&name))
 }
 
-/// Takes as long for a wrong token as for the right one, however much of it is right.
-fn is_same(given: &[u8], token: &[u8]) -> bool {
-    let differs = (0..token.len()).fold(given.len() ^ token.len(), |differs, at| {
-        differs | usize::from(given.get(at).copied().unwrap_or(!token[at]) ^ token[at])
+/// Compares in constant time, so that the duration does not reveal how much of a token is right.
+fn token_matches(presented: &[u8], token: &[u8]) -> bool {
+    let differs = (0..token.len()).fold(presented.len() ^ token.len(), |differs, at| {
+        differs | usize::from(presented.get(at).copied().unwrap_or(!token[at]) ^ token[at])
     });
     std::hint::black_box(differs) == 0
 }
 
 type Id = Result<Path<String>, PathRejection>;
 
-fn id(path: Id) -> Result<String, Problem> {
-    path.map(|Path(id)| id).map_err(|error| Problem::bad_request(error.body_text()))
+fn id(path: Id) -> Result<String, ProblemDetails> {
+    path.map(|Path(id)| id).map_err(|error| ProblemDetails::bad_request(error.body_text()))
 }
 
 async fn article(State(api): State<Api>, headers: HeaderMap, path: Id) -> Response {
@@ -162,7 +166,7 @@ async fn similar(
     path: Id,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let question = async { Ok(Question::Similar(id(path)?, Wanted::parse(query.as_deref())?)) };
+    let question = async { Ok(Question::Similar(id(path)?, SimilarParams::parse(query.as_deref())?)) };
     api.answer(&headers, question).await
 }
 
@@ -172,19 +176,19 @@ async fn cluster(State(api): State<Api>, headers: HeaderMap, path: Id) -> Respon
 
 async fn check(State(api): State<Api>, headers: HeaderMap, body: Body) -> Response {
     let limit = api.library.largest_body();
-    api.answer(&headers, async { Ok(Question::Check(arrived(body, limit).await?)) }).await
+    api.answer(&headers, async { Ok(Question::Check(read_body(body, limit).await?)) }).await
 }
 
 async fn explain(State(api): State<Api>, headers: HeaderMap, body: Body) -> Response {
     let limit = api.library.largest_body() * 2;
     let forwarded = headers.contains_key(FORWARDED);
     let explained = async {
-        let place = Arc::new(api.place(forwarded)?);
-        let pair = Pair::parse(&arrived(body, limit).await?)?;
-        api.explain(pair, forwarded, &place).await
+        let permit = Arc::new(api.permit(forwarded)?);
+        let pair = ExplainRequest::parse(&read_body(body, limit).await?)?;
+        api.explain(pair, forwarded, &permit).await
     };
     match explained.await {
-        Ok(value) => answered(StatusCode::OK, &value),
+        Ok(value) => json_response(StatusCode::OK, &value),
         Err(problem) => problem.into_response(),
     }
 }
@@ -193,45 +197,47 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-/// The body of a request, if it is not too large and does not take too long.
-async fn arrived(body: Body, limit: usize) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(ARRIVAL, to_bytes(body, limit)).await {
+/// Reads the body of a request within its limits of size and time.
+async fn read_body(body: Body, limit: usize) -> Result<Bytes, ProblemDetails> {
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
-            let detail = format!("a body of more than {limit} bytes, or one that was cut off");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail))
+            let detail = format!("the body is larger than {limit} bytes, or truncated");
+            Err(ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail))
         }
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body took too long to arrive")),
+        Err(_) => {
+            Err(ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body took too long to arrive"))
+        }
     }
 }
 
 impl Api {
-    fn place(&self, forwarded: bool) -> Result<Place, Problem> {
-        let places = if forwarded { &self.peers_places } else { &self.places };
-        Arc::clone(places).try_acquire_owned().map_err(|_| {
-            let detail = "too many questions at once; ask again in a moment";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
+    fn permit(&self, forwarded: bool) -> Result<Permit, ProblemDetails> {
+        let permits = if forwarded { &self.peer_permits } else { &self.client_permits };
+        Arc::clone(permits).try_acquire_owned().map_err(|_| {
+            let detail = "too many concurrent queries; retry";
+            ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
         })
     }
 
-    /// Answers a question, if there is a place.
+    /// Answers a question, or reports that too many are being worked on.
     async fn answer(
         &self,
         headers: &HeaderMap,
-        question: impl Future<Output = Result<Question, Problem>>,
+        question: impl Future<Output = Result<Question, ProblemDetails>>,
     ) -> Response {
         let forwarded = headers.contains_key(FORWARDED);
-        let asked = async {
-            let place = self.place(forwarded)?;
-            Ok((question.await?, place))
+        let admitted = async {
+            let permit = self.permit(forwarded)?;
+            Ok((question.await?, permit))
         };
-        let (question, place) = match asked.await {
-            Ok(asked) => asked,
-            Err(problem) => return Problem::into_response(problem),
+        let (question, permit) = match admitted.await {
+            Ok(admitted) => admitted,
+            Err(problem) => return ProblemDetails::into_response(problem),
         };
-        let Answer { result, held } = self.settle(question, forwarded, &Arc::new(place)).await;
+        let Answer { result, held } = self.answer_with_peers(question, forwarded, &Arc::new(permit)).await;
         let mut response = match result {
-            Ok(value) => answered(StatusCode::OK, &value),
+            Ok(value) => json_response(StatusCode::OK, &value),
             Err(problem) => problem.into_response(),
         };
         if forwarded {
@@ -240,22 +246,23 @@ impl Api {
         response
     }
 
-    /// What is known here, and where that may not be all, what the peers know.
-    async fn settle(&self, question: Question, forwarded: bool, place: &Arc<Place>) -> Answer {
+    /// Answers from the local stores and, if they may not have everything, from the peers too.
+    async fn answer_with_peers(&self, question: Question, forwarded: bool, permit: &Arc<Permit>) -> Answer {
         let (library, own) = (Arc::clone(&self.library), question.clone());
-        let here = self.work(place, move || library.answer(&own)).await;
-        let mut here = here.unwrap_or_else(|problem| Answer { result: Err(problem), held: Held::default() });
-        if forwarded || !self.library.is_open(&question, &here) {
+        let here = self.work(permit, move || library.answer(&own)).await;
+        let mut here =
+            here.unwrap_or_else(|problem| Answer { result: Err(problem), held: HeldPartitions::default() });
+        if forwarded || !self.library.needs_peers(&question, &here) {
             return here;
         }
         let mut held = here.held.clone();
-        let enough = |reply: &Reply| {
+        let enough = |reply: &PeerReply| {
             held.add(&reply.held);
             let known = reply.answer.as_ref().or(here.result.as_ref().ok());
-            let found = known.is_some_and(|answer| self.library.is_enough(&question, answer, &held));
-            held.covers(None) || found && self.library.is_in_one_place()
+            let found = known.is_some_and(|answer| self.library.is_complete(&question, answer, &held));
+            held.covers(None) || found && self.library.has_one_partition_per_id()
         };
-        let Gathered { replies, unanswered } = self.peers.ask(&question, enough).await;
+        let PeerReplies { replies, unanswered } = self.peers.ask(&question, enough).await;
         let answers = here.result.clone().ok().into_iter();
         let answers = answers.chain(replies.into_iter().filter_map(|reply| reply.answer)).collect();
         here.held = held;
@@ -263,97 +270,105 @@ impl Api {
             answer["unanswered"] = json!(unanswered);
             here.result = Ok(answer);
         }
-        if self.library.is_open(&question, &here) {
+        if self.library.needs_peers(&question, &here) {
             here.result = Err(incomplete(&here.held, &unanswered));
         }
         here
     }
 
-    /// Compares two, wherever what is known of them is.
-    async fn explain(&self, pair: Pair, forwarded: bool, place: &Arc<Place>) -> Result<Value, Problem> {
+    /// Compares two texts or articles, whichever process holds the articles.
+    async fn explain(
+        &self,
+        pair: ExplainRequest,
+        forwarded: bool,
+        permit: &Arc<Permit>,
+    ) -> Result<Value, ProblemDetails> {
         let mut known = [None, None];
         let mut unanswered = BTreeSet::new();
         for (side, known) in [&pair.a, &pair.b].into_iter().zip(&mut known) {
             if let Some(id) = side.id() {
                 let question = Question::Fingerprint(id.to_owned());
-                let found = self.settle(question, forwarded, place).await.result?;
-                let silent = found["unanswered"].as_array().into_iter().flatten();
-                unanswered.extend(silent.filter_map(Value::as_str).map(str::to_owned));
+                let found = self.answer_with_peers(question, forwarded, permit).await.result?;
+                let missing = found["unanswered"].as_array().into_iter().flatten();
+                unanswered.extend(missing.filter_map(Value::as_str).map(str::to_owned));
                 *known = Some(found);
             }
         }
         let library = Arc::clone(&self.library);
-        let explained = self.work(place, move || library.explain(pair, known.each_ref().map(Option::as_ref)));
+        let explained =
+            self.work(permit, move || library.explain(pair, known.each_ref().map(Option::as_ref)));
         let mut explained = explained.await??;
         explained["unanswered"] = json!(unanswered);
         Ok(explained)
     }
 
-    /// Works away from the connections. Who asked waits a bounded time; the place is taken until the work is done.
+    /// Runs blocking work off the connection thread. The client waits a bounded time; the permit is held
+    /// until the work is done.
     async fn work<T: Send + 'static>(
         &self,
-        place: &Arc<Place>,
+        permit: &Arc<Permit>,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let place = Arc::clone(place);
-        let worked = tokio::task::spawn_blocking(move || {
-            let done = work();
-            drop(place);
-            done
+    ) -> Result<T, ProblemDetails> {
+        let permit = Arc::clone(permit);
+        let task = tokio::task::spawn_blocking(move || {
+            let output = work();
+            drop(permit);
+            output
         });
-        match tokio::time::timeout(TIME, worked).await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(_)) => Err(Problem::internal()),
+        match tokio::time::timeout(ANSWER_TIMEOUT, task).await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(_)) => Err(ProblemDetails::internal()),
             Err(_) => {
-                let detail = format!("no answer within {} seconds", TIME.as_secs());
-                Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "late", detail))
+                let detail = format!("no answer within {} seconds", ANSWER_TIMEOUT.as_secs());
+                Err(ProblemDetails::new(StatusCode::GATEWAY_TIMEOUT, "late", detail))
             }
         }
     }
 }
 
-/// Nobody who was asked knows it, and not everybody could be asked.
-fn incomplete(held: &Held, unanswered: &BTreeSet<String>) -> Problem {
+/// Nothing was found, and not every partition could be searched.
+fn incomplete(held: &HeldPartitions, unanswered: &BTreeSet<String>) -> ProblemDetails {
     let absent = held.absent();
     let detail = match &absent {
-        None => "it is not known yet how many partitions there are; ask again".to_owned(),
+        None => "the number of partitions is not known yet; retry".to_owned(),
         Some(absent) => format!(
-            "it may be in partitions {absent:?}, which nobody who answered holds: their processes are away, take them over \
-             at the moment, or are not named in http.peers; ask again"
+            "it may be in partitions {absent:?}, which no process that answered holds: their process is down, is still \
+             restoring them, or is missing from http.peers; retry"
         ),
     };
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "incomplete", detail)
+    ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "incomplete", detail)
         .with("unanswered", json!(unanswered))
         .with("absent_partitions", json!(absent.unwrap_or_default()))
 }
 
-/// How many similar articles are wanted, and how similar.
+/// The parameters of a similarity query.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Wanted {
+struct SimilarParams {
     limit: usize,
     min_score: f64,
 }
 
-impl Wanted {
-    fn parse(query: Option<&str>) -> Result<Wanted, Problem> {
-        let mut wanted = Wanted { limit: 10, min_score: 0.0 };
+impl SimilarParams {
+    fn parse(query: Option<&str>) -> Result<SimilarParams, ProblemDetails> {
+        let mut params = SimilarParams { limit: 10, min_score: 0.0 };
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             match key {
                 "limit" => {
                     let limit = value.parse().ok().filter(|limit| (1..=100).contains(limit));
-                    wanted.limit =
-                        limit.ok_or_else(|| Problem::bad_request("limit: give a number from 1 to 100"))?;
+                    params.limit = limit
+                        .ok_or_else(|| ProblemDetails::bad_request("limit must be a number from 1 to 100"))?;
                 }
                 "min_score" => {
                     let score = value.parse().ok().filter(|score| (0.0..=1.0).contains(score));
-                    wanted.min_score =
-                        score.ok_or_else(|| Problem::bad_request("min_score: give a share from 0 to 1"))?;
+                    params.min_score = score.ok_or_else(|| {
+                        ProblemDetails::bad_request("min_score must be a number from 0 to 1")
+                    })?;
                 }
-                _ => return Err(Problem::bad_request("the parameters are limit and min_score")),
+                _ => return Err(ProblemDetails::bad_request("the parameters are limit and min_score")),
             }
         }
-        Ok(wanted)
+        Ok(params)
     }
 }
 
@@ -362,22 +377,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_the_same_or_not() {
-        assert!(is_same(b"secret", b"secret"));
+    fn only_the_exact_token_matches() {
+        assert!(token_matches(b"secret", b"secret"));
         for wrong in [&b""[..], b"s", b"secre", b"secret2", b"Secret", b"\0\0\0\0\0\0"] {
-            assert!(!is_same(wrong, b"secret"), "{wrong:?}");
+            assert!(!token_matches(wrong, b"secret"), "{wrong:?}");
         }
     }
 
     #[test]
-    fn parameters_are_in_their_bounds_or_refused() {
-        assert_eq!(Wanted::parse(None).unwrap(), Wanted { limit: 10, min_score: 0.0 });
+    fn parameters_out_of_bounds_are_refused() {
+        assert_eq!(SimilarParams::parse(None).unwrap(), SimilarParams { limit: 10, min_score: 0.0 });
         assert_eq!(
-            Wanted::parse(Some("min_score=0.5&limit=3")).unwrap(),
-            Wanted { limit: 3, min_score: 0.5 }
+            SimilarParams::parse(Some("min_score=0.5&limit=3")).unwrap(),
+            SimilarParams { limit: 3, min_score: 0.5 }
         );
         for wrong in ["limit=0", "limit=101", "limit=x", "min_score=2", "min_score=NaN", "offset=1"] {
-            assert!(Wanted::parse(Some(wrong)).is_err(), "{wrong}");
+            assert!(SimilarParams::parse(Some(wrong)).is_err(), "{wrong}");
         }
     }
 }

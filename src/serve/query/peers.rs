@@ -1,7 +1,8 @@
-//! The other processes of the stage, asked for what this one does not hold. One hop: who is asked as a peer asks nobody.
+//! Asks the other processes of the stage for partitions that this one does not hold. A forwarded question is
+//! never forwarded again, so there is only one hop.
 //!
-//! A peer that is dead, silent or slow costs its time limit and is named; it never costs more. How many are asked, how many
-//! connections that takes, and how much of an answer is read, is bounded.
+//! A peer that is down or slow costs at most the timeout, and the answer names it. The number of peers, of
+//! concurrent requests and of bytes per answer is bounded.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,40 +18,40 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::held::Held;
+use super::held::HeldPartitions;
 use super::question::Question;
 use super::resolve::Resolver;
 use crate::config::{Http, Secret};
 
-/// Marks a question of a peer, which is not passed on.
+/// Marks a request from a peer, which must not be forwarded again.
 pub(super) const FORWARDED: &str = "samestory-forwarded";
-/// The longest answer: a hundred similar articles with their titles take a tenth of it.
-const LARGEST: usize = 4 << 20;
-/// Questions to peers that are under way at the same time; the others wait within their time.
-const UNDER_WAY: usize = 256;
+/// The largest answer in bytes: a hundred similar articles with their titles take a tenth of it.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// Concurrent requests to peers; further ones wait, and the wait counts towards their timeout.
+const CONCURRENT_REQUESTS: usize = 256;
 
-/// The other processes.
+/// The other processes of the stage.
 pub(super) struct Peers {
     resolver: Arc<Resolver>,
     timeout: Duration,
     token: Option<Arc<Secret>>,
-    places: Arc<Semaphore>,
-    /// Those that did not answer when they were last asked.
-    silent: Arc<Mutex<BTreeSet<String>>>,
+    permits: Arc<Semaphore>,
+    /// Peers that did not answer the last request.
+    unresponsive: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What a peer said.
-pub(super) struct Reply {
-    pub(super) held: Held,
-    /// Nothing where it knows nothing of it.
+/// The response of one peer.
+pub(super) struct PeerReply {
+    pub(super) held: HeldPartitions,
+    /// None if the peer found nothing.
     pub(super) answer: Option<Value>,
 }
 
-/// What came of asking.
+/// The responses of all peers.
 #[derive(Default)]
-pub(super) struct Gathered {
-    pub(super) replies: Vec<Reply>,
-    /// Peers that did not answer, ascending.
+pub(super) struct PeerReplies {
+    pub(super) replies: Vec<PeerReply>,
+    /// Peers that did not answer.
     pub(super) unanswered: BTreeSet<String>,
 }
 
@@ -60,44 +61,48 @@ impl Peers {
             resolver: Arc::new(Resolver::new(http.peers.clone())),
             timeout: http.peer_timeout,
             token: http.token.clone().map(Arc::new),
-            places: Arc::new(Semaphore::new(UNDER_WAY)),
-            silent: Arc::default(),
+            permits: Arc::new(Semaphore::new(CONCURRENT_REQUESTS)),
+            unresponsive: Arc::default(),
         }
     }
 
-    fn silent(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unresponsive(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.unresponsive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks all of them at once, until that is enough or their time is over.
-    pub(super) async fn ask(&self, question: &Question, mut enough: impl FnMut(&Reply) -> bool) -> Gathered {
-        let mut gathered = Gathered::default();
+    /// Asks all peers at once, until `enough` is satisfied or the timeout passes.
+    pub(super) async fn ask(
+        &self,
+        question: &Question,
+        mut enough: impl FnMut(&PeerReply) -> bool,
+    ) -> PeerReplies {
+        let mut gathered = PeerReplies::default();
         let deadline = tokio::time::Instant::now() + self.timeout;
         let (peers, unresolved) = self.resolver.peers(deadline).await;
         gathered.unanswered.extend(unresolved);
         let mut pending: BTreeSet<String> = peers.iter().map(|peer| peer.name.clone()).collect();
-        self.silent().retain(|name| pending.contains(name));
-        let mut asked = JoinSet::new();
+        self.unresponsive().retain(|name| pending.contains(name));
+        let mut requests = JoinSet::new();
         for peer in peers {
             let (question, token) = (question.clone(), self.token.clone());
-            let (places, silent) = (Arc::clone(&self.places), Arc::clone(&self.silent));
-            asked.spawn(async move {
+            let (permits, unresponsive) = (Arc::clone(&self.permits), Arc::clone(&self.unresponsive));
+            requests.spawn(async move {
                 let reply = tokio::time::timeout_at(deadline, async {
-                    let _place = places.acquire().await.map_err(|_| "nobody asks any more")?;
+                    let _permit = permits.acquire().await.map_err(|_| "shutting down")?;
                     exchange(peer.address, &question, token.as_deref()).await
                 });
-                let reply = reply.await.unwrap_or_else(|_| Err("no answer in time".into()));
-                let mut silent = silent.lock().unwrap_or_else(PoisonError::into_inner);
+                let reply = reply.await.unwrap_or_else(|_| Err("timed out".into()));
+                let mut unresponsive = unresponsive.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(error) = &reply {
-                    tracing::debug!(peer = peer.name, "a peer did not answer: {error}");
-                    silent.insert(peer.name.clone());
+                    tracing::debug!(peer = peer.name, %error, "peer did not answer");
+                    unresponsive.insert(peer.name.clone());
                 } else {
-                    silent.remove(&peer.name);
+                    unresponsive.remove(&peer.name);
                 }
                 (peer.name, reply.ok())
             });
         }
-        while let Some(joined) = asked.join_next().await {
+        while let Some(joined) = requests.join_next().await {
             let Ok((name, reply)) = joined else { continue };
             pending.remove(&name);
             match reply {
@@ -111,18 +116,18 @@ impl Peers {
                 }
             }
         }
-        // Those that were not waited for are heard all the same, so that it is known how they are.
-        let silent = self.silent();
-        gathered.unanswered.extend(pending.into_iter().filter(|name| silent.contains(name)));
-        asked.detach_all();
+        // Let the remaining requests finish in the background, so that `unresponsive` stays up to date.
+        let unresponsive = self.unresponsive();
+        gathered.unanswered.extend(pending.into_iter().filter(|name| unresponsive.contains(name)));
+        requests.detach_all();
         gathered
     }
 }
 
-/// Ends a connection with the question it was made for.
-struct Ends(AbortHandle);
+/// Closes a peer connection when its request ends or is cancelled.
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Ends {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -134,10 +139,10 @@ async fn exchange(
     address: SocketAddr,
     question: &Question,
     token: Option<&Secret>,
-) -> Result<Reply, Failure> {
+) -> Result<PeerReply, Failure> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let _ends = Ends(tokio::spawn(connection).abort_handle());
+    let _connection = AbortOnDrop(tokio::spawn(connection).abort_handle());
     let (method, path, body) = question.request();
     let mut request = Request::builder()
         .method(method)
@@ -152,14 +157,14 @@ async fn exchange(
     }
     let response = sender.send_request(request.body(Body::from(body))?).await?;
     let (head, body) = response.into_parts();
-    let held = Held::read(&head.headers);
+    let held = HeldPartitions::read(&head.headers);
     match head.status {
         StatusCode::OK => {
-            let body = to_bytes(Body::new(body), LARGEST).await?;
-            Ok(Reply { held, answer: Some(serde_json::from_slice(&body)?) })
+            let body = to_bytes(Body::new(body), MAX_ANSWER_BYTES).await?;
+            Ok(PeerReply { held, answer: Some(serde_json::from_slice(&body)?) })
         }
-        StatusCode::NOT_FOUND => Ok(Reply { held, answer: None }),
-        // It is there, and cannot say: too busy, another token, a state that cannot be read.
-        status => Err(format!("it answers {status}").into()),
+        StatusCode::NOT_FOUND => Ok(PeerReply { held, answer: None }),
+        // The peer runs but cannot answer: busy, a different token, or an unreadable state.
+        status => Err(format!("HTTP status {status}").into()),
     }
 }

@@ -1,4 +1,5 @@
-//! What can be asked, how it is asked of a peer, and how the answers of several are made into one.
+//! The questions of the query API, how they are forwarded to a peer, and how the answers of several peers are
+//! merged.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -7,31 +8,31 @@ use axum::body::Bytes;
 use axum::http::Method;
 use serde_json::Value;
 
-use super::Wanted;
+use super::SimilarParams;
 
 /// A question to the state.
 #[derive(Clone, Debug)]
 pub(super) enum Question {
-    /// What is known of an article.
+    /// The verdict and metadata of an article.
     Article(String),
-    /// Its fingerprint.
+    /// The fingerprint of an article.
     Fingerprint(String),
-    /// The articles that resemble it.
-    Similar(String, Wanted),
-    /// A cluster.
+    /// The articles similar to an article.
+    Similar(String, SimilarParams),
+    /// A cluster and its members.
     Cluster(String),
-    /// What a text would be.
+    /// The verdict that an article, sent as JSON, would get.
     Check(Bytes),
 }
 
 impl Question {
-    /// How a peer is asked it.
+    /// The HTTP request that asks a peer this question.
     pub(super) fn request(&self) -> (Method, String, Bytes) {
         let get = |path: String| (Method::GET, path, Bytes::new());
         match self {
             Question::Article(id) => get(format!("/api/v1/articles/{}", encoded(id))),
             Question::Fingerprint(id) => get(format!("/api/v1/articles/{}/fingerprint", encoded(id))),
-            Question::Similar(id, Wanted { limit, min_score }) => {
+            Question::Similar(id, SimilarParams { limit, min_score }) => {
                 get(format!("/api/v1/articles/{}/similar?limit={limit}&min_score={min_score}", encoded(id)))
             }
             Question::Cluster(id) => get(format!("/api/v1/clusters/{}", encoded(id))),
@@ -39,27 +40,31 @@ impl Question {
         }
     }
 
-    /// Of all who knew something, what is to be said. The same whoever was asked first.
+    /// Merges the answers of several processes. The result does not depend on their order.
     pub(super) fn merge(&self, answers: Vec<Value>) -> Option<Value> {
         match self {
-            Question::Similar(_, wanted) => merge_rankings(answers, wanted.limit),
+            Question::Similar(_, params) => merge_rankings(answers, params.limit),
             Question::Check(_) => answers.into_iter().max_by(|a, b| {
                 let duplicate = |value: &Value| value["verdict"] != "unique";
                 let number = |value: &Value, key: &str| value[key].as_f64().unwrap_or(0.0);
                 let by = |key| number(a, key).total_cmp(&number(b, key));
-                duplicate(a).cmp(&duplicate(b)).then(by("similarity")).then(by("candidates")).then(text(a, b))
+                duplicate(a)
+                    .cmp(&duplicate(b))
+                    .then(by("similarity"))
+                    .then(by("candidates"))
+                    .then(tie_break(a, b))
             }),
-            // In several languages one id may be: then what was seen last.
+            // An id may exist in several languages: prefer the one seen last.
             Question::Article(_) | Question::Fingerprint(_) | Question::Cluster(_) => {
                 let seen = |value: &Value| value["last_seen"].as_str().unwrap_or_default().to_owned();
-                answers.into_iter().max_by(|a, b| seen(a).cmp(&seen(b)).then(text(a, b)))
+                answers.into_iter().max_by(|a, b| seen(a).cmp(&seen(b)).then(tie_break(a, b)))
             }
         }
     }
 }
 
-/// Some order where nothing else decides.
-fn text(a: &Value, b: &Value) -> Ordering {
+/// An arbitrary but stable order to break ties.
+fn tie_break(a: &Value, b: &Value) -> Ordering {
     a.to_string().cmp(&b.to_string())
 }
 
@@ -72,7 +77,7 @@ fn merge_rankings(answers: Vec<Value>, limit: usize) -> Option<Value> {
         all.append(ranking.as_array_mut().unwrap_or(&mut Vec::new()));
     }
     let score = |one: &Value| one["similarity_score"].as_f64().unwrap_or(0.0);
-    all.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| text(&a["id"], &b["id"])));
+    all.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| tie_break(&a["id"], &b["id"])));
     let mut named = std::collections::BTreeSet::new();
     all.retain(|one| named.insert(one["id"].to_string()));
     all.truncate(limit);
@@ -80,7 +85,7 @@ fn merge_rankings(answers: Vec<Value>, limit: usize) -> Option<Value> {
     Some(merged)
 }
 
-/// As it stands in a path: whatever an id holds, nothing of it is taken for anything else.
+/// Percent-encodes an id, so that it stays one segment of the path whatever it contains.
 fn encoded(id: &str) -> String {
     let mut path = String::with_capacity(id.len() * 3);
     for byte in id.bytes() {
@@ -104,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn rankings_are_merged_and_nobody_is_named_twice() {
-        let question = Question::Similar("x".into(), Wanted { limit: 3, min_score: 0.0 });
+    fn rankings_are_merged_without_repeating_an_article() {
+        let question = Question::Similar("x".into(), SimilarParams { limit: 3, min_score: 0.0 });
         let here = json!({"similar": [one("a", 0.9), one("b", 0.2)], "unanswered": []});
         let there = json!({"similar": [one("c", 0.5), one("a", 0.4), one("d", 0.1)], "unanswered": []});
         let expected = json!([one("a", 0.9), one("c", 0.5), one("b", 0.2)]);
@@ -115,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_a_language_is_believed() {
+    fn the_most_similar_verdict_wins_and_a_duplicate_wins_over_unique() {
         let question = Question::Check(Bytes::new());
         let stranger = json!({"verdict": "unique", "similarity": 0.0, "candidates": 0});
         let close = json!({"verdict": "unique", "similarity": 0.4, "candidates": 7});
@@ -125,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_stays_one_part_of_a_path() {
+    fn an_id_stays_one_segment_of_the_path() {
         assert_eq!(encoded("a/../ü?#%"), "a%2F%2E%2E%2F%C3%BC%3F%23%25");
     }
 }

@@ -1,37 +1,37 @@
-//! Names of peers → addresses, asked anew for every question. A name server that does not answer keeps one thread busy, no
-//! more, and what it said last is used meanwhile.
+//! Resolves the names of peers to addresses, afresh for every question. A DNS server that does not answer
+//! blocks at most one thread; meanwhile the addresses of the last successful lookup are used.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
 use crate::config::Peer;
 
-/// A process that can be asked.
+/// A peer with its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ResolvedPeer {
     pub(super) name: String,
     pub(super) address: SocketAddr,
 }
 
 pub(super) struct Resolver {
     peers: Vec<Peer>,
-    /// Held by who asks the name server, until that has answered.
-    turn: Arc<Turn<()>>,
-    /// What it said last, by peer; nothing where it knows no such name.
+    /// HeldPartitions during a DNS lookup, so that at most one runs.
+    lookup: Arc<AsyncMutex<()>>,
+    /// The last addresses by peer; empty for a name that does not exist.
     known: Arc<Mutex<BTreeMap<usize, Vec<SocketAddr>>>>,
 }
 
 impl Resolver {
     pub(super) fn new(peers: Vec<Peer>) -> Resolver {
-        Resolver { peers, turn: Arc::default(), known: Arc::default() }
+        Resolver { peers, lookup: Arc::default(), known: Arc::default() }
     }
 
-    /// Everybody who can be asked, and the peers of which nobody is known.
-    pub(super) async fn peers(&self, deadline: Instant) -> (Vec<Named>, Vec<String>) {
+    /// The peers that have an address, and the names of those that have none.
+    pub(super) async fn peers(&self, deadline: Instant) -> (Vec<ResolvedPeer>, Vec<String>) {
         let names: Vec<(usize, String, u16)> = self
             .peers
             .iter()
@@ -42,7 +42,7 @@ impl Resolver {
             })
             .collect();
         if !names.is_empty() {
-            // Half of the time is for those who are asked then.
+            // Leave half of the time for asking the peers.
             let now = Instant::now();
             let by = now + deadline.saturating_duration_since(now) / 2;
             let _late = tokio::time::timeout_at(by, self.look_up(names)).await;
@@ -52,11 +52,11 @@ impl Resolver {
     }
 
     async fn look_up(&self, names: Vec<(usize, String, u16)>) {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let lookup = Arc::clone(&self.lookup).lock_owned().await;
         let known = Arc::clone(&self.known);
-        let looked_up = tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(move || {
             for (at, host, port) in names {
-                // Where it fails for the moment, what was known stays.
+                // After a failed lookup the previous addresses stay.
                 if let Ok(addresses) = (host.as_str(), port).to_socket_addrs() {
                     let mut addresses: Vec<SocketAddr> = addresses.collect();
                     addresses.sort_unstable();
@@ -64,13 +64,13 @@ impl Resolver {
                     known.lock().unwrap_or_else(PoisonError::into_inner).insert(at, addresses);
                 }
             }
-            drop(turn);
+            drop(lookup);
         });
-        let _ended = looked_up.await;
+        let _ended = task.await;
     }
 
-    fn named(&self, known: &BTreeMap<usize, Vec<SocketAddr>>) -> (Vec<Named>, Vec<String>) {
-        let (mut named, mut unresolved) = (Vec::<Named>::new(), Vec::new());
+    fn named(&self, known: &BTreeMap<usize, Vec<SocketAddr>>) -> (Vec<ResolvedPeer>, Vec<String>) {
+        let (mut named, mut unresolved) = (Vec::<ResolvedPeer>::new(), Vec::new());
         for (at, peer) in self.peers.iter().enumerate() {
             let fixed = peer.host.parse::<IpAddr>().map(|ip| vec![SocketAddr::new(ip, peer.port)]).ok();
             let addresses = fixed.or_else(|| known.get(&at).cloned()).unwrap_or_default();
@@ -84,7 +84,7 @@ impl Resolver {
                     break;
                 }
                 let name = if peer.every { address.to_string() } else { peer.to_string() };
-                named.push(Named { name, address });
+                named.push(ResolvedPeer { name, address });
             }
         }
         (named, unresolved)
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_one_or_for_all_and_one_that_is_not_known_is_said() {
+    fn a_name_yields_one_or_all_addresses_and_an_unknown_name_is_reported() {
         let peers = vec![peer("10.0.0.1", false), peer("one", false), peer("all", true), peer("gone", true)];
         let addresses = |last: [u8; 2]| last.map(|last| SocketAddr::from(([10, 0, 1, last], 9465))).to_vec();
         let known = BTreeMap::from([(1, addresses([1, 2])), (2, addresses([3, 4]))]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stands_for_too_many_is_said() {
+    fn a_name_with_too_many_addresses_is_reported() {
         let known = (0..200).map(|last| SocketAddr::from(([10, 0, 0, last], 9465))).collect();
         let (named, unresolved) = Resolver::new(vec![peer("all", true)]).named(&BTreeMap::from([(0, known)]));
         assert_eq!((named.len(), unresolved.len()), (Peer::MOST, 1));

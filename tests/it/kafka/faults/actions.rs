@@ -1,4 +1,5 @@
-//! What is done to the processes, their disks, the network and the broker.
+//! Faults of processes, their disks, their networks and a single broker. Each action records itself in the
+//! ledger.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use super::process::Orders;
 use super::random::Random;
 use super::scene::{INSTANCES, Scene};
 
-/// How long a process may take to come to a place where it is to die.
+/// How long a process may take to reach a fault point.
 const REACHED: Duration = Duration::from_secs(90);
 
-/// An instance, a place in the program, and at the how manieth time there.
+/// An instance, a fault point, and the visit at which the fault strikes.
 pub(crate) type CrashAt = (usize, &'static str, u32);
 
 pub(crate) fn secs(seconds: u64) -> Duration {
@@ -22,7 +23,7 @@ pub(crate) fn secs(seconds: u64) -> Duration {
 }
 
 impl Scene {
-    /// Each dies at its place, and is started again.
+    /// Lets each instance die at its fault point, and starts it again.
     pub(crate) fn crash(&mut self, at: &[CrashAt]) {
         self.say(&format!("crash at {at:?}"));
         for &(instance, point, count) in at {
@@ -35,12 +36,12 @@ impl Scene {
         self.await_deaths(at);
     }
 
-    /// Waits for deaths that were ordered, and starts the dead again.
+    /// Waits until the instances have died at their fault points, and starts them again.
     pub(crate) fn await_deaths(&mut self, at: &[CrashAt]) {
         for &(instance, point, count) in at {
-            self.ledger.drawn("death at a named place");
+            self.ledger.drawn("death at a fault point");
             if self.await_death(instance, REACHED) {
-                self.ledger.traced("death at a named place");
+                self.ledger.traced("death at a fault point");
             } else {
                 self.wrong.push(format!("void: instance {instance} never came to {point}:{count}"));
             }
@@ -48,7 +49,7 @@ impl Scene {
         }
     }
 
-    /// SIGKILL at any moment.
+    /// Kills an instance with SIGKILL at an arbitrary moment, and starts it again.
     pub(crate) fn kill_and_start(&mut self, at: usize) {
         self.kill_and_start_with(at, &Orders::default());
     }
@@ -60,7 +61,8 @@ impl Scene {
         self.start_with(at, orders);
     }
 
-    /// Frozen in the middle of a transaction for so long that the others take over, and then let go on.
+    /// Freezes an instance in the middle of a transaction until the others have taken over, and then lets it
+    /// continue.
     pub(crate) fn zombie(&mut self, at: usize, point: &str, time: Duration) {
         self.say(&format!("{at} freezes at {point}"));
         self.kill(at);
@@ -73,7 +75,7 @@ impl Scene {
         let before = self.disowned(at);
         self.wait(time);
         self.process(at).signal("CONT");
-        // It hears what happened to it when it next says something.
+        // The instance learns that it was fenced or revoked with its next request.
         let deadline = Instant::now() + secs(15);
         while self.disowned(at) == before && Instant::now() < deadline {
             self.wait(Duration::from_millis(200));
@@ -83,13 +85,13 @@ impl Scene {
         }
     }
 
-    /// How often an instance had to give up what it was doing.
+    /// How often an instance lost a transaction or a partition.
     fn disowned(&self, at: usize) -> usize {
         let signs = ["a transaction was aborted", "restarting the worker", "assignment lost", "\"revoked\""];
         signs.iter().map(|sign| self.logged(at, sign)).sum()
     }
 
-    /// Frozen from outside.
+    /// Freezes an instance with SIGSTOP at an arbitrary moment.
     pub(crate) fn freeze(&mut self, at: usize, time: Duration) {
         self.say(&format!("freeze {at} for {time:?}"));
         self.ledger.done("process frozen");
@@ -114,7 +116,7 @@ impl Scene {
         self.broker.resume();
     }
 
-    /// The request to commit arrives, the answer never does.
+    /// Drops the response to an EndTxn request, so that the outcome of the commit is unknown.
     pub(crate) fn lose_answers(&mut self, at: usize, time: Duration) {
         self.say(&format!("answers to commits of {at} are lost"));
         let before = self.networks[at].lost();
@@ -133,7 +135,7 @@ impl Scene {
         self.networks[at].set(Mode::Pass);
     }
 
-    /// Its network stands still, for one way or both.
+    /// Stalls an instance's network in one direction or both.
     pub(crate) fn stall(&mut self, at: usize, way: Option<Way>, time: Duration) {
         self.say(&format!("the network of {at} stalls ({way:?}) for {time:?}"));
         self.ledger.done("network stalls");
@@ -148,7 +150,7 @@ impl Scene {
         self.networks[at].reset();
     }
 
-    /// Its disk is lost.
+    /// Kills an instance and deletes its state.
     pub(crate) fn lose_disk(&mut self, at: usize) {
         self.say(&format!("the disk of {at} is lost"));
         self.ledger.done("disk lost");
@@ -156,10 +158,10 @@ impl Scene {
         drop(fs::remove_dir_all(self.state(at)));
     }
 
-    /// A file of its state is damaged while it does not run, if there is one.
+    /// Damages an SST file of a stopped instance's state, if it has one.
     pub(crate) fn damage(&mut self, at: usize, truncate: bool, random: &mut Random) {
         self.stop(at);
-        let mut files = tables(&self.state(at));
+        let mut files = sst_files(&self.state(at));
         files.retain(|file| fs::metadata(file).is_ok_and(|file| file.len() > 2000));
         if !files.is_empty() {
             let file = random.pick(&files);
@@ -177,12 +179,12 @@ impl Scene {
         self.start(at);
     }
 
-    /// State from before many deletes is put back, when the log holds their tombstones no longer.
+    /// Puts back a state from before many deletes, after the changelog has dropped their tombstones.
     pub(crate) fn put_back_old_state(&mut self, at: usize, age: Duration) {
         self.say(&format!("state of {at} is put back to what it was"));
         self.ledger.drawn("old state");
         let before = coverage::count(&self.logs()).0["wipes"];
-        // Theirs would be as old, and nobody would tell them.
+        // The state of the other instances would be too old as well.
         for other in (0..INSTANCES).filter(|&other| other != at) {
             self.stop(other);
             drop(fs::remove_dir_all(self.state(other)));
@@ -206,12 +208,12 @@ impl Scene {
     }
 }
 
-/// All tables below a directory, in a stated order. What was set aside before is left alone.
-fn tables(state: &Path) -> Vec<PathBuf> {
+/// All SST files below a state directory, sorted. Quarantined stores are skipped.
+fn sst_files(state: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(state).into_iter().flatten() {
         let store = entry.unwrap().path();
-        // A store that was set aside has a dot and the cause in its name.
+        // The name of a quarantined store ends in a dot and the cause.
         if store.extension().is_some() {
             continue;
         }

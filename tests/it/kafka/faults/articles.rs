@@ -1,5 +1,6 @@
-//! What crawlers write, on a bad day: families of near-duplicates in several languages, updates, changes of language,
-//! deletes, boilerplate, and poison. All of it follows from a seed, and each record says what must become of it.
+//! Generates the records that crawlers write: groups of near-duplicates in several languages, updates,
+//! changes of language, deletes, boilerplate, and poison. All follow from a seed, and each record comes with
+//! its expected outcome.
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
@@ -10,22 +11,22 @@ use crate::kafka::bus::Record;
 
 use super::random::Random;
 
-/// What must become of a record.
+/// The outcome that a record must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Exactly one tagged article.
     Tagged,
     /// Exactly one dead letter.
     Dead,
-    /// One of both.
+    /// Either exactly one tagged article or exactly one dead letter.
     TaggedOrDead,
-    /// No article; a null where it was known.
+    /// No article; a tombstone wherever it was published.
     Delete,
-    /// One tagged article, or a dead letter of match: larger than an output topic takes for a while.
+    /// One tagged article, or a dead letter from match while the limits of the output topics are lowered.
     Large,
 }
 
-/// The languages, in the order that spreads them over partitions, each with the pieces its words are made of.
+/// The languages, in the order that spreads them over partitions, each with the syllables of its words.
 pub(crate) const LANGUAGES: [(&str, &[&str]); 6] = [
     (
         "en",
@@ -62,7 +63,7 @@ pub(crate) const LANGUAGES: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// An article that may come again.
+/// An article that may be copied, changed or deleted later.
 #[derive(Clone)]
 struct Known {
     id: String,
@@ -70,25 +71,25 @@ struct Known {
     words: Vec<String>,
 }
 
-/// Makes records, one after the other.
+/// Generates records, one after the other.
 pub(crate) struct Articles {
     random: Random,
     made: u64,
     /// Event time of the first record, in milliseconds.
     began: i64,
     known: Vec<Known>,
-    /// Each language has its partition, and deletes are events: nobody routes.
+    /// Direct mode: each language has its partition, and deletes are JSON events instead of tombstones.
     by_language: bool,
-    /// Some crawlers have clocks that are ahead, and some records panic a parser.
+    /// Some crawlers have clocks that run ahead, and some records make a parser panic.
     wild: bool,
-    /// Every fourth article comes as Avro, with this schema of the registry.
+    /// Every fourth article is Avro, with this schema id.
     avro: Option<u32>,
 }
 
-/// The partitions that languages are spread over where nobody routes.
+/// The partitions that languages are spread over in direct mode.
 pub(crate) const PARTITIONS: usize = 3;
 
-/// How many articles are remembered to be copied, changed and deleted: more than live within the retention.
+/// Articles remembered for copies, changes and deletes: more than live within the retention.
 const KNOWN: usize = 900;
 
 impl Articles {
@@ -96,7 +97,7 @@ impl Articles {
         Articles { random: Random::new(seed), made: 0, began, known: Vec::new(), by_language, wild, avro }
     }
 
-    /// Boilerplate with a few words of its own: one bucket for all of them.
+    /// Boilerplate with a few words of its own, so that all of them share a bucket.
     pub(crate) fn flood(&mut self) -> (Record, Fate) {
         self.made += 1;
         let mut words = words_of(&mut Random::new(7), 0, 70);
@@ -105,7 +106,7 @@ impl Articles {
         (self.dressed(record), fate)
     }
 
-    /// An ordinary text beside 400 kB that nobody reads and no codec makes much smaller.
+    /// An ordinary text with 400 kB of noise in an unused field, which no codec compresses well.
     pub(crate) fn large(&mut self) -> (Record, Fate) {
         self.made += 1;
         let words = self.words(0, 70).join(" ");
@@ -132,7 +133,7 @@ impl Articles {
         (self.dressed(record), fate)
     }
 
-    /// A record that panics a parser, or an article of a crawler whose clock is two days ahead.
+    /// A record that makes a parser panic, or an article of a crawler whose clock is two days ahead.
     fn wild(&mut self) -> (Record, Fate) {
         if self.random.below(3) == 0 {
             let key = format!("panic-{}", self.made);
@@ -147,7 +148,7 @@ impl Articles {
         (Record { partition: self.home(language), timestamp: Some(time), ..record }, Fate::Tagged)
     }
 
-    /// A second of event time for each record.
+    /// Event time advances by one second per record.
     fn time(&self) -> i64 {
         self.began + i64::try_from(self.made).unwrap() * 1000
     }
@@ -172,9 +173,9 @@ impl Articles {
                 let words = self.edited(words, language, 20);
                 self.again(at, id, language, words)
             }
-            // Where nobody routes, nobody would tell the partition where it was.
+            // Not in direct mode, where no forget would reach the former partition.
             740..790 if !self.by_language => {
-                // Another language: the partition where it was must forget it.
+                // Another language: the former partition must forget the article.
                 let language = (language + 1 + self.random.below(LANGUAGES.len() - 1)) % LANGUAGES.len();
                 let words = self.words(language, 80);
                 self.again(at, id, language, words)
@@ -221,7 +222,7 @@ impl Articles {
             40..45 => (article(&key, "ar", &"\u{FDFA}".repeat(9000), 0), Fate::TaggedOrDead),
             45..50 => (article(&key, "x-klingon", &words, i64::MAX / 2_000_000), Fate::Tagged),
             _ => {
-                // Nobody could say whose it is.
+                // No id at all.
                 let value = format!("{{\"body\":\"{words}\"}}").into_bytes();
                 return (Record { value: Some(value), ..Record::default() }, Fate::Dead);
             }
@@ -253,7 +254,7 @@ impl Articles {
         (Record { partition: self.home(*language), ..record }, Fate::Tagged)
     }
 
-    /// Mostly one of the last, so that copies fall into one batch and into neighbours; sometimes any.
+    /// Mostly a recent article, so that copies fall into the same batch or the next ones; sometimes any.
     fn recent(&mut self) -> usize {
         let known = self.known.len();
         let among = if self.random.below(4) > 0 { known.min(25) } else { known };
@@ -264,7 +265,7 @@ impl Articles {
         words_of(&mut self.random, language, count)
     }
 
-    /// Some words in a hundred are others.
+    /// Replaces `percent` of the words.
     fn edited(&mut self, mut words: Vec<String>, language: usize, percent: usize) -> Vec<String> {
         for word in &mut words {
             if self.random.below(100) < percent {
@@ -281,12 +282,12 @@ fn words_of(random: &mut Random, language: usize, count: usize) -> Vec<String> {
     (0..count).map(|_| word()).collect()
 }
 
-/// The schema of articles that come as Avro.
+/// The schema of Avro articles.
 pub(crate) const SCHEMA: &str = r#"{"type":"record","name":"Article","fields":[{"name":"id","type":"string"},
     {"name":"title","type":"string"},{"name":"url","type":"string"},{"name":"language","type":"string"},
     {"name":"fetched_at","type":{"type":"long","logicalType":"timestamp-millis"}},{"name":"body","type":"string"}]}"#;
 
-/// The same as [`article`], framed with the id of its schema.
+/// The same as [`article`] in Avro, framed with the id of its schema.
 fn avro_article(schema: u32, id: &str, language: &str, body: &str, time: i64) -> Vec<u8> {
     let text = |name: &str, value: String| (name.to_owned(), Value::String(value));
     let fields = vec![

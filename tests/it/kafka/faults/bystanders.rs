@@ -1,5 +1,5 @@
-//! Threads beside a run: one keeps what is purged, one measures how long partitions stand still, some ask questions over
-//! HTTP. None of them disturbs the stage, and none fails while a broker is away.
+//! Background threads of a run: one records what is purged, one measures how long partitions stall, some
+//! query the HTTP API. None of them disturbs the stage, and none fails while a broker is down.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,21 +17,21 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::kafka::bus::{Offsets, Row, row};
 
-/// A thread that runs until it is told to stop.
-struct Beside {
+/// A background thread that stops when it is dropped.
+struct BackgroundThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Beside {
-    fn start(work: impl Fn(&AtomicBool) + Send + 'static) -> Beside {
+impl BackgroundThread {
+    fn start(work: impl Fn(&AtomicBool) + Send + 'static) -> BackgroundThread {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        Beside { stop, thread: Some(thread::spawn(move || work(&stopped))) }
+        BackgroundThread { stop, thread: Some(thread::spawn(move || work(&stopped))) }
     }
 }
 
-impl Drop for Beside {
+impl Drop for BackgroundThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -53,12 +53,12 @@ fn reader(client: &ClientConfig, group: &str) -> BaseConsumer {
     config.create().unwrap()
 }
 
-/// Reads a topic while it is purged, and keeps what it has read.
+/// Reads a topic while it is being purged, and keeps the records.
 pub(crate) struct Keeper {
     rows: Arc<Mutex<Vec<Row>>>,
     next: Arc<Mutex<Offsets>>,
     errors: Arc<Mutex<Vec<String>>>,
-    _beside: Beside,
+    _thread: BackgroundThread,
 }
 
 impl Keeper {
@@ -72,7 +72,7 @@ impl Keeper {
         let rows = Arc::new(Mutex::new(Vec::new()));
         let (next, errors) = (Arc::new(Mutex::new(Offsets::new())), Arc::new(Mutex::new(Vec::new())));
         let (kept, at, failed) = (Arc::clone(&rows), Arc::clone(&next), Arc::clone(&errors));
-        let beside = Beside::start(move |stop| {
+        let thread = BackgroundThread::start(move |stop| {
             while !stop.load(Ordering::Relaxed) {
                 match reader.poll(Duration::from_millis(100)) {
                     Some(Ok(message)) => {
@@ -80,11 +80,11 @@ impl Keeper {
                         at.lock().unwrap().insert(row.partition, row.offset + 1);
                         kept.lock().unwrap().push(row);
                     }
-                    // Markers take offsets too; the position passes them with this event.
+                    // Transaction markers occupy offsets too; the position moves past them with this event.
                     Some(Err(KafkaError::PartitionEOF(_))) => {
-                        for place in reader.position().unwrap().elements() {
-                            if let Offset::Offset(offset) = place.offset() {
-                                at.lock().unwrap().insert(place.partition(), offset);
+                        for element in reader.position().unwrap().elements() {
+                            if let Offset::Offset(offset) = element.offset() {
+                                at.lock().unwrap().insert(element.partition(), offset);
                             }
                         }
                     }
@@ -97,10 +97,10 @@ impl Keeper {
                 }
             }
         });
-        Keeper { rows, next, errors, _beside: beside }
+        Keeper { rows, next, errors, _thread: thread }
     }
 
-    /// All that was on the topic up to these ends, by partition and offset; what is missing is said.
+    /// All records up to these end offsets, sorted by partition and offset; an error if some were missed.
     pub(crate) fn rows(&self, ends: &Offsets) -> Result<Vec<Row>, String> {
         let deadline = Instant::now() + Duration::from_secs(30);
         let behind = || {
@@ -126,31 +126,31 @@ impl Keeper {
     }
 }
 
-/// The longest time that each partition of a group stood still although there was something to read.
+/// The longest stall of each partition of a group while it had something to read.
 type Stalls = BTreeMap<(String, i32), Duration>;
 
-/// Whether the stage lives while faults go on.
+/// Measures whether the stage makes progress during faults.
 pub(crate) struct Pulse {
     groups: Arc<Mutex<Vec<(String, String)>>>,
     stalls: Arc<Mutex<Stalls>>,
-    _beside: Beside,
+    _thread: BackgroundThread,
 }
 
 impl Pulse {
-    /// Watches groups, each with the topic that it reads.
+    /// Watches consumer groups, each with the topic that it reads.
     pub(crate) fn start(client: &ClientConfig, groups: Vec<(String, String)>) -> Pulse {
         let groups = Arc::new(Mutex::new(groups));
         let stalls = Arc::new(Mutex::new(Stalls::new()));
         let (client, watched, found) = (client.clone(), Arc::clone(&groups), Arc::clone(&stalls));
-        let beside = Beside::start(move |stop| {
+        let thread = BackgroundThread::start(move |stop| {
             let mut readers: BTreeMap<String, BaseConsumer> = BTreeMap::new();
-            // By group and partition: the committed offset, and since when it has been that.
+            // By group and partition: the committed offset, and since when it has not changed.
             let mut since: BTreeMap<(String, i32), (i64, Instant)> = BTreeMap::new();
             while !stop.load(Ordering::Relaxed) {
                 let groups = watched.lock().unwrap().clone();
                 for (group, topic) in groups {
                     let reader = readers.entry(group.clone()).or_insert_with(|| reader(&client, &group));
-                    // Nothing is known of a broker that does not answer, and time goes on.
+                    // Without an answer from the broker the stall continues.
                     let Ok(lags) = lags(reader, &topic) else { continue };
                     for (partition, (committed, lag)) in lags {
                         let key = (group.clone(), partition);
@@ -167,22 +167,22 @@ impl Pulse {
                 thread::sleep(Duration::from_secs(1));
             }
         });
-        Pulse { groups, stalls, _beside: beside }
+        Pulse { groups, stalls, _thread: thread }
     }
 
-    /// Other groups are at work now.
+    /// Switches to other groups.
     pub(crate) fn watch(&self, groups: Vec<(String, String)>) {
         *self.groups.lock().unwrap() = groups;
     }
 
-    /// The partition that stood still for the longest time.
+    /// The partition with the longest stall.
     pub(crate) fn longest(&self) -> Option<((String, i32), Duration)> {
         let stalls = self.stalls.lock().unwrap();
         stalls.iter().max_by_key(|(_, stall)| **stall).map(|(key, stall)| (key.clone(), *stall))
     }
 }
 
-/// By partition: the committed offset, and how many offsets are left to read.
+/// By partition: the committed offset and the lag.
 fn lags(reader: &BaseConsumer, topic: &str) -> Result<BTreeMap<i32, (i64, i64)>, KafkaError> {
     let patience = Duration::from_secs(2);
     let metadata = reader.fetch_metadata(Some(topic), patience)?;
@@ -190,25 +190,25 @@ fn lags(reader: &BaseConsumer, topic: &str) -> Result<BTreeMap<i32, (i64, i64)>,
     let mut list = TopicPartitionList::new();
     list.add_partition_range(topic, 0, i32::try_from(partitions).unwrap() - 1);
     let mut lags = BTreeMap::new();
-    for place in reader.committed_offsets(list, patience)?.elements() {
-        let (low, high) = reader.fetch_watermarks(topic, place.partition(), patience)?;
-        let committed = place.offset().to_raw().filter(|offset| *offset >= 0).unwrap_or(low);
-        // One offset behind the last record there is a marker.
-        let left = if high - committed > 1 { high - committed } else { 0 };
-        lags.insert(place.partition(), (committed, left));
+    for element in reader.committed_offsets(list, patience)?.elements() {
+        let (low, high) = reader.fetch_watermarks(topic, element.partition(), patience)?;
+        let committed = element.offset().to_raw().filter(|offset| *offset >= 0).unwrap_or(low);
+        // The offset after the last record is a transaction marker.
+        let lag = if high - committed > 1 { high - committed } else { 0 };
+        lags.insert(element.partition(), (committed, lag));
     }
     Ok(lags)
 }
 
-/// Clients of the query API, as long as the run goes on.
+/// Clients that query the API during a run.
 pub(crate) struct Readers {
     answers: Arc<AtomicUsize>,
     wrong: Arc<Mutex<Vec<String>>>,
-    _beside: Vec<Beside>,
+    _thread: Vec<BackgroundThread>,
 }
 
 impl Readers {
-    /// Asks the instances that log into this directory about articles with these ids.
+    /// Queries the instances that log into this directory for articles with these ids.
     pub(crate) fn start(
         logs: &Path,
         ids: impl Fn(u64) -> Option<String> + Send + Clone + 'static,
@@ -218,11 +218,11 @@ impl Readers {
         let one = |number: u64| {
             let (logs, ids) = (logs.to_owned(), ids.clone());
             let (answers, wrong) = (Arc::clone(&answers), Arc::clone(&wrong));
-            Beside::start(move |stop| {
+            BackgroundThread::start(move |stop| {
                 let mut asked = number;
                 while !stop.load(Ordering::Relaxed) {
                     let addresses = addresses(&logs);
-                    // The logs are read again now and then: an instance that comes back has another port.
+                    // Read the logs again from time to time: a restarted instance has another port.
                     for _ in 0..20 {
                         for address in &addresses {
                             let Some(id) = ids(asked) else { continue };
@@ -246,22 +246,22 @@ impl Readers {
                 }
             })
         };
-        let beside = (0..2).map(one).collect();
-        Readers { answers, wrong, _beside: beside }
+        let thread = (0..2).map(one).collect();
+        Readers { answers, wrong, _thread: thread }
     }
 
-    /// How many articles were found.
+    /// The number of successful answers.
     pub(crate) fn answers(&self) -> usize {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// Answers that nobody should get.
+    /// Answers with an unexpected status.
     pub(crate) fn wrong(&self) -> Vec<String> {
         self.wrong.lock().unwrap().clone()
     }
 }
 
-/// The status of the answer; nothing from a process that has ended or is frozen.
+/// The status of the response; none from a process that has ended or is frozen.
 fn status_of(address: &str, path: &str) -> Option<u16> {
     let patience = Duration::from_secs(2);
     let mut stream = TcpStream::connect_timeout(&address.parse().ok()?, patience).ok()?;
@@ -272,7 +272,7 @@ fn status_of(address: &str, path: &str) -> Option<u16> {
     String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()
 }
 
-/// Where the instances last said that they answer.
+/// The addresses of the query APIs, from the latest log line of each instance.
 fn addresses(logs: &Path) -> Vec<String> {
     let logs: Vec<PathBuf> =
         fs::read_dir(logs).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,5 +1,5 @@
-//! What is done to a cluster of brokers: leaders and coordinators fail over, replicas fall out of sync, every broker is
-//! restarted in turn. Each fault is traced by what the cluster itself shows.
+//! Faults of a broker cluster: leaders and coordinators fail over, replicas fall out of sync, brokers restart
+//! in turn. The trace of each fault comes from the cluster itself.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use super::actions::secs;
 use super::random::Random;
 use super::scene::Scene;
 
-/// A broker that was killed loses its place after nine seconds; then somebody else leads.
+/// A killed broker loses its session after nine seconds; then another one leads.
 const FAILED_OVER: Duration = Duration::from_secs(30);
 
-/// Whose broker is taken away.
+/// The role of the broker that is taken down.
 #[derive(Clone, Copy, Debug)]
 enum Lost {
     Leader,
@@ -29,7 +29,8 @@ impl Lost {
 }
 
 impl Scene {
-    /// The broker that leads or coordinates goes, by SIGKILL or in good order, and comes back when another has its place.
+    /// Takes down the broker that leads or coordinates, by SIGKILL or gracefully, and starts it again once
+    /// another one has taken over.
     pub(crate) fn fail_over(&mut self, random: &mut Random) {
         let lost = *random.pick(&[Lost::Leader, Lost::GroupCoordinator, Lost::TransactionCoordinator]);
         let (killed, partition) = (random.below(3) > 0, random.below(3) as i32);
@@ -57,12 +58,12 @@ impl Scene {
                 break;
             }
         }
-        // Work goes on with two of three.
+        // The stage works with two of three brokers.
         self.wait(random.span(1000, 5000));
         self.broker.node(node, "start");
     }
 
-    /// One replica is away while all three are asked for, so nothing can be written to these topics.
+    /// Stops one replica while `min.insync.replicas` is 3, so that nothing can be written to these topics.
     pub(crate) fn lose_replicas(&mut self, random: &mut Random) {
         const FAULT: &str = "replicas in sync below the minimum";
         let node = 1 + random.below(3);
@@ -82,7 +83,7 @@ impl Scene {
         }
     }
 
-    /// Every broker is restarted in good order, one after the other.
+    /// Restarts every broker gracefully, one after the other.
     pub(crate) fn rolling_restart(&mut self) {
         self.say("rolling restart of the brokers");
         for node in 1..=self.broker.nodes() {
@@ -94,7 +95,7 @@ impl Scene {
         self.ledger.done("rolling restart");
     }
 
-    /// Any broker of the cluster is frozen.
+    /// Freezes one broker of the cluster.
     pub(crate) fn pause_node(&mut self, random: &mut Random) {
         let (node, time) = (1 + random.below(3), random.span(3000, 15_000));
         self.say(&format!("freeze node {node} for {time:?}"));

@@ -1,10 +1,10 @@
-//! What the processes went through, counted from what they logged: a run that met nothing has tested nothing.
+//! Counts from the logs what the processes went through: a run in which nothing happened has tested nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What is counted, and how the message begins that says it.
+/// Names of the counters, and the log message prefix that each one counts.
 const SIGNS: [(&str, &str); 8] = [
     ("aborts", "a transaction was aborted"),
     ("losses", "restarting the worker"),
@@ -16,8 +16,8 @@ const SIGNS: [(&str, &str); 8] = [
     ("partitions waiting", "stopped for now"),
 ];
 
-/// What was done to a run: how often each fault was drawn, and how often it left the trace that it must leave. A fault
-/// without a trace has tested nothing.
+/// The faults of a run: how often each was drawn, and how often it left its expected trace. A fault without a
+/// trace has tested nothing.
 #[derive(Default)]
 pub(crate) struct Ledger {
     faults: BTreeMap<&'static str, (usize, usize)>,
@@ -37,18 +37,18 @@ impl Ledger {
         self.faults.entry(fault).or_default().1 += 1;
     }
 
-    /// A fault whose trace is that it was done.
+    /// Records a fault that needs no other trace.
     pub(crate) fn done(&mut self, fault: &'static str) {
         self.drawn(fault);
         self.traced(fault);
     }
 
-    /// A process that ended for a reason that is not ours.
+    /// Records a process that ended because of a known bug elsewhere.
     pub(crate) fn excused(&mut self, why: &'static str) {
         *self.excused.entry(why).or_default() += 1;
     }
 
-    /// One line for each fault.
+    /// One line per fault.
     pub(crate) fn table(&self) -> String {
         let line = |(fault, (drawn, traced)): (&&str, &(usize, usize))| {
             format!("{fault}: {drawn} drawn, {traced} traced")
@@ -58,16 +58,16 @@ impl Ledger {
         lines.join("\n            ")
     }
 
-    /// Faults that were drawn and never left their trace.
+    /// Faults that were drawn but never left their trace.
     pub(crate) fn untraced(&self) -> Vec<&'static str> {
         self.faults.iter().filter(|(_, (_, traced))| *traced == 0).map(|(fault, _)| *fault).collect()
     }
 }
 
-/// Counts by what was counted.
+/// Counts by counter name.
 pub(crate) type Counts = BTreeMap<&'static str, usize>;
 
-/// Counts over all logs of a directory. Deaths at named points are counted by the point.
+/// Counts over all logs of a directory; deaths at fault points are counted by point.
 pub(crate) fn count(logs: &Path) -> (Counts, BTreeMap<String, usize>) {
     let mut counts: Counts = SIGNS.iter().map(|(name, _)| (*name, 0)).collect();
     let mut deaths = BTreeMap::new();
@@ -77,8 +77,8 @@ pub(crate) fn count(logs: &Path) -> (Counts, BTreeMap<String, usize>) {
                 let point = rest.split(':').next().unwrap_or_default();
                 *deaths.entry(point.to_owned()).or_default() += 1;
             }
-            let Ok(said) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-            let message = said["message"].as_str().unwrap_or_default();
+            let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            let message = entry["message"].as_str().unwrap_or_default();
             for (name, sign) in SIGNS {
                 if message.starts_with(sign) {
                     *counts.entry(name).or_default() += 1;
@@ -89,7 +89,7 @@ pub(crate) fn count(logs: &Path) -> (Counts, BTreeMap<String, usize>) {
     (counts, deaths)
 }
 
-/// The last lines of every log, for whoever looks for the cause of a failure.
+/// The last lines of every log, to find the cause of a failure.
 pub(crate) fn tails(logs: &Path, lines: usize) -> String {
     let mut out = String::new();
     let mut paths: Vec<_> = fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().path()).collect();

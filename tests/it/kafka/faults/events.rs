@@ -1,5 +1,5 @@
-//! What happens to a run beside faults of processes, disks and brokers: floods, records that no topic takes, idle time, new
-//! partitions, a new generation.
+//! Events other than faults of processes, disks and brokers: floods, records too large for a topic, idle
+//! time, new partitions, a new generation.
 
 use std::fs;
 use std::process::Command;
@@ -18,7 +18,7 @@ use super::random::Random;
 use super::scene::{INSTANCES, Scene};
 
 impl Scene {
-    /// Crawlers write the same boilerplate again and again.
+    /// Lets the crawlers write many copies of the same boilerplate.
     pub(crate) fn flood(&mut self, random: &mut Random) {
         let copies = 200 + random.below(400);
         self.say(&format!("a flood of {copies} copies of boilerplate"));
@@ -26,7 +26,7 @@ impl Scene {
         self.ledger.done("boilerplate flood");
     }
 
-    /// The limits of the output topics are lowered while the stage runs, and records come that no longer fit.
+    /// Lowers the limits of the output topics while the stage runs, and sends records that no longer fit.
     pub(crate) fn lower_limits(&mut self) {
         const FAULT: &str = "undeliverable records";
         self.ledger.drawn(FAULT);
@@ -51,7 +51,7 @@ impl Scene {
         }
     }
 
-    /// A worker panics: its process ends, and is started again.
+    /// Lets a worker panic at a fault point; its process ends and is started again.
     pub(crate) fn panic_at(&mut self, at: usize, point: &'static str, count: usize) {
         const FAULT: &str = "worker panics";
         self.ledger.drawn(FAULT);
@@ -64,7 +64,8 @@ impl Scene {
         self.start(at);
     }
 
-    /// Nothing is written for longer than the changelog keeps tombstones, and everything is restarted: a sound state stays.
+    /// Writes nothing for longer than the changelog keeps tombstones, and restarts everything. An intact
+    /// state must not be taken for too old.
     pub(crate) fn idle(&mut self) {
         const FAULT: &str = "idle for longer than tombstones";
         self.ledger.drawn(FAULT);
@@ -75,7 +76,7 @@ impl Scene {
         if let Err(why) = self.quiesce(secs(60)) {
             self.wrong.push(format!("not done while nothing was written: {why}"));
         }
-        // A state that has not seen all of the log would be too old, and rightly so.
+        // A state that has not read the whole changelog would rightly be too old.
         for at in 0..INSTANCES {
             self.stop(at);
             if !running.contains(&at) {
@@ -106,7 +107,7 @@ impl Scene {
         self.wishes.paused.store(false, Ordering::Relaxed);
     }
 
-    /// The schema registry is frozen while an instance starts.
+    /// Freezes the schema registry while an instance starts.
     pub(crate) fn freeze_registry(&mut self, at: usize, random: &mut Random) {
         const FAULT: &str = "registry frozen";
         self.ledger.drawn(FAULT);
@@ -124,7 +125,7 @@ impl Scene {
         }
     }
 
-    /// The raw topic gets one partition more.
+    /// Adds a partition to the raw topic.
     pub(crate) fn add_partition(&mut self) {
         let partitions = self.wishes.partitions.load(Ordering::Relaxed) + 1;
         self.say(&format!("the raw topic has {partitions} partitions now"));
@@ -134,14 +135,14 @@ impl Scene {
         self.ledger.drawn("partitions added");
     }
 
-    /// How often an instance has logged this.
+    /// How often the log of an instance contains this text.
     pub(crate) fn logged(&self, at: usize, text: &str) -> usize {
         let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap_or_default();
         log.matches(text).count()
     }
 
-    /// A new generation builds its state beside the old one, whose processes are killed; `generation end` is killed once,
-    /// too. Then the new one publishes.
+    /// Starts a new generation, which builds its state beside the old one; then kills the old one's processes
+    /// and ends it. `generation end` is killed once, too. From then on the new generation publishes.
     pub(crate) fn switch_generation(&mut self, random: &mut Random) {
         const FAULT: &str = "generation switch";
         self.ledger.drawn(FAULT);
@@ -155,7 +156,8 @@ impl Scene {
         let next = Config::load(Some(&self.settings_file(0))).unwrap();
         topics::create(&next.bus).unwrap();
         let keeper = self.keep(&next);
-        // The new generation follows while the old one publishes. What is routed must be judged before the end.
+        // The new generation follows while the old one publishes. The old one must judge all routed records
+        // before it ends.
         let new = (0..INSTANCES).find(|at| !old.contains(at)).unwrap_or(0);
         self.stop(new);
         self.start(new);

@@ -1,5 +1,5 @@
-//! The consumer that people copy, against what is true: `examples/consumer.py` reads the topics when everything is over, and
-//! its table of cards must be the one that follows from what was fed and what the replay says.
+//! Checks the example that users copy: `examples/consumer.py` reads the topics at the end of a run, and its
+//! table of stories must be the one that follows from the fed records and the replay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use samestory::kafka::tools::replay::Sent;
 use serde_json::Value;
 
 use super::articles::Fate;
-use super::oracle::{Findings, Place};
+use super::oracle::{Findings, RawPosition};
 use super::scene::Scene;
 
-/// Story → the article that represents it, how many tell it, from where.
+/// Cluster → its canonical article, the number of its articles, and their hosts.
 type Cards = BTreeMap<String, (String, u64, Vec<String>)>;
 
 pub(crate) fn check(scene: &Scene, expected: &[Vec<Sent>], findings: &mut Findings) {
@@ -50,36 +50,37 @@ fn text(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
-/// What the last record of a cluster says.
+/// The content of the last record of a cluster.
 #[derive(Default)]
-struct Told {
+struct LastRecord {
     canonical: Option<String>,
     hosts: Vec<String>,
 }
 
-/// What follows from what was fed: the last word about each article, and the clusters as they are in the end. Expiry
-/// retracts no article: a story has the articles that name it, whatever is left of its cluster.
+/// The expected table, from the last record of each article and of each cluster. Expiry retracts no article,
+/// so a story keeps the articles that name it, whatever is left of its cluster.
 fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
     let clusters_topic = &scene.config.bus.topics.clusters;
-    let mut clusters: BTreeMap<String, Told> = BTreeMap::new();
-    let mut tagged: BTreeMap<Place, &Sent> = BTreeMap::new();
-    let mut retracted: BTreeSet<Place> = BTreeSet::new();
+    let mut clusters: BTreeMap<String, LastRecord> = BTreeMap::new();
+    let mut tagged: BTreeMap<RawPosition, &Sent> = BTreeMap::new();
+    let mut retracted: BTreeSet<RawPosition> = BTreeSet::new();
     for sent in expected.iter().flatten() {
         if sent.topic == *clusters_topic {
-            let told = match &sent.value {
-                Some(value) => told(&serde_json::from_slice(value).unwrap()),
+            let record = match &sent.value {
+                Some(value) => last_record(&serde_json::from_slice(value).unwrap()),
                 None => {
                     let canonical = header(sent, "samestory-canonical").map(str::to_owned);
-                    Told { canonical, hosts: Vec::new() }
+                    LastRecord { canonical, hosts: Vec::new() }
                 }
             };
-            clusters.insert(text(sent.key.as_deref()), told);
+            clusters.insert(text(sent.key.as_deref()), record);
         } else {
             let number = |name| header(sent, name).unwrap().parse::<i64>().unwrap();
-            let place = (i32::try_from(number("samestory-partition")).unwrap(), number("samestory-offset"));
+            let position =
+                (i32::try_from(number("samestory-partition")).unwrap(), number("samestory-offset"));
             match sent.value {
-                Some(_) => drop(tagged.insert(place, sent)),
-                None => drop(retracted.insert(place)),
+                Some(_) => drop(tagged.insert(position, sent)),
+                None => drop(retracted.insert(position)),
             }
         }
     }
@@ -87,8 +88,8 @@ fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
     for fed in scene.fed.lock().unwrap().iter() {
         let Some(key) = &fed.record.key else { continue };
         let article = tagged.get(&(fed.partition, fed.offset)).copied();
-        // What became a dead letter says nothing about its article, and neither does the delete of one that is expired:
-        // nobody knows it any more.
+        // A dead letter does not change its article, and neither does the delete of an expired one, which is
+        // no longer indexed.
         let deleted = fed.fate == Fate::Delete && retracted.contains(&(fed.partition, fed.offset));
         if article.is_none() && !deleted {
             continue;
@@ -98,7 +99,7 @@ fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
             *held = (fed.offset, article);
         }
     }
-    // By story, its articles with their offsets, and the canonical that each of them names.
+    // By story: its articles with their offsets, and the canonical that each names.
     let mut stories: BTreeMap<String, BTreeMap<(i64, String), String>> = BTreeMap::new();
     for (id, (offset, article)) in last {
         let Some(article) = article else { continue };
@@ -108,24 +109,24 @@ fn cards(scene: &Scene, expected: &[Vec<Sent>]) -> Cards {
     }
     let mut cards = Cards::new();
     for (story, articles) in stories {
-        let told = clusters.remove(&story).unwrap_or_default();
+        let record = clusters.remove(&story).unwrap_or_default();
         let ids: BTreeSet<&String> = articles.keys().map(|(_, id)| id).collect();
-        let named = told.canonical.iter().chain(articles.values().rev());
+        let named = record.canonical.iter().chain(articles.values().rev());
         let first = articles.keys().next().map(|(_, id)| id);
         let canonical = named.into_iter().find(|id| ids.contains(id)).or(first).unwrap();
-        cards.insert(story, (canonical.clone(), ids.len() as u64, told.hosts));
+        cards.insert(story, (canonical.clone(), ids.len() as u64, record.hosts));
     }
     cards
 }
 
-fn told(cluster: &Value) -> Told {
+fn last_record(cluster: &Value) -> LastRecord {
     let hosts = cluster["hosts"].as_array().unwrap().iter().map(|host| host.as_str().unwrap().to_owned());
     let mut hosts: Vec<String> = hosts.collect();
     hosts.sort();
-    Told { canonical: Some(cluster["canonical_id"].as_str().unwrap().to_owned()), hosts }
+    LastRecord { canonical: Some(cluster["canonical_id"].as_str().unwrap().to_owned()), hosts }
 }
 
-/// What the consumer makes of the topics.
+/// The table that the example consumer prints.
 fn consumer(scene: &Scene) -> Cards {
     let names = &scene.config.bus.topics;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,33 +1,33 @@
-//! The fault test: the real program against a real broker, hurt in every way that is known, and then compared with what
-//! one undisturbed process would have said. `docs/reliability.md` explains it and how to replay a seed.
+//! The fault test: runs the real program against a real broker, injects every known fault, and compares the
+//! output with that of one undisturbed process. `docs/reliability.md` explains it and how to replay a seed.
 
-// What crawlers write, and what must become of it.
+// The records that crawlers write, and the outcome that each must have.
 mod articles;
-// Threads beside a run: they keep, measure and ask.
+// Background threads of a run: record purged records, measure stalls, query the API.
 mod bystanders;
-// The consumer that people copy.
+// Checks examples/consumer.py against the expected result.
 mod example_consumer;
-// What is done to a cluster of brokers.
+// Faults of a broker cluster.
 mod cluster;
-// What the processes went through, counted from their logs.
+// Counts what the processes went through, from their logs.
 mod coverage;
-// What is done to processes, disks, network and broker.
+// Faults of processes, disks, networks and a single broker.
 mod actions;
 // Floods, idle time, new partitions, a new generation.
 mod events;
-// Guards taken away, to see that it is noticed.
+// Runs with one guard removed, which the oracle must detect.
 mod mutants;
 // The network of one instance.
 mod network;
-// What must be true at the end.
+// The invariants that must hold at the end.
 mod oracle;
-// The real program as a process.
+// The real program as a child process.
 mod process;
-// Chance with a seed.
+// A seeded random number generator.
 mod random;
-// Runs: a fixed one and random ones.
+// The test runs: a fixed one and random ones.
 mod runs;
-// Broker, instances, networks, crawlers.
+// Broker, instances, networks and crawlers of a run.
 mod scene;
-// Tombstones and relocation notices.
+// Checks of tombstones and relocation notices.
 mod voices;

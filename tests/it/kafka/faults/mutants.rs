@@ -1,14 +1,14 @@
-//! Guards taken away, one at a time: each in the scene where it is needed. With the guard the scene ends well; without
-//! it the oracle must see what is wrong, or it would not see it in the other runs either.
+//! Removes guards, one at a time, each in a scenario that needs it. With the guard the run must pass; without
+//! it the oracle must report an error, or it could not be trusted in the other runs either.
 //!
-//! `make test-mutants` runs them all; `docs/reliability.md` says what each showed.
+//! `make test-mutants` runs them all; `docs/reliability.md` lists what each one showed.
 
 use super::actions::secs;
 use super::process::Orders;
 use super::runs::judge;
 use super::scene::{Scene, Settings};
 
-/// Plays the scene twice: as it is, and with the guard taken away.
+/// Plays the scene twice: with the guard, and without it.
 fn must_be_noticed(mutant: &str, settings: &Settings, play: impl Fn(&mut Scene)) {
     let run = |settings: Settings| {
         let mut scene = Scene::new(settings);
@@ -16,7 +16,7 @@ fn must_be_noticed(mutant: &str, settings: &Settings, play: impl Fn(&mut Scene))
         play(&mut scene);
         judge(&mut scene)
     };
-    // Half the time, for who has seen the other half.
+    // Saves half of the time when the guarded run is known to pass.
     if std::env::var_os("SAMESTORY_FAULTS_UNGUARDED").is_none() {
         eprintln!("{mutant}: with the guard");
         let wrong = run(settings.clone());
@@ -30,41 +30,42 @@ fn must_be_noticed(mutant: &str, settings: &Settings, play: impl Fn(&mut Scene))
     eprintln!("{mutant}: noticed:\n- {}", wrong.join("\n- "));
 }
 
-/// Plays the scene without the guard, and all ends well: something else stands behind it. Should that go, this fails.
-fn has_another_behind_it(mutant: &str, settings: &Settings, play: impl Fn(&mut Scene)) {
+/// Plays the scene without the guard, which must pass because a second guard backs it up. Fails if that one
+/// disappears.
+fn has_a_second_guard(mutant: &str, settings: &Settings, play: impl Fn(&mut Scene)) {
     let mut settings = settings.clone();
     settings.orders = settings.orders.with("SAMESTORY_MUTANT", mutant);
     let mut scene = Scene::new(settings);
     scene.feed();
     play(&mut scene);
     let wrong = judge(&mut scene);
-    assert!(wrong.is_empty(), "{mutant}: nothing stands behind it any more:\n- {}", wrong.join("\n- "));
+    assert!(wrong.is_empty(), "{mutant}: the second guard is gone:\n- {}", wrong.join("\n- "));
 }
 
-/// Match alone.
+/// The match role only.
 fn matching() -> Orders {
     Orders { role: Some("match"), ..Orders::default() }
 }
 
-/// Route alone, as the last instance.
+/// Starts the route role only, as the last instance.
 fn route(scene: &mut Scene) {
     scene.start_with(2, &Orders { role: Some("route"), ..Orders::default() });
 }
 
-/// A batch is open while the group goes on to its next generation, with most partitions where they were.
+/// The group rebalances while a transaction is open; most partitions keep their owner.
 fn rebalanced_in_a_transaction(scene: &mut Scene) {
     route(scene);
     scene.start_with(0, &matching().with("SAMESTORY_SLEEP_AT", "flush:15:5000"));
     scene.wait(secs(8));
     scene.start_with(1, &matching());
     scene.wait(secs(15));
-    // What is left of instance 0 goes on by itself.
+    // Instance 0 continues alone with its remaining partitions.
     scene.stop(1);
     scene.wait(secs(3));
     finish(scene);
 }
 
-/// Both roles in one process for the end.
+/// Leaves one process with both roles.
 fn finish(scene: &mut Scene) {
     for at in [0, 1, 2] {
         scene.stop(at);
@@ -74,23 +75,23 @@ fn finish(scene: &mut Scene) {
 
 #[test]
 #[ignore = "make test-mutants"]
-fn not_going_back_after_an_abort_is_noticed() {
+fn no_seek_after_an_abort_is_noticed() {
     must_be_noticed("no-seek", &Settings::new(11), rebalanced_in_a_transaction);
 }
 
 #[test]
 #[ignore = "make test-mutants"]
-fn state_that_does_not_wait_for_the_commit_is_noticed() {
+fn state_applied_before_the_commit_is_noticed() {
     must_be_noticed("state-before-commit", &Settings::new(12), rebalanced_in_a_transaction);
 }
 
-/// A worker freezes before it begins a transaction, for so long that it is put out of the group; another has its
-/// partitions when it goes on. What the library then calls its membership, the broker refuses as well.
+/// A worker freezes before it begins a transaction until the group has removed it; another has its partitions
+/// when it continues. The broker also refuses the group metadata that librdkafka returns then.
 #[test]
 #[ignore = "make test-mutants"]
-fn membership_taken_when_it_commits_is_refused_all_the_same() {
+fn group_metadata_fetched_at_commit_is_refused_by_the_broker() {
     let settings = Settings { transaction_timeout: "30s", ..Settings::new(13) };
-    has_another_behind_it("late-membership", &settings, |scene| {
+    has_a_second_guard("late-membership", &settings, |scene| {
         route(scene);
         let frozen = matching().with("SAMESTORY_STOP_AT", "plan:15");
         scene.start_with(0, &frozen.with("SAMESTORY_SLEEP_AT", "plan:15:4000"));
@@ -106,7 +107,7 @@ fn membership_taken_when_it_commits_is_refused_all_the_same() {
 /// A transaction stays open; another instance commits behind it and dies; a third takes over.
 #[test]
 #[ignore = "make test-mutants"]
-fn restoring_only_what_is_stable_is_noticed() {
+fn restoring_only_to_the_last_stable_offset_is_noticed() {
     let settings = Settings { transaction_timeout: "25s", ..Settings::new(14) };
     must_be_noticed("restore-to-lso", &settings, |scene| {
         route(scene);
@@ -122,7 +123,7 @@ fn restoring_only_what_is_stable_is_noticed() {
     });
 }
 
-/// SIGKILL again and again, with write buffers that fill one by one.
+/// Repeated SIGKILL, while the memtables of the column families fill one by one.
 fn killed_again_and_again(scene: &mut Scene) {
     scene.start(0);
     scene.wait(secs(12));
@@ -134,7 +135,7 @@ fn killed_again_and_again(scene: &mut Scene) {
 
 #[test]
 #[ignore = "make test-mutants"]
-fn families_flushed_one_by_one_are_noticed() {
+fn column_families_flushed_separately_are_noticed() {
     must_be_noticed(
         "atomic-flush-off",
         &Settings { pace: 4800, ..Settings::new(15) },
@@ -144,7 +145,7 @@ fn families_flushed_one_by_one_are_noticed() {
 
 #[test]
 #[ignore = "make test-mutants"]
-fn a_place_written_beside_its_rows_is_noticed() {
+fn a_position_outside_its_batch_is_noticed() {
     must_be_noticed("position-outside-batch", &Settings::new(16), killed_again_and_again);
 }
 
@@ -155,7 +156,7 @@ fn undisturbed(scene: &mut Scene) {
 
 #[test]
 #[ignore = "make test-mutants"]
-fn reading_what_has_expired_is_noticed() {
+fn reading_expired_documents_is_noticed() {
     must_be_noticed("read-expired", &Settings { pace: 4800, ..Settings::new(17) }, undisturbed);
 }
 
@@ -165,11 +166,11 @@ fn a_clock_in_a_verdict_is_noticed() {
     must_be_noticed("wall-clock", &Settings::new(18), undisturbed);
 }
 
-/// The answer to a commit is lost.
+/// The response to a commit is lost.
 #[test]
 #[ignore = "make test-mutants"]
-fn trying_again_what_may_have_been_committed_ends_all_the_same() {
-    has_another_behind_it("retry-before-fatal", &Settings::new(19), |scene| {
+fn retrying_a_commit_with_unknown_outcome_ends_well_all_the_same() {
+    has_a_second_guard("retry-before-fatal", &Settings::new(19), |scene| {
         scene.start(0);
         scene.wait(secs(8));
         scene.lose_answers(0, secs(10));
@@ -177,24 +178,26 @@ fn trying_again_what_may_have_been_committed_ends_all_the_same() {
     });
 }
 
-/// Articles that changed their language stay where they were as well.
+/// Articles that changed their language also stay in their former partition.
 #[test]
 #[ignore = "make test-mutants"]
-fn forgets_that_are_dropped_are_noticed() {
+fn dropped_forgets_are_noticed() {
     must_be_noticed("drop-forgets", &Settings::new(20), undisturbed);
 }
 
-/// The partition that an article left writes tombstones itself, whoever has published the article since.
+/// The partition that an article left writes tombstones itself, although another has published the article
+/// since.
 #[test]
 #[ignore = "make test-mutants"]
 fn tombstones_of_a_former_home_are_noticed() {
     must_be_noticed("two-voices", &Settings::new(22), undisturbed);
 }
 
-/// Route loses its committed offsets while match has a backlog: records are routed again behind their first copies.
+/// Route loses its committed offsets while match has a backlog, so records are routed again after their first
+/// copies.
 #[test]
 #[ignore = "make test-mutants"]
-fn records_that_are_routed_again_and_judged_again_are_noticed() {
+fn judging_records_that_were_routed_again_is_noticed() {
     must_be_noticed("receiver-off", &Settings::new(21), |scene| {
         scene.start(0);
         scene.wait(secs(8));

@@ -1,4 +1,4 @@
-//! The network of one instance: a proxy in front of each broker, all of them doing the same.
+//! The network of one instance: a proxy in front of each broker, all in the same mode.
 
 use crate::kafka::broker::Broker;
 use crate::kafka::proxy::{Mode, Proxy};
@@ -9,12 +9,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Opens a port for each broker of a cluster. Nobody gets through before [`Network::connect`].
+    /// Opens a port for each broker of a cluster. No connection passes before [`Network::connect`].
     pub(crate) fn new(instance: usize, nodes: usize) -> Network {
         Network { name: format!("I{instance}"), proxies: (0..nodes).map(|_| Proxy::new()).collect() }
     }
 
-    /// As `dev/kafka start --listener` takes it.
+    /// The argument for `dev/kafka start --listener`.
     pub(crate) fn listener(&self) -> String {
         let ports: Vec<String> = self.proxies.iter().map(|proxy| proxy.port().to_string()).collect();
         format!("{}={}", self.name, ports.join(","))
@@ -43,7 +43,7 @@ impl Network {
         self.proxies.iter().for_each(Proxy::reset);
     }
 
-    /// How many requests to end a transaction went through without their answer.
+    /// The number of EndTxn requests whose response was dropped.
     pub(crate) fn lost(&self) -> u32 {
         self.proxies.iter().map(Proxy::lost).sum()
     }

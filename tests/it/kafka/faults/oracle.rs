@@ -1,8 +1,9 @@
-//! What must be true when everything is over. Knows what was fed, reads the topics whole as a bystander, and asks the
-//! replay what one undisturbed process would have said: record by record, on a map in memory.
+//! The invariants that must hold at the end of a run. The oracle knows the fed records, reads the topics as
+//! an independent consumer, and compares them with a replay: one undisturbed process, record by record, on an
+//! in-memory store.
 //!
-//! It starts from the raw records. It works out by itself what route must say about each of them to each partition; the
-//! routed topic only tells in which order raw partitions were mixed.
+//! It starts from the raw records and derives by itself what route must send to each partition; it takes only
+//! the interleaving of the raw partitions from the routed topic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,13 +23,13 @@ use super::example_consumer;
 use super::scene::{Fed, INSTANCES, Scene};
 use super::voices;
 
-/// What was found wrong: nothing, one hopes.
+/// Everything that is wrong; empty after a good run.
 pub(crate) type Findings = Vec<String>;
 
-/// A place on the raw topic.
-pub(crate) type Place = (i32, i64);
+/// A partition and offset of the raw topic.
+pub(crate) type RawPosition = (i32, i64);
 
-/// Checks everything. All records are done with, and all processes but those of instance 0 were stopped before.
+/// Checks everything. All records must be processed, and all instances except 0 stopped.
 pub(crate) fn check(scene: &mut Scene) -> Findings {
     let mut findings = Findings::new();
     let names = scene.config.bus.topics.clone();
@@ -36,8 +37,8 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     let raw_rows = read(&names.raw);
     let mut routed =
         |rows: Result<Vec<Row>, String>| rows.map_err(|why| findings.push(why)).unwrap_or_default();
-    // In order, each with what its routed topic held. Where nobody routes, a generation reads the raw topic from its
-    // beginning and says the same as the one before, so the last one alone is asked.
+    // In order, each with the records of its routed topic. In direct mode a generation reads the raw topic
+    // from the start and publishes the same as the previous one, so only the last one is checked.
     let mut generations = vec![(scene.config.clone(), routed(scene.routed()))];
     if let Some((config, rows)) = scene.generation_before().filter(|_| !scene.settings.direct) {
         generations.insert(0, (config.clone(), routed(rows)));
@@ -48,21 +49,21 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         outputs.extend(read(topic).into_iter().map(|row| (topic.clone(), row)));
     }
     let dead = read(&names.dead_letter);
-    what_was_fed_again_counts(scene, &raw_rows);
-    what_was_fed_is_there(scene, &raw_rows, &mut findings);
+    add_records_fed_again(scene, &raw_rows);
+    raw_topic_is_what_was_fed(scene, &raw_rows, &mut findings);
     let last_routed = &generations.last().unwrap().1;
     each_input_has_its_output(scene, last_routed, &outputs, &dead, &mut findings);
-    let mut dead_places: BTreeSet<Place> =
+    let mut dead_positions: BTreeSet<RawPosition> =
         dead.iter().filter_map(|row| source(row, "__samestory.errors.")).collect();
-    // Route has routed these; it was match that could not deliver them.
-    let refused: BTreeSet<Place> = {
+    // Route did route these; match could not deliver them.
+    let refused: BTreeSet<RawPosition> = {
         let fed = scene.fed.lock().unwrap();
         let large = fed.iter().filter(|fed| fed.fate == Fate::Large).map(|fed| (fed.partition, fed.offset));
-        large.filter(|place| dead_places.remove(place)).collect()
+        large.filter(|position| dead_positions.remove(position)).collect()
     };
     let raw = |config: &Config| {
         let rows = raw_rows.iter().map(|row| (row.partition, as_read(row)));
-        Raw::new(config, 3, rows, &dead_places)
+        Raw::new(config, 3, rows, &dead_positions)
     };
     let mut expected = Vec::new();
     let mut states = Vec::new();
@@ -77,18 +78,17 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         for partition in 0..3 {
             let rows = routed.iter().filter(|row| row.partition == partition).map(as_read);
             let rows: Result<Vec<Read>, String> = match &raw {
-                Some(raw) => {
-                    rows.map(|row| raw.rerouted(partition, &row)).collect::<Result<Vec<_>, _>>().map(|made| {
-                        made.into_iter().flatten().map(|row| refused_article(row, &refused)).collect()
-                    })
-                }
+                Some(raw) => rows
+                    .map(|row| raw.rerouted(partition, &row))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(|made| made.into_iter().flatten().map(|row| mark_refused(row, &refused)).collect()),
                 None => Ok(rows
                     .map(|row| Read { refused: refused.contains(&(partition, row.offset)), ..row })
                     .collect()),
             };
             match rows.and_then(|rows| replay(config, partition, 3, rows)) {
                 Ok((mut sent, state)) => {
-                    // They have checks of their own.
+                    // Notices and dead letters are checked separately.
                     notices.extend(sent.extract_if(.., |sent| sent.topic == config.bus.topics.routed));
                     sent.retain(|sent| sent.topic != names.dead_letter);
                     expected.push(sent);
@@ -122,15 +122,16 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     findings
 }
 
-/// A routed record, marked where it carries an article that a topic refused.
-fn refused_article(row: Read, refused: &BTreeSet<Place>) -> Read {
-    let said = events(row.value.as_deref().unwrap_or_default()).unwrap_or_default();
-    let article = said.iter().find(|event| event.what == What::Article);
+/// Marks a routed record if it carries an article that a topic refused.
+fn mark_refused(row: Read, refused: &BTreeSet<RawPosition>) -> Read {
+    let events = events(row.value.as_deref().unwrap_or_default()).unwrap_or_default();
+    let article = events.iter().find(|event| event.what == What::Article);
     let is_refused = article.is_some_and(|event| refused.contains(&(event.partition, event.offset)));
     Read { refused: is_refused, ..row }
 }
 
-/// I3 for whatever any instance has on its disk: with the rest of the changelog it is the state of the replay.
+/// I3 for the stores on the disks of all instances: caught up with the changelog, each equals the state of
+/// the replay.
 fn every_store_is_that_of_the_replay(
     scene: &Scene,
     partition: i32,
@@ -147,9 +148,10 @@ fn every_store_is_that_of_the_replay(
         let what = format!("partition {partition}, RocksDB of instance {at} against replay");
         match caught_up(scene, &directory, partition, changelog) {
             Ok(found) => compare(&what, &found, state, findings),
-            // Nobody has opened it since it was damaged, or since its restore was cut short.
+            // The instance has not opened the store since it was damaged, or since its restore was
+            // interrupted.
             Err(StoreError::Corrupt { .. } | StoreError::OtherBands { .. }) if at > 0 => {
-                scene.say(&format!("{what}: not opened since it was hurt"));
+                scene.say(&format!("{what}: not opened since it was damaged"));
             }
             Err(error) => findings.push(format!("{what}: {error}")),
         }
@@ -161,7 +163,7 @@ fn as_read(row: &Row) -> Read {
     Read { offset, time: timestamp, key, value, headers, refused: false }
 }
 
-/// The first few of many.
+/// Adds a finding with the number of errors and the first three, if there are any.
 pub(super) fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
     if !wrong.is_empty() {
         findings.push(format!(
@@ -172,7 +174,7 @@ pub(super) fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
     }
 }
 
-pub(super) fn source(row: &Row, prefix: &str) -> Option<Place> {
+pub(super) fn source(row: &Row, prefix: &str) -> Option<RawPosition> {
     let header = |name: &str| {
         let (_, value) = row.headers.iter().find(|(key, _)| *key == format!("{prefix}{name}"))?;
         str::from_utf8(value.as_deref()?).ok()
@@ -180,15 +182,15 @@ pub(super) fn source(row: &Row, prefix: &str) -> Option<Place> {
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
 }
 
-/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
-/// again. Those are records like any other; each has a number of its own in a header.
-fn what_was_fed_again_counts(scene: &Scene, raw: &[Row]) {
+/// If all brokers were killed at once, the crawlers' producer cannot know what was stored, and sends a batch
+/// again. Those records count like any other; a header identifies the original.
+fn add_records_fed_again(scene: &Scene, raw: &[Row]) {
     let number = |headers: &[(String, Option<Vec<u8>>)]| {
         headers.iter().find(|(key, _)| key == "traceparent").and_then(|(_, value)| value.clone())
     };
     let mut fed = scene.fed.lock().unwrap();
-    let places: BTreeSet<Place> = fed.iter().map(|fed| (fed.partition, fed.offset)).collect();
-    let again = raw.iter().filter(|row| !places.contains(&(row.partition, row.offset)));
+    let positions: BTreeSet<RawPosition> = fed.iter().map(|fed| (fed.partition, fed.offset)).collect();
+    let again = raw.iter().filter(|row| !positions.contains(&(row.partition, row.offset)));
     let again: Vec<Fed> = again
         .filter_map(|row| {
             let first = fed.iter().find(|fed| number(&fed.record.headers) == number(&row.headers))?;
@@ -202,26 +204,28 @@ fn what_was_fed_again_counts(scene: &Scene, raw: &[Row]) {
     fed.extend(again);
 }
 
-/// The test's own ground: the crawlers' records are on the raw topic, each where it was said to be, and nothing else.
-fn what_was_fed_is_there(scene: &Scene, raw: &[Row], findings: &mut Findings) {
+/// The test's own premise: the raw topic holds the crawlers' records at their reported offsets, and nothing
+/// else.
+fn raw_topic_is_what_was_fed(scene: &Scene, raw: &[Row], findings: &mut Findings) {
     let fed = scene.fed.lock().unwrap();
-    let mut by_place: BTreeMap<Place, _> = fed.iter().map(|fed| ((fed.partition, fed.offset), fed)).collect();
-    let known = by_place.len();
+    let mut by_position: BTreeMap<RawPosition, _> =
+        fed.iter().map(|fed| ((fed.partition, fed.offset), fed)).collect();
+    let known = by_position.len();
     let mut wrong = Vec::new();
     for row in raw {
-        let fed = by_place.remove(&(row.partition, row.offset));
+        let fed = by_position.remove(&(row.partition, row.offset));
         if fed.is_none_or(|fed| (&fed.record.key, &fed.record.value) != (&row.key, &row.value)) {
             wrong.push(format!("{}/{} {}", row.partition, row.offset, start_of(&row.value)));
         }
     }
-    wrong.extend(by_place.keys().map(|place| format!("{place:?} is not there")));
+    wrong.extend(by_position.keys().map(|position| format!("{position:?} is missing")));
     if known != fed.len() {
-        wrong.push(format!("{} records at {known} places", fed.len()));
+        wrong.push(format!("{} records at {known} offsets", fed.len()));
     }
     complain(findings, "void: the raw topic is not what was fed", &wrong);
 }
 
-/// I1: every article has one tagged article or dead letter, and a delete reaches every partition once.
+/// I1: every input has exactly one tagged article or dead letter, and a delete reaches every partition once.
 fn each_input_has_its_output(
     scene: &Scene,
     routed: &[Row],
@@ -230,50 +234,50 @@ fn each_input_has_its_output(
     findings: &mut Findings,
 ) {
     let names = &scene.config.bus.topics;
-    let mut tagged: BTreeMap<Place, usize> = BTreeMap::new();
-    let mut letters: BTreeMap<Place, Vec<&Row>> = BTreeMap::new();
-    let mut nulls: BTreeMap<(Place, &str, Option<&[u8]>), usize> = BTreeMap::new();
+    let mut tagged: BTreeMap<RawPosition, usize> = BTreeMap::new();
+    let mut letters: BTreeMap<RawPosition, Vec<&Row>> = BTreeMap::new();
+    let mut tombstones: BTreeMap<(RawPosition, &str, Option<&[u8]>), usize> = BTreeMap::new();
     let mut strangers = Vec::new();
     for (topic, row) in outputs.iter().filter(|(topic, _)| *topic != names.clusters) {
-        let Some(place) = source(row, "samestory-") else {
+        let Some(position) = source(row, "samestory-") else {
             strangers.push(format!("{topic} {}/{}", row.partition, row.offset));
             continue;
         };
         match row.value {
-            Some(_) => *tagged.entry(place).or_default() += 1,
-            None => *nulls.entry((place, topic, row.key.as_deref())).or_default() += 1,
+            Some(_) => *tagged.entry(position).or_default() += 1,
+            None => *tombstones.entry((position, topic, row.key.as_deref())).or_default() += 1,
         }
     }
     for row in dead {
         match source(row, "__samestory.errors.") {
-            Some(place) => letters.entry(place).or_default().push(row),
+            Some(position) => letters.entry(position).or_default().push(row),
             None => strangers.push(format!("dead letter {}/{}", row.partition, row.offset)),
         }
     }
     complain(findings, "no source position", &strangers);
-    let twice = nulls.iter().filter(|(_, count)| **count > 1);
+    let twice = tombstones.iter().filter(|(_, count)| **count > 1);
     complain(
         findings,
-        "a null twice",
+        "a tombstone twice",
         &twice
-            .map(|((place, topic, key), _)| {
-                format!("{place:?} {topic} {}", key.unwrap_or_default().escape_ascii())
+            .map(|((position, topic, key), _)| {
+                format!("{position:?} {topic} {}", key.unwrap_or_default().escape_ascii())
             })
             .collect::<Vec<_>>(),
     );
     let (articles, deletes) = match scene.settings.direct {
         true => Default::default(),
-        false => arrivals(scene, routed, findings),
+        false => count_routed(scene, routed, findings),
     };
     let (mut wrong, mut bytes, mut unrouted) = (Vec::new(), Vec::new(), Vec::new());
     let fed = scene.fed.lock().unwrap();
     for fed in fed.iter() {
-        let place = (fed.partition, fed.offset);
-        let count = tagged.remove(&place).unwrap_or(0);
-        let own = letters.remove(&place).unwrap_or_default();
+        let position = (fed.partition, fed.offset);
+        let count = tagged.remove(&position).unwrap_or(0);
+        let own = letters.remove(&position).unwrap_or_default();
         let right = match fed.fate {
             Fate::Tagged => (count, own.len()) == (1, 0),
-            // Route without a committed offset may write dead letters again.
+            // Route that lost its committed offsets may write dead letters again.
             Fate::Dead if scene.lost_offsets => count == 0 && !own.is_empty(),
             Fate::TaggedOrDead if scene.lost_offsets => count + own.len().min(1) == 1,
             Fate::Dead => (count, own.len()) == (0, 1),
@@ -282,7 +286,7 @@ fn each_input_has_its_output(
         };
         if !right {
             wrong.push(format!(
-                "{place:?} ({:?}, {}) has {count} articles and {} dead letters",
+                "{position:?} ({:?}, {}) has {count} articles and {} dead letters",
                 fed.fate,
                 start_of(&fed.record.value),
                 own.len()
@@ -291,65 +295,65 @@ fn each_input_has_its_output(
         for letter in own {
             let dropped = letter.headers.iter().any(|(key, _)| key.ends_with("value.dropped.bytes"));
             if !dropped && letter.value != fed.record.value || letter.key != fed.record.key {
-                bytes.push(format!("{place:?}"));
+                bytes.push(format!("{position:?}"));
             }
         }
-        let told = deletes.get(&place).copied().unwrap_or(0);
-        let routed = articles.get(&place).copied().unwrap_or(0);
+        let deleted = deletes.get(&position).copied().unwrap_or(0);
+        let routed = articles.get(&position).copied().unwrap_or(0);
         let right = match fed.fate {
             _ if scene.settings.direct => true,
-            Fate::Tagged | Fate::Large => (routed, told) == (1, 0),
-            Fate::Dead => (routed, told) == (0, 0),
-            Fate::TaggedOrDead => (routed, told) == (count, 0),
-            Fate::Delete => (routed, told) == (0, 3),
+            Fate::Tagged | Fate::Large => (routed, deleted) == (1, 0),
+            Fate::Dead => (routed, deleted) == (0, 0),
+            Fate::TaggedOrDead => (routed, deleted) == (count, 0),
+            Fate::Delete => (routed, deleted) == (0, 3),
         };
         if !right {
-            unrouted.push(format!("{place:?} ({:?})", fed.fate));
+            unrouted.push(format!("{position:?} ({:?})", fed.fate));
         }
     }
     complain(findings, "not exactly one output", &wrong);
-    complain(findings, "a dead letter is not what came in", &bytes);
+    complain(findings, "a dead letter differs from its input", &bytes);
     complain(findings, "not routed exactly once", &unrouted);
-    let more = tagged.keys().chain(letters.keys()).map(|place| format!("{place:?}"));
-    complain(findings, "output for what was never fed", &more.collect::<Vec<_>>());
+    let more = tagged.keys().chain(letters.keys()).map(|position| format!("{position:?}"));
+    complain(findings, "output without an input", &more.collect::<Vec<_>>());
 }
 
-/// By routed and raw partition, what was said, in order.
-type Told = BTreeMap<(i32, i32), Vec<Event>>;
+/// (routed partition, raw partition) → events in order.
+type RoutedEvents = BTreeMap<(i32, i32), Vec<Event>>;
 
-/// What a routed partition was told, without what it was told before: (routed partition, raw partition) → events in order.
-/// A partition hears of each raw record once, so each event of a raw partition has a higher offset than the one before.
-fn told(routed: &[Row]) -> (Told, Vec<String>) {
-    let mut told = Told::new();
+/// The events of each routed partition without repetitions, and the repetitions. A partition receives each
+/// raw record at most once, so the offsets of one raw partition's events increase.
+fn routed_events(routed: &[Row]) -> (RoutedEvents, Vec<String>) {
+    let mut by_partition = RoutedEvents::new();
     let mut repeats = Vec::new();
     for row in routed {
         for event in events(row.value.as_deref().unwrap()).unwrap() {
-            let heard = told.entry((row.partition, event.partition)).or_default();
-            match heard.last() {
+            let earlier = by_partition.entry((row.partition, event.partition)).or_default();
+            match earlier.last() {
                 Some(last) if last.offset >= event.offset => {
                     repeats.push(format!("{event:?} on routed {}/{}", row.partition, row.offset));
                 }
-                _ => heard.push(event),
+                _ => earlier.push(event),
             }
         }
     }
-    (told, repeats)
+    (by_partition, repeats)
 }
 
-/// How often each place of the raw topic was routed, as an article and as a delete.
-fn arrivals(
+/// How often each raw record was routed, as an article and as a delete.
+fn count_routed(
     scene: &Scene,
     routed: &[Row],
     findings: &mut Findings,
-) -> (BTreeMap<Place, usize>, BTreeMap<Place, usize>) {
+) -> (BTreeMap<RawPosition, usize>, BTreeMap<RawPosition, usize>) {
     let (mut articles, mut deletes) = (BTreeMap::new(), BTreeMap::new());
-    let (told, repeats) = told(routed);
+    let (routed, repeats) = routed_events(routed);
     match scene.lost_offsets {
         true if repeats.is_empty() => findings.push("void: nothing was routed again".into()),
         true => {}
         false => complain(findings, "routed again or out of order", &repeats),
     }
-    for event in told.values().flatten() {
+    for event in routed.values().flatten() {
         let count = match event.what {
             What::Article => &mut articles,
             What::Delete => &mut deletes,
@@ -360,41 +364,41 @@ fn arrivals(
     (articles, deletes)
 }
 
-/// For one raw partition, the routed sequence is a function of the raw one: no batch boundary and no fault shows in it.
-/// A generation that has ended was told of the first records only.
+/// The routed sequence of each raw partition is a function of the raw records: it shows no batch boundary and
+/// no fault. A generation that has ended received only the first records.
 fn routed_is_what_raw_says(scene: &Scene, raw: &Raw, routed: &[Row], is_last: bool, findings: &mut Findings) {
-    let (mut told, _) = told(routed);
+    let (mut routed, _) = routed_events(routed);
     let mut wrong = Vec::new();
     for (key, mut expected) in raw.expected() {
-        let told = told.remove(&key).unwrap_or_default();
+        let found = routed.remove(&key).unwrap_or_default();
         if !is_last {
-            expected.truncate(told.len());
+            expected.truncate(found.len());
         }
-        if told != expected {
-            let at = told.iter().zip(&expected).position(|(told, expected)| told != expected);
-            let at = at.unwrap_or(told.len().min(expected.len()));
-            let (told_at, expected_at) = (told.get(at), expected.get(at));
+        if found != expected {
+            let at = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+            let at = at.unwrap_or(found.len().min(expected.len()));
+            let (found_at, expected_at) = (found.get(at), expected.get(at));
             wrong.push(format!(
-                "routed partition {} about raw partition {}, event {at}: {told_at:?}, not {expected_at:?}",
+                "routed partition {}, raw partition {}, event {at}: {found_at:?}, not {expected_at:?}",
                 key.0, key.1
             ));
         }
     }
-    wrong.extend(told.keys().map(|key| format!("{key:?}: nothing was fed")));
-    complain(findings, "the routed sequence is not what the raw records say", &wrong);
+    wrong.extend(routed.keys().map(|key| format!("{key:?}: nothing was fed")));
+    complain(findings, "the routed sequence does not follow from the raw records", &wrong);
     let moves =
         raw.expected().into_values().flatten().filter(|event| matches!(event.what, What::Forget { .. }));
     scene.say(&format!("{} forgets", moves.count()));
 }
 
-/// An article lives where its last version went, and nowhere else.
+/// An article is stored only in the partition of its last version.
 fn each_id_lives_in_one_partition(raw: &Raw, stores: &[Memory], findings: &mut Findings) {
     let mut wrong = Vec::new();
     for (id, home) in raw.homes() {
         let name = ArticleId::new(&id).unwrap();
         for (partition, store) in (0..).zip(stores) {
             let languages = store.languages_of(&name).unwrap();
-            // It may have expired at home.
+            // It may have expired there.
             let most = usize::from(home == Some(partition));
             if languages.len() > most {
                 wrong.push(format!(
@@ -403,21 +407,22 @@ fn each_id_lives_in_one_partition(raw: &Raw, stores: &[Memory], findings: &mut F
             }
         }
     }
-    complain(findings, "an article lives where its last version is not", &wrong);
+    complain(findings, "an article is stored outside the partition of its last version", &wrong);
 }
 
-/// I2: the same records, byte for byte, each as often, and those of a routed partition in its order.
+/// I2: the same records as the replay, byte for byte and equally often, those of one routed partition in its
+/// order.
 fn verdicts_are_those_of_the_replay(
     expected: &[Vec<Sent>],
     outputs: &[(String, Row)],
     clusters: &str,
     findings: &mut Findings,
 ) {
-    // Where each record is, by what it is.
+    // The positions of each distinct record.
     let mut found: BTreeMap<Sent, Vec<(String, i32, i64)>> = BTreeMap::new();
     for (topic, row) in outputs {
         let Row { partition, offset, key, value, headers, timestamp } = row.clone();
-        // Cluster records have the time of their sending; the others keep that of their article.
+        // Cluster records carry the time they were sent; the others keep that of their article.
         let time = timestamp.filter(|_| topic != clusters);
         let sent = Sent { topic: topic.clone(), partition: None, key, value, headers, time };
         found.entry(sent).or_default().push((topic.clone(), partition, offset));
@@ -432,13 +437,14 @@ fn verdicts_are_those_of_the_replay(
     for (partition, sent) in expected.iter().enumerate() {
         let mut last: BTreeMap<(String, i32), i64> = BTreeMap::new();
         for record in sent {
-            let places = found.get_mut(record).filter(|places| !places.is_empty());
-            let Some(places) = places else {
+            let positions = found.get_mut(record).filter(|positions| !positions.is_empty());
+            let Some(positions) = positions else {
                 missing.push(format!("routed partition {partition}: {}", shown(record)));
                 continue;
             };
-            let (topic, at, offset) = places.remove(0);
-            // Two partitions may say the very same (nulls for one delete): then nobody can tell whose is whose.
+            let (topic, at, offset) = positions.remove(0);
+            // Two partitions may write identical records (tombstones for one delete), whose order cannot be
+            // checked.
             if makers[record].len() == 1
                 && last.insert((topic, at), offset).is_some_and(|before| before > offset)
             {
@@ -446,15 +452,16 @@ fn verdicts_are_those_of_the_replay(
             }
         }
     }
-    let more = found.iter().filter(|(_, places)| !places.is_empty());
+    let more = found.iter().filter(|(_, positions)| !positions.is_empty());
     let more: Vec<String> =
-        more.map(|(sent, places)| format!("{} at {:?}", shown(sent), places[0])).collect();
-    complain(findings, "the replay says it and nobody did", &missing);
-    complain(findings, "said, and the replay does not", &more);
+        more.map(|(sent, positions)| format!("{} at {:?}", shown(sent), positions[0])).collect();
+    complain(findings, "in the replay but not on the topics", &missing);
+    complain(findings, "on the topics but not in the replay", &more);
     complain(findings, "out of order", &disorder);
 }
 
-/// A reader that joins our topics with its own finds a key where the Java client would have put it.
+/// Each record is in the partition that the Java client's partitioner chooses, so that readers can join our
+/// topics with their own.
 fn each_key_has_its_partition(outputs: &[(String, Row)], partitions: i32, findings: &mut Findings) {
     let elsewhere = |(_, row): &&(String, Row)| {
         let key = row.key.as_deref().unwrap_or_default();
@@ -463,7 +470,7 @@ fn each_key_has_its_partition(outputs: &[(String, Row)], partitions: i32, findin
     let wrong = outputs.iter().filter(elsewhere);
     let wrong: Vec<String> =
         wrong.map(|(topic, row)| format!("{topic} {}/{}", row.partition, row.offset)).collect();
-    complain(findings, "in a partition that is not its key's", &wrong);
+    complain(findings, "in another partition than its key's", &wrong);
 }
 
 /// The hash by which Kafka's Java client chooses partitions.
@@ -497,7 +504,7 @@ fn shown(sent: &Sent) -> String {
     format!("{} {} {} {}", sent.topic, start_of(&sent.key), start_of(&sent.value), headers.join(" "))
 }
 
-/// I3: what a store restored from the changelog alone holds.
+/// I3: a store restored from the changelog alone.
 fn restored(scene: &Scene, partition: i32, changelog: &[Row]) -> Memory {
     let mut store = Memory::new(scene.config.postings.clone(), Durability::OwnWal);
     for row in changelog.iter().filter(|row| row.partition == partition) {
@@ -507,7 +514,7 @@ fn restored(scene: &Scene, partition: i32, changelog: &[Row]) -> Memory {
     store
 }
 
-/// A store as a restore would make it whole: from where it is in the changelog to the end.
+/// The rows of a store on disk after a restore from its changelog position to the end.
 fn caught_up(
     scene: &Scene,
     directory: &Path,
@@ -531,7 +538,7 @@ fn caught_up(
     store.dump()
 }
 
-/// A row's value; of the position, without the ids and epochs that only the broker knows.
+/// A row's value; the position record without the ids and epochs that only the broker knows.
 fn without_ids(row: &StateRow) -> Vec<u8> {
     let progress = (row.family == "meta").then(|| Change::decode(b"\x03", Some(&row.value)));
     let Some(Ok(Change::Progress(mut progress))) = progress else { return row.value.clone() };

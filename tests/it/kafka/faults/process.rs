@@ -1,5 +1,5 @@
-//! The real program as a process of its own: started, told where to die, stopped, frozen, killed. It never outlives the
-//! test: not a test that fails, and, where `setpriv` is there, not one that is killed.
+//! The real program as a child process: started with injected faults, stopped, frozen, killed. It never
+//! outlives a test that fails nor, where `setpriv` is installed, one that is killed.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) struct Process {
     child: Child,
 }
 
-/// What a program is told through its environment, and which role it has.
+/// The role of a process, and the environment variables that inject faults into it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orders {
     pub(crate) role: Option<&'static str>,
@@ -28,11 +28,11 @@ impl Orders {
 }
 
 impl Process {
-    /// Starts `samestory run`; what it logs is appended to `log`.
+    /// Starts `samestory run` with its log appended to `log`.
     pub(crate) fn start(config: &Path, log: &Path, instance: &str, orders: &Orders) -> Process {
         let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
         let program = env!("CARGO_BIN_EXE_samestory");
-        let mut command = if dies_with_us() {
+        let mut command = if has_setpriv() {
             let mut command = Command::new("setpriv");
             command.args(["--pdeathsig", "KILL", program]);
             command
@@ -46,12 +46,12 @@ impl Process {
         Process { child: command.spawn().unwrap() }
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// Waits for its end.
+    /// Waits for the process to end.
     pub(crate) fn await_end(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + patience;
         loop {
@@ -74,7 +74,7 @@ impl Process {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success(), "kill {name}");
     }
 
-    /// Waits until it has frozen itself, as it was ordered to.
+    /// Waits until the process has frozen itself at the injected fault point.
     pub(crate) fn await_frozen(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let path = PathBuf::from(format!("/proc/{}/stat", self.child.id()));
@@ -97,10 +97,10 @@ impl Drop for Process {
     }
 }
 
-fn dies_with_us() -> bool {
-    static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| {
-        let there = Command::new("setpriv").arg("--version").stdout(Stdio::null()).status();
-        there.is_ok_and(|status| status.success())
+fn has_setpriv() -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        let status = Command::new("setpriv").arg("--version").stdout(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
     })
 }

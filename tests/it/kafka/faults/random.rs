@@ -1,4 +1,4 @@
-//! Chance with a seed: the same seed, the same run, as far as the machine allows.
+//! A seeded random number generator: the same seed gives the same run, as far as the machine's timing allows.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Random {
         &from[self.below(from.len())]
     }
 
-    /// So many milliseconds, at least and less than at most.
+    /// A duration of at least `from` and less than `to` milliseconds.
     pub(crate) fn span(&mut self, from: usize, to: usize) -> Duration {
         Duration::from_millis((from + self.below(to - from)) as u64)
     }

@@ -1,4 +1,4 @@
-//! Runs: a short one that visits every place to die at, and long ones by chance.
+//! The test runs: a short one that dies at every fault point, and long ones with random faults.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::process::Orders;
 use super::random::Random;
 use super::scene::{ALIVE, INSTANCES, Scene, Settings};
 
-/// Every place to die at.
+/// Every fault point at which a process can die.
 const POINTS: [&str; 11] = [
     "poll",
     "begin",
@@ -28,7 +28,8 @@ const POINTS: [&str; 11] = [
     "create-family",
 ];
 
-/// Heals everything, waits until all is done, and compares. What is wrong, besides what was noticed on the way.
+/// Ends all faults, waits until every record is processed, and runs the oracle. Returns everything that is
+/// wrong, including what was noticed during the run.
 pub(crate) fn judge(scene: &mut Scene) -> Vec<String> {
     scene.say("no more faults");
     scene.stop_feeding();
@@ -44,20 +45,20 @@ pub(crate) fn judge(scene: &mut Scene) -> Vec<String> {
     if let Err(why) = scene.quiesce(healed) {
         wrong.push(format!("not done {healed:?} after the last fault: {why}"));
     }
-    scene.say(&format!("{} records are done with {:?} later", scene.fed(), began.elapsed()));
+    scene.say(&format!("{} records processed, {:?} after the last fault", scene.fed(), began.elapsed()));
     wrong.extend(oracle::check(scene));
     wrong.append(&mut scene.wrong);
     let dead = scene.broker.read(&scene.config.bus.topics.dead_letter, Isolation::Committed).len();
     let (counts, deaths) = coverage::count(&scene.logs());
     scene.say(&format!("seen: {counts:?}, {dead} dead letters, deaths at {deaths:?}"));
-    // That is for people to decide about, and none of these faults needs one.
+    // A stopped partition needs an operator, which none of these faults justifies.
     if counts["partitions stopped"] > 0 {
         wrong.push(format!("{} times a partition was stopped for good", counts["partitions stopped"]));
     }
     wrong
 }
 
-/// Nothing wrong, and what should have been met was met.
+/// Asserts that nothing is wrong, and that the run met the fault points and events that it should meet.
 pub(crate) fn conclude(mut scene: Scene, points: &[&str], met: &[&[&str]]) {
     let mut wrong = judge(&mut scene);
     let (counts, deaths) = coverage::count(&scene.logs());
@@ -81,16 +82,16 @@ pub(crate) fn conclude(mut scene: Scene, points: &[&str], met: &[&[&str]]) {
 }
 
 #[test]
-fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
+fn killed_at_every_fault_point_it_publishes_what_one_undisturbed_process_would() {
     let seed = number("SAMESTORY_FAULTS_SEED").unwrap_or(1);
     eprintln!("seed {seed}");
     let mut scene = Scene::new(Settings::new(seed));
     scene.feed();
     scene.crash(&[(0, "create-family", 2)]);
-    // The second one to come makes the first give up partitions.
+    // The second instance makes the first one give up partitions.
     scene.kill(0);
     scene.start_with(0, &Orders::default().with("SAMESTORY_CRASH_AT", "revoke:1"));
-    // Whoever was killed is a member until its session ends.
+    // A killed process stays a member of the group until its session ends.
     scene.wait(secs(7));
     scene.await_alone();
     scene.start(1);
@@ -102,7 +103,7 @@ fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
     scene.crash(&[(0, "apply", 3), (1, "store-flush", 1), (2, "restore", 1)]);
     scene.zombie(1, "flush", secs(11));
     scene.kill(2);
-    // One has everything, and gives up a part of it.
+    // One instance has all partitions, and gives up some of them.
     scene.stop(1);
     scene.await_alone();
     let before = scene.revocations();
@@ -112,21 +113,21 @@ fn killed_at_every_place_it_says_what_one_undisturbed_process_says() {
     conclude(scene, &POINTS, &[&["aborts", "losses"], &["restores"], &["assignments"], &["revocations"]]);
 }
 
-/// `make test-faults SEED=n MINUTES=m`.
+/// Random faults in routed mode: `make test-faults SEED=n MINUTES=m`.
 #[test]
-#[ignore = "takes as long as it is told to: make test-faults"]
-fn a_long_run_by_chance() {
-    by_chance(false);
+#[ignore = "runs for MINUTES: make test-faults"]
+fn a_long_run_with_random_faults() {
+    with_random_faults(false);
 }
 
-/// The same where one stage does everything.
+/// The same in direct mode, with a single stage.
 #[test]
-#[ignore = "takes as long as it is told to: make test-faults"]
-fn a_long_run_by_chance_where_articles_come_by_language() {
-    by_chance(true);
+#[ignore = "runs for MINUTES: make test-faults"]
+fn a_long_run_with_random_faults_in_direct_mode() {
+    with_random_faults(true);
 }
 
-fn by_chance(direct: bool) {
+fn with_random_faults(direct: bool) {
     let seed = number("SAMESTORY_FAULTS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let minutes = number("SAMESTORY_FAULTS_MINUTES").unwrap_or(5);
     let settings = Settings::drawn(seed, direct);
@@ -143,14 +144,14 @@ fn by_chance(direct: bool) {
             deck = shuffled(&scene, &mut random);
         }
         let fault = deck.pop().unwrap();
-        once(&mut scene, &mut random, fault);
+        inject(&mut scene, &mut random, fault);
         let pause = random.span(200, 4000);
         scene.wait(pause);
     }
     if let Some(((group, partition), stall)) = scene.pulse.as_ref().and_then(|pulse| pulse.longest()) {
-        scene.say(&format!("{group}/{partition} stood still the longest: {stall:?}"));
+        scene.say(&format!("{group}/{partition} had the longest stall: {stall:?}"));
         if stall > ALIVE {
-            scene.wrong.push(format!("{group}/{partition} stood still for {stall:?} while faults went on"));
+            scene.wrong.push(format!("{group}/{partition} stalled for {stall:?} during faults"));
         }
     }
     scene.pulse = None;
@@ -164,8 +165,8 @@ fn by_chance(direct: bool) {
     conclude(scene, &[], &[&["aborts", "losses"], &["restores"], &["assignments"], &["revocations"]]);
 }
 
-/// What may happen in a run by chance. Each is drawn once before any is drawn again, so that a run of some minutes meets
-/// most of them.
+/// The faults of a random run. Each is drawn once before any is drawn again, so that a run of a few minutes
+/// meets most of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     Kill,
@@ -186,7 +187,7 @@ enum Fault {
     LoseReplicas,
     RollingRestart,
     Two,
-    LogLimit,
+    Flood,
     LowerLimits,
     Panic,
     Idle,
@@ -195,17 +196,17 @@ enum Fault {
     Switch,
 }
 
-/// All faults that fit the scene, in an order of their own, some more often than others.
+/// All faults that fit the scene, shuffled, some more than once.
 fn shuffled(scene: &Scene, random: &mut Random) -> Vec<Fault> {
     use Fault::*;
     let mut deck = vec![Kill, Kill, Crash, Crash, Zombie, ShortFreeze, LongFreeze, KillBroker, PauseBroker];
     deck.extend([LoseAnswers, Stall, Reset, Scale, Scale, LoseDisk, Damage, OldState, Two, Two]);
-    deck.extend([LogLimit, LowerLimits, Panic, Idle]);
+    deck.extend([Flood, LowerLimits, Panic, Idle]);
     if scene.broker.nodes() > 1 {
         deck.extend([FailOver, FailOver, FailOver, LoseReplicas, RollingRestart]);
     }
     deck.extend(scene.registry.as_ref().map(|_| FreezeRegistry));
-    // Once in a run.
+    // At most once per run.
     if !scene.has_switched() {
         deck.push(Switch);
         deck.extend((!scene.settings.direct).then_some(AddPartition));
@@ -216,7 +217,7 @@ fn shuffled(scene: &Scene, random: &mut Random) -> Vec<Fault> {
     deck
 }
 
-fn once(scene: &mut Scene, random: &mut Random, fault: Fault) {
+fn inject(scene: &mut Scene, random: &mut Random, fault: Fault) {
     let at = *random.pick(&scene.running());
     match fault {
         Fault::Kill => scene.kill_and_start(at),
@@ -252,11 +253,11 @@ fn once(scene: &mut Scene, random: &mut Random, fault: Fault) {
         Fault::LoseReplicas => scene.lose_replicas(random),
         Fault::RollingRestart => scene.rolling_restart(),
         Fault::Two => two_at_once(scene, random),
-        Fault::LogLimit => scene.flood(random),
+        Fault::Flood => scene.flood(random),
         Fault::LowerLimits => scene.lower_limits(),
         Fault::Panic => {
-            let place = *random.pick(&["plan", "poll"]);
-            scene.panic_at(at, place, 1 + random.below(8));
+            let point = *random.pick(&["plan", "poll"]);
+            scene.panic_at(at, point, 1 + random.below(8));
         }
         Fault::Idle => scene.idle(),
         Fault::FreezeRegistry => scene.freeze_registry(at, random),
@@ -265,17 +266,17 @@ fn once(scene: &mut Scene, random: &mut Random, fault: Fault) {
     }
 }
 
-/// An instance comes, or all but one go.
+/// Starts an instance, or stops all but one.
 fn scale(scene: &mut Scene) {
     match (0..INSTANCES).find(|&at| !scene.runs(at)) {
         Some(at) => {
-            scene.say(&format!("{at} comes"));
+            scene.say(&format!("start {at}"));
             scene.start(at);
             scene.ledger.done("instance comes");
         }
         None => {
             for at in [1, 2] {
-                scene.say(&format!("{at} goes"));
+                scene.say(&format!("stop {at}"));
                 scene.stop(at);
             }
             scene.ledger.done("instances go");
@@ -283,7 +284,8 @@ fn scale(scene: &mut Scene) {
     }
 }
 
-/// A fault while another goes on: a broker is away, or an instance is frozen or has a slow or stalled network.
+/// Injects a fault during another one: a broker is down, or an instance is frozen or has a slow or stalled
+/// network.
 fn two_at_once(scene: &mut Scene, random: &mut Random) {
     if scene.running().len() < 2 {
         scale(scene);

@@ -1,5 +1,5 @@
-//! Where it happens: a broker of the run's own or a cluster of three, three instances of the program, each behind a network
-//! of its own, and crawlers that go on writing whatever happens to them.
+//! The set-up of a run: one broker or a cluster of three, three instances of the program, each behind its own
+//! network proxies, and crawlers that keep writing throughout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,28 +25,29 @@ use super::network::Network;
 use super::process::{Orders, Process};
 use super::random::Random;
 
-/// How many instances there can be.
+/// The number of instances.
 pub(crate) const INSTANCES: usize = 3;
-/// Within this time after the last fault everything must be done.
+/// All records must be processed within this time after the last fault.
 pub(crate) const HEALED: Duration = Duration::from_secs(60);
 const ROUTE: &str = "faults.route";
 const MATCH: &str = "faults.match";
 const DIRECT: &str = "faults.direct";
 
-/// A partition that has something to read goes on within this time, whatever happens to the others: the longest faults are
-/// fifteen seconds, two of them may meet, and then sessions and transactions have to time out.
+/// A partition with lag must make progress within this time, whatever happens to the others: the longest
+/// faults take fifteen seconds, two of them may coincide, and then sessions and transactions have to time
+/// out.
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
-/// Where members are known to the broker by name (static membership) or are assigned by it (KIP-848), a process that was
-/// killed may be refused until its session has ended.
+/// With static membership or broker-side assignment (KIP-848), the broker may refuse a restarted process
+/// until the session of the killed one has ended.
 const SESSION: Duration = Duration::from_secs(6);
 
 /// What differs between scenes.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) seed: u64,
-    /// Articles come by language, and there is one stage.
+    /// Direct mode: the raw topic is partitioned by language, and there is a single stage.
     pub(crate) direct: bool,
-    /// Records a minute.
+    /// Records per minute.
     pub(crate) pace: u64,
     pub(crate) transaction_timeout: &'static str,
     /// Brokers of the cluster.
@@ -54,18 +55,18 @@ pub(crate) struct Settings {
     /// The broker assigns partitions (KIP-848).
     pub(crate) broker_assigns: bool,
     pub(crate) static_membership: bool,
-    /// Batches of 2,000, as by default, and not of 40.
+    /// Batches of 2,000 articles, the default, instead of 40.
     pub(crate) default_batches: bool,
     pub(crate) workers: u16,
     /// Routed records are deleted once match has committed them.
     pub(crate) purge: bool,
-    /// Clients ask questions over HTTP.
+    /// Clients query the HTTP API.
     pub(crate) readers: bool,
-    /// Clocks that are ahead, records that panic a parser.
+    /// Crawlers with clocks that run ahead, and records that make a parser panic.
     pub(crate) wild: bool,
-    /// Some articles come as Avro, and there is a schema registry.
+    /// Some articles are Avro, and there is a schema registry.
     pub(crate) avro: bool,
-    /// What every process is ordered.
+    /// Environment and role of every process.
     pub(crate) orders: Orders,
 }
 
@@ -93,7 +94,7 @@ impl Settings {
         }
     }
 
-    /// What a long run is set up with, drawn by its seed.
+    /// The settings of a long run, drawn from its seed.
     pub(crate) fn drawn(seed: u64, direct: bool) -> Settings {
         let mut random = Random::new(seed ^ 0x5E77 ^ (u64::from(direct) << 40));
         let mut one_in = |chances: usize| random.below(chances) == 0;
@@ -110,18 +111,18 @@ impl Settings {
             wild: true,
             ..Settings::new(seed)
         };
-        // Several times while a run goes on.
+        // Purge several times during a run.
         let orders = settings.orders.clone().with("SAMESTORY_PURGE_MS", 5000);
         Settings { orders, ..settings }
     }
 
-    /// The time in which everything must be done after the last fault.
+    /// The time within which all records must be processed after the last fault.
     pub(crate) fn healed(&self) -> Duration {
         if self.broker_assigns || self.static_membership { HEALED + SESSION } else { HEALED }
     }
 }
 
-/// What crawlers are asked to write beside the rest.
+/// Requests to the crawlers in addition to their normal records.
 #[derive(Default)]
 pub(crate) struct Wishes {
     pub(crate) paused: AtomicBool,
@@ -131,7 +132,7 @@ pub(crate) struct Wishes {
     pub(crate) partitions: AtomicI32,
 }
 
-/// A record as it was fed, and what must become of it.
+/// A record as it was fed, and the outcome it must have.
 pub(crate) struct Fed {
     pub(crate) partition: i32,
     pub(crate) offset: i64,
@@ -147,19 +148,19 @@ pub(crate) struct Scene {
     pub(crate) config: Config,
     pub(crate) fed: Arc<Mutex<Vec<Fed>>>,
     processes: Vec<Option<Process>>,
-    /// What each instance was last started as.
+    /// The role with which each instance was last started.
     roles: [Option<&'static str>; INSTANCES],
     dir: PathBuf,
     feeder: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
     pub(crate) wishes: Arc<Wishes>,
-    /// The routed topic, kept while it is purged.
+    /// Records of the routed topic, kept while it is purged.
     keeper: Option<Keeper>,
-    /// The generation before, if another has taken over.
+    /// The previous generation, after a switch.
     before: Option<(Config, Option<Keeper>)>,
     pub(crate) pulse: Option<Pulse>,
     pub(crate) readers: Option<Readers>,
     pub(crate) ledger: Ledger,
-    /// What should not have happened.
+    /// Errors noticed during the run.
     pub(crate) wrong: Vec<String>,
     /// Route's committed offsets were deleted: it may route again, and write dead letters again.
     pub(crate) lost_offsets: bool,
@@ -179,7 +180,7 @@ impl Scene {
         options.extend(SHORT_SESSIONS);
         let nodes = settings.nodes.to_string();
         options.extend(["--nodes", &nodes]);
-        // Compaction that keeps up with a test, so that state is restored from logs with holes.
+        // Log compaction that keeps up with a test, so that restores read a compacted changelog.
         for property in ["log.cleaner.backoff.ms=1000", "message.max.bytes=8000000"] {
             options.extend(["--set", property]);
         }
@@ -251,14 +252,14 @@ impl Scene {
         self.dir.join(name)
     }
 
-    /// Says what is done, with the time since the beginning.
+    /// Prints what is being done, with the time since the start.
     pub(crate) fn say(&self, what: &str) {
         eprintln!("  {:6.1}s  {what}", self.began.elapsed().as_secs_f64());
     }
 
     // ---- the crawlers
 
-    /// Crawlers begin to write.
+    /// Starts the crawlers.
     pub(crate) fn feed(&mut self) {
         let (stop, fed) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.fed));
         let stopped = Arc::clone(&stop);
@@ -279,8 +280,8 @@ impl Scene {
             .unwrap();
         let pause = Duration::from_millis(60_000 * 10 / self.settings.pace);
         let feeder = thread::spawn(move || {
-            // All versions of an article come from one raw partition, also when partitions are added: else they would
-            // have no order.
+            // Keep all versions of an article in one raw partition, even after partitions are added:
+            // otherwise their order would be undefined.
             let mut homes: BTreeMap<Vec<u8>, i32> = BTreeMap::new();
             while !stopped.load(Ordering::Relaxed) {
                 if wishes.paused.load(Ordering::Relaxed) {
@@ -299,10 +300,10 @@ impl Scene {
                     }
                 }
                 let records: Vec<Record> = made.iter().map(|(record, _)| record.clone()).collect();
-                let places = bus::send(&writer, &topic, &records);
+                let positions = bus::send(&writer, &topic, &records);
                 let mut fed = fed.lock().unwrap();
-                for ((record, fate), place) in made.into_iter().zip(places) {
-                    let (partition, offset) = place.unwrap();
+                for ((record, fate), position) in made.into_iter().zip(positions) {
+                    let (partition, offset) = position.unwrap();
                     fed.push(Fed { partition, offset, record, fate });
                 }
                 drop(fed);
@@ -325,7 +326,7 @@ impl Scene {
         }
     }
 
-    /// The groups at work, each with the topic that it reads.
+    /// The active consumer groups, each with the topic that it reads.
     pub(crate) fn groups(&self) -> Vec<(String, String)> {
         let names = &self.config.bus.topics;
         let group = |role: &str| match self.config.bus.generation {
@@ -338,7 +339,7 @@ impl Scene {
         }
     }
 
-    /// Crawlers stop.
+    /// Stops the crawlers.
     pub(crate) fn stop_feeding(&mut self) {
         if let Some((stop, feeder)) = self.feeder.take() {
             stop.store(true, Ordering::Relaxed);
@@ -350,7 +351,7 @@ impl Scene {
         self.fed.lock().unwrap().len()
     }
 
-    /// Time goes by, and crawlers write.
+    /// Sleeps while crawlers write, then checks on the processes.
     pub(crate) fn wait(&mut self, time: Duration) {
         thread::sleep(time);
         self.look_after();
@@ -370,7 +371,7 @@ impl Scene {
         self.start_with(at, &Orders::default());
     }
 
-    /// Starts an instance with orders besides those that all have.
+    /// Starts an instance with its own orders in addition to those of all instances.
     pub(crate) fn start_with(&mut self, at: usize, orders: &Orders) {
         assert!(!self.runs(at), "instance {at} runs already");
         let mut all = self.settings.orders.clone();
@@ -391,7 +392,7 @@ impl Scene {
         }
     }
 
-    /// Asks it to stop, and expects that it does so in good order.
+    /// Stops an instance with SIGTERM, and expects a clean exit.
     pub(crate) fn stop(&mut self, at: usize) {
         let Some(mut process) = self.processes[at].take() else { return };
         process.signal("TERM");
@@ -402,7 +403,7 @@ impl Scene {
         }
     }
 
-    /// Waits for the end that it was ordered; whether it came.
+    /// Waits for an instance to die at its fault point; returns whether it did.
     pub(crate) fn await_death(&mut self, at: usize, patience: Duration) -> bool {
         let Some(mut process) = self.processes[at].take() else { return false };
         let died = process.await_end(patience).is_some();
@@ -412,7 +413,8 @@ impl Scene {
         died
     }
 
-    /// Nobody ends without being told to; whoever does is started again, as an operator's machinery would.
+    /// Restarts processes that ended by themselves, as an orchestrator would, and records an error unless
+    /// there is an excuse.
     pub(crate) fn look_after(&mut self) {
         for at in 0..INSTANCES {
             let Some(status) = self.processes[at].as_mut().and_then(Process::ended) else { continue };
@@ -428,7 +430,7 @@ impl Scene {
         }
     }
 
-    /// What librdkafka does to a process that it should not: then the process is restarted and goes on.
+    /// Known ways in which librdkafka ends a process through no fault of ours; it is restarted and resumes.
     fn excuse(&self, at: usize) -> Option<&'static str> {
         let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap();
         let last: Vec<&str> = log.lines().rev().take(8).collect();
@@ -437,13 +439,13 @@ impl Scene {
         if self.settings.broker_assigns && says("invalid request") {
             return Some("fatal INVALID_REQUEST");
         }
-        // Until the session of the process that was killed has ended.
+        // Happens until the session of the killed process has ended.
         (self.settings.static_membership && says("unreleased")).then_some("UNRELEASED_INSTANCE_ID")
     }
 
     // ---- the end
 
-    /// Waits until every record is done with, and no transaction is open.
+    /// Waits until every record is processed and no transaction is open.
     pub(crate) fn quiesce(&mut self, patience: Duration) -> Result<(), String> {
         let deadline = Instant::now() + patience;
         let (raw, routed) = (self.config.bus.topics.raw.clone(), self.config.bus.topics.routed.clone());
@@ -456,7 +458,8 @@ impl Scene {
             return Ok(());
         }
         let group = groups[1].0.clone();
-        // Match writes relocation notices to the topic that it reads: it is done when what it has judged by then is all.
+        // Match writes relocation notices to the topic that it reads, so compare again after it has caught
+        // up.
         self.until(deadline, |scene| {
             let last = next_of(&scene.routed()?);
             same(&group, &scene.broker.committed(&group, &routed), &last)?;
@@ -465,12 +468,12 @@ impl Scene {
         self.until(deadline, Scene::is_settled)
     }
 
-    /// All that was ever on the routed topic.
+    /// All records that were ever on the routed topic.
     pub(crate) fn routed(&self) -> Result<Vec<Row>, String> {
         self.routed_of(&self.config, self.keeper.as_ref())
     }
 
-    /// The settings of the generation before, and all that was on its routed topic.
+    /// The settings of the previous generation, and all records that were ever on its routed topic.
     pub(crate) fn generation_before(&self) -> Option<(&Config, Result<Vec<Row>, String>)> {
         let (config, keeper) = self.before.as_ref()?;
         Some((config, self.routed_of(config, keeper.as_ref())))
@@ -489,13 +492,13 @@ impl Scene {
         self.before.is_some()
     }
 
-    /// Keeps what the next generation routes, from before it begins.
+    /// Starts to record the routed topic of the next generation, before that generation starts.
     pub(crate) fn keep(&self, next: &Config) -> Option<Keeper> {
         let routed = &next.bus.topics.routed;
         self.settings.purge.then(|| Keeper::start(&self.broker.client(), routed, 3))
     }
 
-    /// Another generation is at work from now on.
+    /// Makes the next generation the current one.
     pub(crate) fn take_over(&mut self, next: Config, keeper: Option<Keeper>) {
         let keeper = std::mem::replace(&mut self.keeper, keeper);
         self.before = Some((std::mem::replace(&mut self.config, next), keeper));
@@ -504,12 +507,12 @@ impl Scene {
         }
     }
 
-    /// Whether any instance has logged this.
+    /// Whether the log of any instance contains this text.
     pub(crate) fn logs_say(&self, text: &str) -> bool {
         (0..INSTANCES).any(|at| self.logged(at, text) > 0)
     }
 
-    /// The settings of an instance.
+    /// The settings file of an instance.
     pub(crate) fn settings_file(&self, at: usize) -> PathBuf {
         self.dir.join(format!("{at}.toml"))
     }
@@ -528,7 +531,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Waits until one process reads everything, or says why that is not so.
+    /// Waits until one process reads all partitions; records an error if that does not happen.
     pub(crate) fn await_alone(&mut self) {
         let groups: &[&str] = if self.settings.direct { &[DIRECT] } else { &[ROUTE, MATCH] };
         let alone = |scene: &mut Scene| {
@@ -542,7 +545,7 @@ impl Scene {
         self.wrong.extend(alone.err());
     }
 
-    /// Waits until somebody has given up a partition once more than `before`.
+    /// Waits until there are more revocations than `before`.
     pub(crate) fn await_revocation(&mut self, before: usize) {
         let more = |scene: &mut Scene| match scene.revocations() > before {
             true => Ok(()),
@@ -558,7 +561,8 @@ impl Scene {
 
     fn is_settled(&mut self) -> Result<(), String> {
         for topic in self.topics() {
-            // In this order: what is settled only grows.
+            // Read the last stable offset first: it only grows, so equality with a later high watermark is
+            // conclusive.
             let settled = self.broker.ends(&topic, Isolation::Committed);
             same(
                 &format!("open transaction on {topic}"),
@@ -613,7 +617,7 @@ impl Drop for Scene {
     }
 }
 
-/// Takes so many of what is wished for, at most.
+/// Takes up to `most` from a requested number.
 fn take(wish: &AtomicUsize, most: usize) -> usize {
     let some = wish.load(Ordering::Relaxed).min(most);
     wish.fetch_sub(some, Ordering::Relaxed);
@@ -631,7 +635,7 @@ fn next_of(rows: &[Row]) -> Offsets {
     rows.iter().map(|row| (row.partition, row.offset + 1)).collect()
 }
 
-/// Replicas that must have a record, of three or of one.
+/// `min.insync.replicas` for this number of brokers.
 fn in_sync(nodes: usize) -> &'static str {
     if nodes > 1 { "2" } else { "1" }
 }
@@ -667,7 +671,7 @@ fn config_text(
     let protocol = if settings.broker_assigns { "consumer" } else { "classic" };
     let Settings { static_membership, workers, purge, .. } = settings;
     let batch = if settings.default_batches { "" } else { "max_articles = 40\nlinger_ms = 30" };
-    // Where the broker assigns, it says how long a member may be silent.
+    // With KIP-848 the broker determines the session timeout.
     let session = match settings.broker_assigns {
         true => "",
         false => "\"session.timeout.ms\" = \"6000\"\n\"heartbeat.interval.ms\" = \"500\"",

@@ -1,4 +1,5 @@
-//! One voice for an id: who may retract an article, and what a reader is left with that takes a tombstone for a delete.
+//! Checks that only the current home of an id retracts it, and what a reader that treats a tombstone as a
+//! delete ends up with.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::kafka::bus::Row;
 use super::oracle::{Findings, complain, source};
 use super::scene::Scene;
 
-/// The relocation notices of each routed partition are those that the replays of the other partitions send.
+/// Each routed partition holds exactly the relocation notices that the replays of the other partitions send.
 pub(super) fn notices_are_those_of_the_replay(
     scene: &Scene,
     expected: &[Sent],
@@ -35,18 +36,18 @@ pub(super) fn notices_are_those_of_the_replay(
     scene.say(&format!("{} relocation notices", expected.len()));
 }
 
-/// What one topic holds of one article, for a reader that takes a tombstone for a delete.
+/// One article on one topic, as seen by a reader that treats a tombstone as a delete.
 #[derive(Default)]
-struct Held {
-    /// The source offset of the record that is there.
+struct TopicView {
+    /// The source offset of the live record.
     live: Option<i64>,
-    /// The last word by source offset, and whether it is a record.
+    /// The latest source offset, and whether it is a record rather than a tombstone.
     last: Option<(i64, bool)>,
     /// A tombstone that removed a record of its own version or a later one, and that version.
     wrong: Option<(i64, i64)>,
 }
 
-impl Held {
+impl TopicView {
     fn take(&mut self, offset: i64, is_record: bool) {
         match (is_record, self.live) {
             (true, _) => (self.live, self.wrong) = (Some(offset), None),
@@ -61,8 +62,9 @@ impl Held {
     }
 }
 
-/// What is there in the end is what the current home says. A live article is missing only where the tombstone of a partition
-/// that lagged behind came after its record: the article had moved on, or was deleted, between the two versions.
+/// The topics end up with what the current home published. A live article may be missing only if the
+/// tombstone of a lagging partition came after its record: the article had moved on, or was deleted, between
+/// the two versions.
 pub(super) fn a_tombstone_deletes_no_live_article(
     scene: &Scene,
     raw: &Raw,
@@ -72,7 +74,7 @@ pub(super) fn a_tombstone_deletes_no_live_article(
 ) {
     let names = &scene.config.bus.topics;
     let outlets = [(&names.unique, OutputTopic::Unique), (&names.near_duplicate, OutputTopic::NearDuplicate)];
-    let mut held: BTreeMap<(OutputTopic, String), Held> = BTreeMap::new();
+    let mut held: BTreeMap<(OutputTopic, String), TopicView> = BTreeMap::new();
     for (topic, row) in outputs {
         let Some((_, outlet)) = outlets.iter().find(|(name, _)| *name == topic) else { continue };
         let Some((_, offset)) = source(row, "samestory-") else { continue };
@@ -113,16 +115,16 @@ pub(super) fn a_tombstone_deletes_no_live_article(
     scene.say(&format!("{lagged} tombstones of partitions that lagged behind two moves"));
 }
 
-/// Whether an article left the partition of one version before or with another one, or was deleted in between. A partition
-/// that has not read that yet takes itself for the home.
+/// Whether an article left its partition, or was deleted, between two versions. A partition that has not read
+/// that yet still acts as the home.
 fn is_lag(versions: &[Version], tombstone: i64, record: i64) -> bool {
     let home = versions.iter().find(|version| version.offset == tombstone).and_then(|version| version.home);
     let between = versions.iter().filter(|version| (tombstone..=record).contains(&version.offset));
     between.into_iter().any(|version| version.home.is_none() || version.home != home)
 }
 
-/// Whether a record may be left over from an article whose retention was over before the next version came: nothing is
-/// retracted then.
+/// Whether a record may be left over from an article that expired before its next version came: then nothing
+/// is retracted.
 fn was_forgotten(scene: &Scene, versions: &[Version], offset: i64) -> bool {
     let Retention::Millis(retention) = scene.config.engine.default.retention else { return false };
     let later: Vec<&Version> = versions.iter().filter(|version| version.offset >= offset).collect();

@@ -1,96 +1,99 @@
-//! Where a name leads: symbolic links followed, devices and inodes compared. Two names are the same file if the system says so,
-//! whatever their spelling.
+//! File identity and path resolution: symbolic links are followed, devices and inodes compared.
+//!
+//! [`super::clash`] uses it to detect two names of one file, [`super::replace`] and [`super::output_file`] to
+//! find the real target. Two names are the same file if the operating system says so, whatever their
+//! spelling.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Links that are followed; Linux stops at the same number.
+/// Symbolic links followed before giving up; Linux has the same limit.
 const LINKS: usize = 40;
 
-/// A file, as the system tells it from others.
+/// The identity of a file that exists or is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It exists.
-    File(Id),
-    /// It does not exist yet: its directory, and the name it gets there.
-    New(Id, OsString),
+pub(super) enum FileId {
+    Existing(NodeId),
+    /// A file that does not exist yet: its directory, and its name there.
+    New(NodeId, OsString),
 }
 
-impl Place {
-    /// None where two names cannot harm each other (a terminal, `/dev/null`, a socket) or lead nowhere; opening it tells why.
-    pub(super) fn of(path: &Path) -> Option<Place> {
+impl FileId {
+    /// The identity of the file at `path`. None for targets that are safe to share (a terminal, `/dev/null`,
+    /// a socket), and for paths that cannot be resolved: opening them reports the error.
+    pub(super) fn of_path(path: &Path) -> Option<FileId> {
         match fs::metadata(path) {
-            Ok(data) => Place::of_open(&data, path),
+            Ok(data) => FileId::of_metadata(&data, path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let path = follow(path);
                 let directory = parent(&path);
                 let data = fs::metadata(directory).ok()?;
-                Some(Place::New(Id::of(&data, directory)?, path.file_name()?.to_owned()))
+                Some(FileId::New(NodeId::new(&data, directory)?, path.file_name()?.to_owned()))
             }
             Err(_) => None,
         }
     }
 
-    fn of_open(data: &Metadata, path: &Path) -> Option<Place> {
-        (!is_shared_device(data)).then(|| Id::of(data, path).map(Place::File)).flatten()
+    fn of_metadata(data: &Metadata, path: &Path) -> Option<FileId> {
+        (!is_shared_device(data)).then(|| NodeId::new(data, path).map(FileId::Existing)).flatten()
     }
 
-    /// What standard input was redirected from.
-    pub(super) fn of_stdin() -> Option<Place> {
+    /// The file that standard input is redirected from.
+    pub(super) fn of_stdin() -> Option<FileId> {
         #[cfg(unix)]
-        return Place::of_descriptor(std::os::fd::AsFd::as_fd(&io::stdin()));
+        return FileId::of_descriptor(std::os::fd::AsFd::as_fd(&io::stdin()));
         #[cfg(not(unix))]
         None
     }
 
-    /// Where standard output was redirected to.
-    pub(super) fn of_stdout() -> Option<Place> {
+    /// The file that standard output is redirected to.
+    pub(super) fn of_stdout() -> Option<FileId> {
         #[cfg(unix)]
-        return Place::of_descriptor(std::os::fd::AsFd::as_fd(&io::stdout()));
+        return FileId::of_descriptor(std::os::fd::AsFd::as_fd(&io::stdout()));
         #[cfg(not(unix))]
         None
     }
 
     #[cfg(unix)]
-    fn of_descriptor(descriptor: std::os::fd::BorrowedFd<'_>) -> Option<Place> {
+    fn of_descriptor(descriptor: std::os::fd::BorrowedFd<'_>) -> Option<FileId> {
         let copy = fs::File::from(descriptor.try_clone_to_owned().ok()?);
-        Place::of_open(&copy.metadata().ok()?, Path::new(""))
+        FileId::of_metadata(&copy.metadata().ok()?, Path::new(""))
     }
 }
 
 /// Device and inode.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Id(u64, u64);
+pub(super) struct NodeId(u64, u64);
 
 #[cfg(unix)]
-impl Id {
-    fn of(data: &Metadata, _path: &Path) -> Option<Id> {
+impl NodeId {
+    fn new(data: &Metadata, _path: &Path) -> Option<NodeId> {
         use std::os::unix::fs::MetadataExt;
-        Some(Id(data.dev(), data.ino()))
+        Some(NodeId(data.dev(), data.ino()))
     }
 }
 
-/// The path without links: elsewhere the standard library has no better.
+/// The canonicalised path: outside Unix the standard library offers no stable file id.
 #[cfg(not(unix))]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Id(PathBuf);
+pub(super) struct NodeId(PathBuf);
 
 #[cfg(not(unix))]
-impl Id {
-    fn of(_data: &Metadata, path: &Path) -> Option<Id> {
-        path.canonicalize().ok().map(Id)
+impl NodeId {
+    fn new(_data: &Metadata, path: &Path) -> Option<NodeId> {
+        path.canonicalize().ok().map(NodeId)
     }
 }
 
-/// The file or directory that exists under this name.
-pub(super) fn id(path: &Path) -> Option<Id> {
-    Id::of(&fs::metadata(path).ok()?, path)
+/// The node id of an existing file or directory.
+pub(super) fn node_id(path: &Path) -> Option<NodeId> {
+    NodeId::new(&fs::metadata(path).ok()?, path)
 }
 
-/// Many programs read and write these at once, and mean to.
+/// Devices and sockets that programs share on purpose.
 fn is_shared_device(data: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -104,7 +107,7 @@ fn is_shared_device(data: &Metadata) -> bool {
     }
 }
 
-/// The directory that a name stands in.
+/// The directory of a path; `.` for a bare file name.
 pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -112,7 +115,7 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Follows symbolic links to the last one, which need not lead to anything that exists.
+/// Follows symbolic links to their final target, which need not exist.
 pub(super) fn follow(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
@@ -124,7 +127,7 @@ pub(super) fn follow(path: &Path) -> PathBuf {
     path
 }
 
-/// The path without links, also of a file that does not exist yet.
+/// The absolute path without symbolic links; works for a file that does not exist yet.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     let path = follow(path);
     let mut missing = Vec::new();
@@ -145,7 +148,8 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     }
 }
 
-/// An open file of this process by its number (`/dev/stdout`, `/dev/fd/3`): whoever opened it chose where it goes.
+/// Whether a path names an open file descriptor of this process (`/dev/stdout`, `/dev/fd/3`), which can only
+/// be written as a stream.
 pub(super) fn is_descriptor(path: &Path) -> bool {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
