@@ -42,7 +42,7 @@ pub fn rows(full: bool) -> Outcome<Vec<Value>> {
 fn measure(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
     let mut ours = contenders::rocks(directory, Durability::Changelog { partition: 0 })?;
     let registry = Arc::new(StoreRegistry::default());
-    registry.holds_some_of(1);
+    registry.set_partition_count(1);
     let config = Config::try_from(Settings::default())?;
     let listen: SocketAddr = "127.0.0.1:0".parse()?;
     let guard = Arc::new(StatusBoard::new(Arc::default())).guard("query");
@@ -70,7 +70,7 @@ fn measure(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
         ours.take(batch)?;
     }
     let alone = ALONE as f64 / started.elapsed().as_secs_f64();
-    let shown = registry.show(0, ours.store());
+    let shown = registry.register(0, ours.store());
     let mut rows = Vec::new();
     for busy in [false, true] {
         let stop = Arc::new(AtomicBool::new(false));

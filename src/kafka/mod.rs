@@ -203,7 +203,7 @@ pub fn run(
     let values = Values { registry, encoding };
     let limits = Limits::await_read(bus, stop);
     turn::measure::begin(roles);
-    stores.holds_some_of(counts.states);
+    stores.set_partition_count(counts.states);
     board.started();
     let counters = Arc::new(RunCounters::default());
     let context = WorkerContext {

@@ -9,7 +9,7 @@ use rdkafka::error::KafkaError;
 use crate::config::StartAt;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::PATIENCE;
-use crate::kafka::recovery::restore::{Cause, RestoreError, RestoreStep, Restoring, Slot};
+use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, RestoreStep, Restoring, Slot};
 use crate::kafka::recovery::takeover::{
     CLAIM_AGAIN_AFTER, Disagreement, Takeover, TakeoverFacts, decide, moved,
 };
@@ -129,14 +129,14 @@ impl Matcher {
         (restoring, slot): (Restoring, Option<Slot>),
         source: &Source,
     ) -> Result<(Task, Option<i64>), RestoreError> {
-        let store = match restoring.step()? {
+        let Followed { store, attestor } = match restoring.step()? {
             RestoreStep::More(restoring) => {
                 // One that waits for an open transaction does not keep the others waiting.
                 let slot = slot.filter(|_| !restoring.is_stalled());
                 return Ok((Task::Restoring { committed, here, restoring, slot }, None));
             }
             RestoreStep::Rebanded => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
-            RestoreStep::Restored(store) => *store,
+            RestoreStep::Restored(followed) => *followed,
         };
         if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
             // It is at the end of its log. If it is too old again in a month, that is another matter; a disk that

@@ -161,7 +161,7 @@ enum Opening {
 pub(crate) struct Replay {
     changelog: String,
     partition: i32,
-    store: Rocks,
+    followed: Followed,
     /// Set if the store is filled without posting lists: its directory and options, to build them afterwards.
     unposted: Option<(PathBuf, RocksOptions)>,
     log: BaseConsumer<Quiet>,
@@ -182,6 +182,26 @@ pub(crate) struct Replay {
     bytes: u64,
 }
 
+/// A store that follows the changelog, with the only attestor of its commits.
+pub(crate) struct Followed {
+    pub(crate) store: Rocks,
+    pub(crate) attestor: Attestor,
+}
+
+impl Followed {
+    /// Takes the attestor of a store that was just opened.
+    ///
+    /// # Errors
+    /// The store does not follow a changelog, or somebody else holds its attestor.
+    fn new(mut store: Rocks) -> Result<Followed, StoreError> {
+        let place = store.place().to_owned();
+        let attestor = store
+            .attestor()
+            .ok_or_else(|| StoreError::Unproven { place, log: "the changelog".to_owned() })?;
+        Ok(Followed { store, attestor })
+    }
+}
+
 /// The result of one step of a restore.
 pub(crate) enum RestoreStep {
     /// There is more to do.
@@ -189,7 +209,7 @@ pub(crate) enum RestoreStep {
     /// The bands are rebuilt and the store is closed: claim the partition again.
     Rebanded,
     /// The store matches the changelog.
-    Restored(Box<Rocks>),
+    Restored(Box<Followed>),
 }
 
 impl Restorer {
@@ -335,7 +355,7 @@ impl Restorer {
             .map_err(|error| RestoreError::Quarantine { path: directory.to_owned(), error })?;
         wiped.push(cause);
         metrics::quarantined(cause.as_str(), 1);
-        tracing::error!(partition, cause = cause.as_str(), aside = %aside.display(), "state set aside; it is made from zero");
+        tracing::error!(partition, cause = cause.as_str(), quarantine = %copy.display(), "state quarantined; rebuilding it from the changelog");
         Ok(())
     }
 
@@ -425,7 +445,7 @@ impl Restoring {
                 None => RestoreStep::More(Restoring::Finishing(finishing)),
                 Some(store) => {
                     log_restored(finishing.partition(), finishing.so_far());
-                    RestoreStep::Restored(Box::new(store))
+                    RestoreStep::Restored(Box::new(Followed::new(store)?))
                 }
             }),
         }
@@ -526,7 +546,7 @@ impl Replay {
         if self.records > 0 {
             log_restored(self.partition, so_far);
         }
-        Ok(RestoreStep::Restored(Box::new(self.store)))
+        Ok(RestoreStep::Restored(Box::new(self.followed)))
     }
 
     fn so_far(&self) -> Restore {

@@ -49,7 +49,7 @@ pub(crate) trait Stage {
     fn outgoing<'a>(&'a self, planned: &'a Self::Planned) -> Vec<Outgoing<'a>>;
 
     /// Applies a committed plan to the state. Returns the partitions where that failed; the worker halts them.
-    fn apply(&mut self, planned: Self::Planned, proof: &Committed) -> Vec<i32>;
+    fn apply(&mut self, planned: Self::Planned, committed: &CommittedTxn) -> Vec<i32>;
 
     /// The topic does not hold the offset that some partition reads next. Returns the partitions to halt.
     fn out_of_range(&mut self) -> Vec<i32>;

@@ -331,7 +331,7 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// See [`TxnError`]. If the transaction could be aborted, it has been when this returns.
-    pub(crate) fn commit(self, offsets: &Offsets<'_>) -> Result<Committed, TxnError> {
+    pub(crate) fn commit(self, offsets: &Offsets<'_>) -> Result<CommittedTxn, TxnError> {
         self.commit_all(std::slice::from_ref(offsets))
     }
 
@@ -375,7 +375,7 @@ impl Txn<'_> {
         self.settled = true;
         faults::point("commit");
         let changelog = std::mem::take(&mut self.producer.producer.context().reported().changelog);
-        Ok(Committed::attest(changelog))
+        Ok(CommittedTxn { changelog })
     }
 
     fn classified(&self, error: KafkaError, step: TxnStep) -> TxnError {

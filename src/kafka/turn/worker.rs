@@ -233,7 +233,7 @@ impl<'a, S: Stage> Worker<'a, S> {
                         tracing::info!(topic = self.source.topic(), ?partitions, "assigned");
                     }
                     partitions.into_iter().for_each(|partition| self.stage.assigned(partition));
-                    self.reins.board.assigned(&self.name);
+                    self.context.board.assigned(&self.name);
                 }
                 AssignmentChange::Revoked(partitions) => {
                     self.suspects = Suspects::default();

@@ -77,7 +77,7 @@ impl Library {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let lease = self.registry.borrow();
+            let lease = self.registry.lease();
             let stores = lease.snapshots();
             let result = StoreReader { library: self, stores: &stores }.answer(question);
             drop(stores);
@@ -90,8 +90,10 @@ impl Library {
                 }
                 tracing::error!(error, "cannot read the state for a query");
             }
-            let held =
-                HeldPartitions { partitions: lease.partitions().into_iter().collect(), of: lease.of() };
+            let held = HeldPartitions {
+                partitions: lease.partitions().into_iter().collect(),
+                of: lease.partition_count(),
+            };
             return Answer { result, held };
         }
     }
