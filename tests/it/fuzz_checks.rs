@@ -6,9 +6,9 @@
 use samestory_engine::engine::compare::{Relation, Rules, compare};
 use samestory_engine::fingerprint::{Fingerprint, MAX_BYTES, fingerprint};
 use samestory_engine::text::TooLarge;
-use samestory_engine::text::canonical::{canonical, skeleton};
 use samestory_engine::text::language::LANGUAGES;
 use samestory_engine::text::markup::{ContentType, sniff, to_text};
+use samestory_engine::text::normalize::{normalize, skeleton};
 
 /// Markup of any kind becomes text within its limit, or is refused; the limit decides nothing else.
 pub(crate) fn fuzz_markup(data: &[u8]) {
@@ -41,11 +41,11 @@ pub(crate) fn fuzz_markup(data: &[u8]) {
     }
 }
 
-/// Canonical text is a fixed point within its limit, and spaces separate what they stand between.
-pub(crate) fn fuzz_canonical(data: &[u8]) {
+/// Normalised text is a fixed point within its limit, and spaces separate what they stand between.
+pub(crate) fn fuzz_normalize(data: &[u8]) {
     let (control, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
     let raw = String::from_utf8_lossy(data);
-    let unbounded = |text: &str| canonical(text, usize::MAX).expect("there is no limit to exceed");
+    let unbounded = |text: &str| normalize(text, usize::MAX).expect("there is no limit to exceed");
     let full = unbounded(&raw);
     assert_eq!(unbounded(&full), full, "{raw:?} is not settled");
     assert!(full.len() <= 11 * raw.len(), "nothing grows faster than U+FDFA");
@@ -54,7 +54,7 @@ pub(crate) fn fuzz_canonical(data: &[u8]) {
     assert_eq!(full.find(stray), None, "{full:?}");
 
     let tight = full.len() * usize::from(control) / 128;
-    match canonical(&raw, tight) {
+    match normalize(&raw, tight) {
         Ok(text) => {
             assert!(text.len() <= tight);
             assert_eq!(text, full, "a limit that is kept changes nothing");
@@ -68,7 +68,7 @@ pub(crate) fn fuzz_canonical(data: &[u8]) {
 
     let merged = skeleton(&raw, usize::MAX).expect("there is no limit to exceed");
     assert_eq!(skeleton(&merged, usize::MAX).as_deref(), Ok(&*merged), "{raw:?} has no settled skeleton");
-    assert_eq!(unbounded(&merged), merged, "a skeleton is canonical text");
+    assert_eq!(unbounded(&merged), merged, "a skeleton is normalised text");
 
     let middle = raw.len() * usize::from(control) / 256;
     let cut = (middle..=raw.len()).find(|&at| raw.is_char_boundary(at)).unwrap_or_default();

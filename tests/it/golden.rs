@@ -1,4 +1,4 @@
-//! Fixed articles → fixed canonical text, fingerprint bytes and band keys.
+//! Fixed articles → fixed normalised text, fingerprint bytes and band keys.
 //!
 //! State on disk and on the bus outlives a version of the program: what changes one of these bytes needs a new scheme
 //! number, or everything kept must be made again. `UPDATE_GOLDEN=1` writes the file anew; a sentence in the commit says
@@ -21,7 +21,8 @@ use crate::texts::{Article, read_articles};
 struct Golden {
     id: String,
     language: String,
-    canonical: String,
+    #[serde(rename = "canonical")]
+    normalized: String,
     tokens: u32,
     shingles: u32,
     numerals: u32,
@@ -40,7 +41,7 @@ impl Golden {
         let row = row(text.language.lang);
         let title = article.title.as_deref().map(|title| title_words(title, row, &Options::default()));
         let print = of_text(&text, CONFIG).with_title(title.unwrap_or_default());
-        let Text { canonical, language, .. } = text;
+        let Text { normalized, language, .. } = text;
         let bytes = print.encode();
         let keys = Banding::new(35, 3, LANES).unwrap().keys(&print.minhash);
         let keys: Vec<String> = keys
@@ -54,7 +55,7 @@ impl Golden {
         Golden {
             id: article.id.clone(),
             language: format!("{} ({})", language.lang, language.source.as_str()),
-            canonical,
+            normalized,
             tokens: print.tokens,
             shingles: print.shingles,
             numerals: print.numerals.distinct(),
@@ -84,7 +85,7 @@ fn fixed_articles_have_fixed_fingerprints() {
     for (made, kept) in made.iter().zip(&kept) {
         let id = &kept.id;
         assert_eq!(made.id, *id, "articles.ndjson and fingerprints.json are not in the same order; {HOW}");
-        assert_eq!(made.canonical, kept.canonical, "{id}: the canonical text changed; {HOW}");
+        assert_eq!(made.normalized, kept.normalized, "{id}: the normalised text changed; {HOW}");
         assert_eq!(made.language, kept.language, "{id}: the language changed; {HOW}");
         assert_eq!(made.fingerprint, kept.fingerprint, "{id}: the fingerprint changed; {HOW}");
         assert_eq!(made.bands, kept.bands, "{id}: the band keys changed; {HOW}");
@@ -95,9 +96,9 @@ fn fixed_articles_have_fixed_fingerprints() {
 
 #[test]
 fn texts_of_no_tokens_have_the_bytes_of_the_layout_table() {
-    for canonical in ["", "🎉"] {
-        let bytes = fingerprint(canonical, row(Lang::UND), CONFIG).encode();
-        assert_eq!(bytes.len(), 314, "{canonical:?}");
+    for normalized in ["", "🎉"] {
+        let bytes = fingerprint(normalized, row(Lang::UND), CONFIG).encode();
+        assert_eq!(bytes.len(), 314, "{normalized:?}");
         assert_eq!(bytes[..6], [2, 2, 0x5a, 0x5a, 0x5a, 0x5a]);
         assert_eq!(bytes[22..58], [0; 36], "no SimHash, no tokens, no shingles, no lists");
         assert_eq!(bytes[58..], [0; 256], "no lane has a least value");

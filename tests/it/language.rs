@@ -10,13 +10,13 @@ use samestory_engine::text::language::{LANGUAGES, Segment, Tag, Trust, choose, f
 
 use crate::support::shared_data;
 
-/// As far as telling languages apart goes, what canonical text does: case, and format characters inside words.
-fn canonical(text: &str) -> String {
+/// As far as telling languages apart goes, what normalised text does: case, and format characters inside words.
+fn normalize(text: &str) -> String {
     text.to_lowercase().replace(['\u{200c}', '\u{200d}', '\u{ad}'], "")
 }
 
 fn recognised(text: &str) -> &'static str {
-    recognise(&canonical(text)).map_or("und", |(lang, _)| lang.code())
+    recognise(&normalize(text)).map_or("und", |(lang, _)| lang.code())
 }
 
 /// At least 50 words, or as much text in a script that does not part them.

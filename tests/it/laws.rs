@@ -11,22 +11,22 @@ use samestory_engine::fingerprint::{
     of_text, simhash, sketch,
 };
 use samestory_engine::text::Text;
-use samestory_engine::text::canonical::canonical;
 use samestory_engine::text::language::{LANGUAGES, Language, Segment, row};
+use samestory_engine::text::normalize::normalize;
 use samestory_engine::text::passages::common_passages;
 use samestory_engine::text::shingle::{Shingles, shingles};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::fuzz_checks::{fuzz_canonical, fuzz_fingerprint_decode};
+use crate::fuzz_checks::{fuzz_fingerprint_decode, fuzz_normalize};
 use crate::texts::{any_script, demo, touchy};
 
 /// The demo's articles that have a text.
 static DEMO: LazyLock<Vec<Text>> = LazyLock::new(|| {
-    demo().iter().map(|article| article.text()).filter(|text| !text.canonical.is_empty()).collect()
+    demo().iter().map(|article| article.text()).filter(|text| !text.normalized.is_empty()).collect()
 });
 
 fn canon(text: &str) -> String {
-    canonical(text, usize::MAX).unwrap()
+    normalize(text, usize::MAX).unwrap()
 }
 
 fn language(text: &Text) -> &'static Language {
@@ -43,7 +43,7 @@ fn any_language() -> impl Strategy<Value = &'static Language> {
 fn some_text() -> impl Strategy<Value = String> {
     let stretch = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
     let stretch = stretch.prop_map(|(article, from, to)| {
-        let characters: Vec<char> = article.get(&DEMO[..]).canonical.chars().collect();
+        let characters: Vec<char> = article.get(&DEMO[..]).normalized.chars().collect();
         let (from, to) = (from.index(characters.len()), to.index(characters.len()));
         characters[from.min(to)..=from.max(to)].iter().collect()
     });
@@ -88,18 +88,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn canonical_text_passes_the_fuzz_check(control: u8, raw in any_script()) {
-        fuzz_canonical(&[&[control], raw.as_bytes()].concat());
+    fn normalized_text_passes_the_fuzz_check(control: u8, raw in any_script()) {
+        fuzz_normalize(&[&[control], raw.as_bytes()].concat());
     }
 
     #[test]
-    fn canonical_text_of_any_bytes_passes_the_fuzz_check(data in prop::collection::vec(any::<u8>(), 0..200)) {
-        fuzz_canonical(&data);
+    fn normalized_text_of_any_bytes_passes_the_fuzz_check(data in prop::collection::vec(any::<u8>(), 0..200)) {
+        fuzz_normalize(&data);
     }
 
     #[test]
-    fn canonical_text_of_touchy_neighbours_passes_the_fuzz_check(control: u8, raw in touchy()) {
-        fuzz_canonical(&[&[control], raw.as_bytes()].concat());
+    fn normalized_text_of_touchy_neighbours_passes_the_fuzz_check(control: u8, raw in touchy()) {
+        fuzz_normalize(&[&[control], raw.as_bytes()].concat());
     }
 
     #[test]
@@ -248,7 +248,7 @@ fn arranged<T: Clone + std::fmt::Debug + 'static>(set: Vec<T>) -> impl Strategy<
     (one(), one()).prop_map(|(a, b)| [a, b])
 }
 
-/// A raw text's tokens in canonical form.
+/// A raw text's tokens in normalised form.
 fn tokens(text: &str, segment: Segment) -> Vec<String> {
     let tokens: Vec<String> = match segment {
         Segment::Words => text.unicode_words().map(canon).collect(),
@@ -261,17 +261,19 @@ fn tokens(text: &str, segment: Segment) -> Vec<String> {
 
 /// Every stretch of `text` that begins and ends where words do, in `steps` of its length.
 fn stretches(text: &Text, steps: usize) -> Vec<&str> {
-    let canonical = &text.canonical;
+    let normalized = &text.normalized;
     let edges: Vec<usize> = match language(text).segment {
         Segment::Words => {
-            canonical.split_word_bound_indices().map(|(at, _)| at).chain([canonical.len()]).collect()
+            normalized.split_word_bound_indices().map(|(at, _)| at).chain([normalized.len()]).collect()
         }
-        Segment::Characters => canonical.char_indices().map(|(at, _)| at).chain([canonical.len()]).collect(),
+        Segment::Characters => {
+            normalized.char_indices().map(|(at, _)| at).chain([normalized.len()]).collect()
+        }
     };
     let edge = |step: usize| edges[(edges.len() - 1) * step / steps];
     (0..steps)
         .flat_map(|from| (from + 1..=steps).map(move |to| (from, to)))
-        .map(|(from, to)| &canonical[edge(from)..edge(to)])
+        .map(|(from, to)| &normalized[edge(from)..edge(to)])
         .collect()
 }
 
@@ -280,7 +282,7 @@ fn a_stretch_cut_out_of_a_text_is_found_in_it_whole() {
     let (mut sure, mut all) = (0, 0);
     for text in DEMO.iter() {
         let language = language(text);
-        let whole = fingerprint(&text.canonical, language, 0);
+        let whole = fingerprint(&text.normalized, language, 0);
         for stretch in stretches(text, 12) {
             let part = fingerprint(stretch, language, 0);
             if (part.tokens as usize) < language.shingle {
@@ -405,7 +407,7 @@ fn fingerprints_of_scheme_1_are_refused_by_name() {
 fn the_fast_versions_equal_the_plain_ones_on_every_demo_article() {
     for text in DEMO.iter() {
         for language in [language(text), &LANGUAGES[0]] {
-            let cut = shingles(&text.canonical, language);
+            let cut = shingles(&text.normalized, language);
             assert_eq!(minhash::lanes(&cut.shingles), minhash::plain(&cut.shingles));
             assert_eq!(simhash::simhash(&cut.words), simhash::plain(&cut.words));
         }

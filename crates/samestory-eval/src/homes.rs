@@ -68,16 +68,16 @@ pub fn measure(path: &Path, all: &mut BTreeMap<String, Homes>) -> Result<(), Lab
     for line in &originals {
         let content_type = line.content_type.as_deref().and_then(ContentType::parse);
         // What is over the limit lives nowhere.
-        let Ok((home, canonical)) = place(&line.body, content_type) else { continue };
+        let Ok((home, normalized)) = place(&line.body, content_type) else { continue };
         homes.insert(line.id.as_str(), home);
         let row = line.lang.as_deref().and_then(language::find);
         let measured = all.entry(name(line)).or_default();
         let before = f64::from(measured.articles);
         measured.articles += 1;
         measured.at_home += u32::from(home == row.map_or(Lang::UND, language::Language::home));
-        let coverage = row.map_or(0.0, |row| language::coverage(row.lang, &canonical));
+        let coverage = row.map_or(0.0, |row| language::coverage(row.lang, &normalized));
         measured.coverage = (measured.coverage * before + f64::from(coverage)) / (before + 1.0);
-        for extract in extracts(&canonical, language::row(home).segment) {
+        for extract in extracts(&normalized, language::row(home).segment) {
             measured.extracts += 1;
             let extract = place(&extract, Some(ContentType::Plain));
             measured.extracts_together += u32::from(extract.is_ok_and(|(found, _)| found == home));
@@ -102,16 +102,16 @@ fn name(line: &Line) -> String {
 fn place(body: &str, content_type: Option<ContentType>) -> Result<(Lang, String), Oversized> {
     let options = Options { trust: Trust::Text, ..Options::default() };
     let text = text::prepare(body, content_type, None, &options)?;
-    Ok((text.language.home, text.canonical))
+    Ok((text.language.home, text.normalized))
 }
 
 /// Three passages, spread over a text that is longer than they are.
-fn extracts(canonical: &str, segment: Segment) -> Vec<String> {
+fn extracts(normalized: &str, segment: Segment) -> Vec<String> {
     let (pieces, between): (Vec<&str>, _) = match segment {
-        Segment::Words => (canonical.split(' ').collect(), " "),
+        Segment::Words => (normalized.split(' ').collect(), " "),
         // Two characters stand for about a word.
         Segment::Characters => {
-            (canonical.char_indices().map(|(at, c)| &canonical[at..at + c.len_utf8()]).collect(), "")
+            (normalized.char_indices().map(|(at, c)| &normalized[at..at + c.len_utf8()]).collect(), "")
         }
     };
     let scale = if between.is_empty() { 2 } else { 1 };

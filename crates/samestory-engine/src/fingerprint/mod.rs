@@ -135,15 +135,15 @@ pub fn config_hash(options: &Options) -> u32 {
 
 /// Fingerprints a prepared text. `config` is the [`config_hash`] of the options it was prepared with.
 pub fn of_text(text: &Text, config: u32) -> Fingerprint {
-    let mut fingerprint = fingerprint(&text.canonical, language::row(text.language.home), config);
+    let mut fingerprint = fingerprint(&text.normalized, language::row(text.language.home), config);
     fingerprint.names = Sample::of(text.names.iter().map(|&name| u32::from(name)).collect());
     fingerprint
 }
 
 /// Fingerprints normalised text, which has no names. `config` is the hash of the settings that led from the article to
 /// this text.
-pub fn fingerprint(canonical: &str, language: &Language, config: u32) -> Fingerprint {
-    sketch(xxh3_128(canonical.as_bytes()), &shingles(canonical, language), config)
+pub fn fingerprint(normalized: &str, language: &Language, config: u32) -> Fingerprint {
+    sketch(xxh3_128(normalized.as_bytes()), &shingles(normalized, language), config)
 }
 
 /// Fingerprints a text by its content hash and its shingles.

@@ -19,7 +19,7 @@ pub(super) struct WordBits {
     pub(super) underscore: u64,
 }
 
-/// A block in canonical form, as far as it goes.
+/// A block in normalised form, as far as it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Folded {
     /// Lower case, with spaces for line ends.

@@ -1,4 +1,4 @@
-//! What canonical text does with one character, and which neighbours it minds.
+//! What normalised text does with one character, and which neighbours it minds.
 //!
 //! [`fold`] is the rule. [`classes`] is its cache for the Basic Multilingual Plane, so that ordinary text is
 //! answered by one load a character.
@@ -37,7 +37,7 @@ pub(super) enum Fold {
     To(Cow<'static, str>),
 }
 
-/// The rule: what canonical text makes of `c`.
+/// The rule: what normalised text makes of `c`.
 pub(super) fn fold(c: char) -> Fold {
     if c == TATWEEL || is_point(c) || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) {
         return Fold::Drop;
@@ -210,7 +210,7 @@ fn build() -> Classes {
             }
             Fold::To(space) if space == " " => class::SPACE,
             _ if is_mark => class::SLOW,
-            _ => match super::canonical::settle(own, usize::MAX) {
+            _ => match super::normalize::settle(own, usize::MAX) {
                 Ok(text) => {
                     map.insert(c as u16, text.into_boxed_str());
                     class::MAP

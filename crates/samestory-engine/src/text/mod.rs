@@ -1,15 +1,15 @@
 //! An article's text: from what the crawler fetched to what is compared.
 //!
-//! Markup is taken off, what remains becomes canonical text, and a language is chosen for it. Everything is
+//! Markup is taken off, what remains becomes normalised text, and a language is chosen for it. Everything is
 //! bounded by [`Options::max_raw_bytes`] and [`Options::max_bytes`], whatever the article says.
 
 mod block;
-pub mod canonical;
 mod chars;
 pub mod language;
 mod look_alikes;
 pub mod markup;
 mod names;
+pub mod normalize;
 mod numbers;
 pub mod passages;
 pub mod shingle;
@@ -86,8 +86,8 @@ pub struct TooLarge {
 /// A text ready to be fingerprinted.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Canonical text.
-    pub canonical: String,
+    /// Normalised text.
+    pub normalized: String,
     /// Its language, and how that became known.
     pub language: Chosen,
     /// The hashes of its names, one for each occurrence.
@@ -107,26 +107,26 @@ pub fn prepare(
     options: &Options,
 ) -> Result<Text, Oversized> {
     let plain = plain(body, content_type, options)?;
-    let canonical = canonical::canonical(&plain, options.max_bytes)?;
+    let normalized = normalize::normalize(&plain, options.max_bytes)?;
     // Before look-alikes are merged: a skeleton mixes scripts.
-    let language = language::choose(declared, &canonical, options.trust);
-    let (canonical, language) = respelled(canonical, language, declared, options)?;
-    let canonical =
-        if options.skeleton { canonical::skeleton(&canonical, options.max_bytes)? } else { canonical };
-    Ok(Text { canonical, language, names: names::names(&plain) })
+    let language = language::choose(declared, &normalized, options.trust);
+    let (normalized, language) = respelled(normalized, language, declared, options)?;
+    let normalized =
+        if options.skeleton { normalize::skeleton(&normalized, options.max_bytes)? } else { normalized };
+    Ok(Text { normalized, language, names: names::names(&plain) })
 }
 
 /// The hashes of a headline's words: evidence beside the text. Words of one or two letters say nothing.
 pub fn title_words(title: &str, language: &language::Language, options: &Options) -> Vec<u16> {
-    let Ok(normalised) = canonical::canonical(title, options.max_bytes) else { return Vec::new() };
+    let Ok(normalized) = normalize::normalize(title, options.max_bytes) else { return Vec::new() };
     if language.segment == language::Segment::Characters {
-        return shingle::shingles(&normalised, language)
+        return shingle::shingles(&normalized, language)
             .words
             .iter()
             .map(|word| (word >> 48) as u16)
             .collect();
     }
-    let words = normalised.split(|c: char| !c.is_alphanumeric());
+    let words = normalized.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| word.chars().nth(2).is_some()).map(names::stem).collect()
 }
 
@@ -139,7 +139,7 @@ fn respelled(
 ) -> Result<(String, Chosen), TooLarge> {
     let (mut text, mut language) = (text, language);
     if options.fold_serbian && matches!(language.lang.code(), "sr" | "hr") {
-        text = canonical::canonical(&spelling::serbian_in_latin(&text), options.max_bytes)?;
+        text = normalize::normalize(&spelling::serbian_in_latin(&text), options.max_bytes)?;
         // Both scripts must come out in the same place, so what is compared decides.
         language = language::choose(declared, &text, options.trust);
     }
@@ -183,7 +183,7 @@ mod tests {
         // A page of two megabytes with a story of one kilobyte was a dead letter, because the limit of the text was
         // checked before the markup was taken off.
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(2 << 20));
-        assert_eq!(text(&page, &Options::DEFAULT).canonical, "a story.");
+        assert_eq!(text(&page, &Options::DEFAULT).normalized, "a story.");
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(4 << 20));
         let refused = prepare(&page, None, None, &Options::DEFAULT).unwrap_err();
         assert_eq!(refused, Oversized::Raw { length: page.len(), limit: 4 << 20 });
@@ -214,10 +214,10 @@ mod tests {
             (traditional, simplified, Options { fold_han: true, ..Options::DEFAULT }),
             (accents, none, Options { fold_accents: true, ..Options::DEFAULT }),
         ] {
-            assert_eq!(text(a, &options).canonical, text(b, &options).canonical);
-            assert_ne!(text(a, &Options::DEFAULT).canonical, text(b, &Options::DEFAULT).canonical);
-            let again = text(&text(a, &options).canonical, &options);
-            assert_eq!(again.canonical, text(a, &options).canonical);
+            assert_eq!(text(a, &options).normalized, text(b, &options).normalized);
+            assert_ne!(text(a, &Options::DEFAULT).normalized, text(b, &Options::DEFAULT).normalized);
+            let again = text(&text(a, &options).normalized, &options);
+            assert_eq!(again.normalized, text(a, &options).normalized);
         }
         let both = Options { fold_serbian: true, ..Options::DEFAULT };
         assert_eq!(text(in_cyrillic, &both).language.lang, text(in_latin, &both).language.lang);
@@ -227,7 +227,7 @@ mod tests {
             "市は月曜日、古い橋を閉鎖し、學校の鐵道も止まると發表した。",
             "Старый мост закрыли на ремонт, автобусы пойдут в объезд до конца года.",
         ] {
-            assert_eq!(text(other, &all).canonical, text(other, &Options::DEFAULT).canonical);
+            assert_eq!(text(other, &all).normalized, text(other, &Options::DEFAULT).normalized);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::canonical::canonical;
+use super::normalize::normalize;
 
 /// Letters of a name that count. A case ending (`Merkel`, `Merkels`) leaves the beginning alone.
 const STEM: usize = 6;
@@ -60,7 +60,7 @@ pub(crate) fn stem(word: &str) -> u16 {
     }
     let beginning: String = word.chars().take(STEM).collect();
     // A handful of letters stays far below any limit; what cannot be normalised stays as it is.
-    let folded = canonical(&beginning, 1 << 10).unwrap_or(beginning);
+    let folded = normalize(&beginning, 1 << 10).unwrap_or(beginning);
     hash(folded.as_bytes())
 }
 

@@ -1,6 +1,6 @@
 //! Passages two texts have in common, as ranges of the texts as they were written.
 //!
-//! For people to look at: words are compared in canonical form, so curly quotes, case and invisible characters do
+//! For people to look at: words are compared in normalised form, so curly quotes, case and invisible characters do
 //! not hide a passage. Work is linear in the length of both texts.
 
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::canonical::canonical;
 use super::language::{Language, Segment};
+use super::normalize::normalize;
 
 /// A run of tokens that stands in both texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +84,9 @@ fn tokens(text: &str, segment: Segment) -> Vec<Token> {
             end -= 1;
         }
         // No part of this length reaches the limit: a character becomes eighteen at the most.
-        let canonical = canonical(&part[..end], LONGEST_WORD * 64).unwrap_or_default();
-        (!canonical.is_empty()).then(|| Token { key: xxh3_64(canonical.as_bytes()), at: at..at + part.len() })
+        let normalized = normalize(&part[..end], LONGEST_WORD * 64).unwrap_or_default();
+        (!normalized.is_empty())
+            .then(|| Token { key: xxh3_64(normalized.as_bytes()), at: at..at + part.len() })
     };
     match segment {
         Segment::Words => text.unicode_word_indices().filter_map(|(at, word)| token(at, word)).collect(),

@@ -22,7 +22,7 @@ pub struct Shingles {
     pub numerals: Vec<u32>,
 }
 
-/// Cuts canonical text as its language wants it.
+/// Cuts normalised text as its language wants it.
 pub fn shingles(text: &str, language: &Language) -> Shingles {
     let mut result = Shingles::default();
     match language.segment {

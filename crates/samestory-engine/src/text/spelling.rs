@@ -13,7 +13,7 @@ use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
 use super::TooLarge;
-use super::canonical::{ROUNDS, canonical};
+use super::normalize::{ROUNDS, normalize};
 
 /// Latin letters without their accents and strokes: `é` and `e`, `đ` and `d` are one.
 ///
@@ -21,7 +21,7 @@ use super::canonical::{ROUNDS, canonical};
 pub(super) fn without_accents(text: &str, limit: usize) -> Result<String, TooLarge> {
     let mut current = text.to_owned();
     for _ in 0..ROUNDS {
-        let next = canonical(&bare(&current), limit)?;
+        let next = normalize(&bare(&current), limit)?;
         if next == current {
             break;
         }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn normalised(text: &str) -> String {
-        canonical(text, usize::MAX).unwrap()
+        normalize(text, usize::MAX).unwrap()
     }
 
     #[test]

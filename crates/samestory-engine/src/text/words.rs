@@ -1,7 +1,7 @@
 //! Words as UAX #29 draws them, without a table walk per character.
 //!
 //! The boundaries are those of the `unicode-segmentation` crate (the tests hold us to it); this way of finding
-//! them is several times faster, because canonical text is mostly letters and single spaces.
+//! them is several times faster, because normalised text is mostly letters and single spaces.
 //! A word counts if it has a letter or a digit in it.
 
 use std::sync::OnceLock;
@@ -379,7 +379,7 @@ mod tests {
 
         #[test]
         fn boundaries_equal_the_crate(text in "[a-c1-2 .,:;'\"_\u{308}\u{5d0}-\u{5d2}\u{30a0}-\u{30a5}\u{3042}\u{4e00}\u{915}-\u{91a}\u{93e}\u{94d}\u{e01}\u{1100}\u{1f600}]{0,24}") {
-            // Canonical text has no two spaces in a row, so the rule that keeps them together has no say.
+            // Normalised text has no two spaces in a row, so the rule that keeps them together has no say.
             let text = text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
             prop_assert_eq!(ours(&text), text.unicode_words().collect::<Vec<_>>());
         }

@@ -340,7 +340,7 @@ fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Makes one of letters that a single language spells in two ways: canonical text may hold a dotless i or not, and
+/// Makes one of letters that a single language spells in two ways: normalised text may hold a dotless i or not, and
 /// half of Romania writes a cedilla for the comma. Normalised text has one yeh, one kaf and one heh.
 #[inline]
 fn fold(c: char) -> char {

@@ -166,11 +166,11 @@ pub fn home(lang: Lang) -> Lang {
 ///
 /// It is a function of its arguments alone, and looks at a bounded part of the text. Under [`Trust::Text`], `declared`
 /// has no say in the home.
-pub fn choose(declared: Option<&str>, canonical_text: &str, trust: Trust) -> Chosen {
+pub fn choose(declared: Option<&str>, normalized_text: &str, trust: Trust) -> Chosen {
     let declared = declared.map(str::trim_ascii).filter(|tag| !tag.is_empty());
     let known = declared.and_then(find);
     if let Some(language) = known.filter(|language| trust == Trust::Declared && language.lang != Lang::UND) {
-        let share = |window| Census::of(&Sample::of(canonical_text, window)).share(language.scripts);
+        let share = |window| Census::of(&Sample::of(normalized_text, window)).share(language.scripts);
         if share(GLANCE_WINDOW) >= 0.5 || share(DETECT_WINDOW) >= HONOUR_SHARE {
             return Chosen {
                 home: language.home(),
@@ -181,7 +181,7 @@ pub fn choose(declared: Option<&str>, canonical_text: &str, trust: Trust) -> Cho
             };
         }
     }
-    let (lang, source, confidence) = match recognise(canonical_text) {
+    let (lang, source, confidence) = match recognise(normalized_text) {
         Some((lang, confidence)) => (lang, LanguageSource::Text, confidence),
         None => (Lang::UND, LanguageSource::None, 0.0),
     };
@@ -196,17 +196,17 @@ pub fn choose(declared: Option<&str>, canonical_text: &str, trust: Trust) -> Cho
     Chosen { home, lang, source, confidence, tag }
 }
 
-/// The language of a canonical text, and how sure that is; `None` below the confidence floor.
-pub fn recognise(canonical_text: &str) -> Option<(Lang, f32)> {
-    let guess = detect::detect(&Sample::of(canonical_text, DETECT_WINDOW));
+/// The language of a normalised text, and how sure that is; `None` below the confidence floor.
+pub fn recognise(normalized_text: &str) -> Option<(Lang, f32)> {
+    let guess = detect::detect(&Sample::of(normalized_text, DETECT_WINDOW));
     (guess.row != 0 && guess.confidence >= CONFIDENCE_FLOOR)
         .then(|| (LANGUAGES[guess.row].lang, guess.confidence))
 }
 
 /// The share of a text's words that are in a language's list: what its `coverage` is the mean of.
-pub fn coverage(lang: Lang, canonical_text: &str) -> f32 {
+pub fn coverage(lang: Lang, normalized_text: &str) -> f32 {
     let row = LANGUAGES.iter().position(|row| row.lang == lang).unwrap_or(0);
-    detect::coverage(row, &Sample::of(canonical_text, DETECT_WINDOW))
+    detect::coverage(row, &Sample::of(normalized_text, DETECT_WINDOW))
 }
 
 #[cfg(test)]
@@ -214,8 +214,8 @@ mod tests {
     use super::neighbours::Neighbour;
     use super::*;
 
-    /// As far as telling languages apart goes, what canonical text does.
-    fn canonical(text: &str) -> String {
+    /// As far as telling languages apart goes, what normalised text does.
+    fn normalize(text: &str) -> String {
         text.to_lowercase().replace(['\u{200c}', '\u{200d}'], "")
     }
 
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn every_language_recognises_its_own_sample() {
         for language in &LANGUAGES[1..] {
-            let found = recognise(&canonical(language.sample)).map(|(lang, _)| lang);
+            let found = recognise(&normalize(language.sample)).map(|(lang, _)| lang);
             assert_eq!(found, Some(language.lang), "add a clearer sample for {}", language.lang);
         }
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn identical_texts_live_in_one_home_whatever_they_declare() {
         for language in &LANGUAGES[1..] {
-            let text = canonical(language.sample);
+            let text = normalize(language.sample);
             let home = choose(None, &text, Trust::Text).home;
             assert_eq!(home, language.home());
             for other in LANGUAGES {
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_declared_language_names_a_relative_inside_its_home() {
-        let croatian = canonical(row(Lang::from_table("hr")).sample);
+        let croatian = normalize(row(Lang::from_table("hr")).sample);
         let named = |declared| {
             let chosen = choose(declared, &croatian, Trust::Text);
             (chosen.home.code(), chosen.lang.code())
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_trusted_language_is_not_honoured_in_a_text_without_its_script() {
-        let english = canonical(row(Lang::from_table("en")).sample);
+        let english = normalize(row(Lang::from_table("en")).sample);
         let chosen = choose(Some("hi"), &english, Trust::Declared);
         assert_eq!(
             (chosen.home.code(), chosen.source, chosen.tag),
@@ -380,7 +380,7 @@ mod tests {
         let frame = "share this article on facebook and twitter or by email. sign up to our free daily newsletter for \
                      the stories that matter, delivered to your inbox every morning. you can unsubscribe at any time.";
         for language in &LANGUAGES[2..] {
-            let framed = format!("{} {frame}", canonical(language.sample).repeat(4));
+            let framed = format!("{} {frame}", normalize(language.sample).repeat(4));
             let chosen = choose(None, &framed, Trust::Text);
             assert_eq!(chosen.home, language.home(), "{}", language.lang);
         }
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_text_in_two_languages_lives_with_the_one_that_has_more_of_it() {
-        let sample = |code: &str| canonical(find(code).unwrap().sample);
+        let sample = |code: &str| normalize(find(code).unwrap().sample);
         let home = |text: &str| choose(None, text, Trust::Text).home.code();
         for (more, less) in [("de", "fr"), ("es", "en"), ("en", "es"), ("hi", "en"), ("ru", "en")] {
             let (more_text, less_text) = (sample(more).repeat(5), sample(less));
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn an_unknown_tag_leaves_the_choice_to_the_text() {
-        let english = canonical(row(Lang::from_table("en")).sample);
+        let english = normalize(row(Lang::from_table("en")).sample);
         let chosen = choose(Some("x-klingon"), &english, Trust::Text);
         assert_eq!((chosen.lang.code(), chosen.tag), ("en", Tag::Unknown));
         for absent in [None, Some(""), Some("  "), Some("und")] {

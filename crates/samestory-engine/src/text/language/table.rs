@@ -1,7 +1,7 @@
 //! Every language samestory tells apart, a row each.
 //!
 //! To add one, append a row. Words are those that hold sentences together (and some that news cannot do without),
-//! letters those beyond a to z that its own words use; both as canonical text spells them. `coverage` is the share of
+//! letters those beyond a to z that its own words use; both as normalised text spells them. `coverage` is the share of
 //! running words of its news that are in the list, as `samestory languages --measure` reports it. A language that has its
 //! script to itself needs none of these. `home` is for relatives whose edited copies would otherwise be separated.
 

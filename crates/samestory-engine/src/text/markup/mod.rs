@@ -2,7 +2,7 @@
 //! and nothing recurses.
 //!
 //! Words come out as a reader sees them: entities decoded, blocks on their own lines, table cells apart, nothing
-//! added between inline elements, nothing that is hidden. Whitespace is left for [canonical text](super) to settle.
+//! added between inline elements, nothing that is hidden. Whitespace is left for [normalised text](super) to settle.
 
 mod html;
 mod markdown;

@@ -1,11 +1,11 @@
-//! Plain text → canonical text: one spelling for what readers take to be the same words.
+//! Plain text → normalised text: one spelling for what readers take to be the same words.
 //!
 //! Invisible characters go, compatibility forms and case are folded (NFKC, full case folding), digits of every
 //! script become ASCII, quotes and dashes become those of a typewriter, points of Arabic and Hebrew go, letters that
 //! Arabic keyboards write with several codes get one, words that mix scripts are read in one, white space collapses to
-//! single spaces. Canonical text is a fixed point: making it canonical again changes nothing.
+//! single spaces. Normalised text is a fixed point: normalising it again changes nothing.
 //!
-//! [`settle`] is the specification, [`canonical`] the fast way to the same bytes. Text is cut only in front of
+//! [`settle`] is the specification, [`normalize`] the fast way to the same bytes. Text is cut only in front of
 //! ASCII characters: those never combine with what precedes them, so pieces can be treated apart.
 
 use std::fmt::{self, Write};
@@ -18,13 +18,13 @@ use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold
 use super::look_alikes::in_one_script;
 use super::words::is_spaced;
 
-/// Canonical form of `text`, at most `limit` bytes long.
+/// Normalised form of `text`, at most `limit` bytes long.
 ///
 /// The bound holds while the text is being made, not afterwards: three bytes of U+FDFA become thirty-three.
 ///
 /// # Errors
 /// The article is [`TooLarge`]; it cannot be fingerprinted under this limit.
-pub fn canonical(text: &str, limit: usize) -> Result<String, TooLarge> {
+pub fn normalize(text: &str, limit: usize) -> Result<String, TooLarge> {
     // A word read in Latin script is half as long as the Cyrillic letters it was written with.
     let room = limit.saturating_mul(2);
     let made = match make(text, room) {
@@ -87,16 +87,16 @@ fn separate(text: &str) -> String {
     out
 }
 
-/// Canonical form with look-alikes merged (UTS #39 skeleton): Cyrillic `а` in a Latin word reads as Latin `a`.
+/// Normalised form with look-alikes merged (UTS #39 skeleton): Cyrillic `а` in a Latin word reads as Latin `a`.
 ///
 /// # Errors
-/// As [`canonical`].
+/// As [`normalize`].
 pub fn skeleton(text: &str, limit: usize) -> Result<String, TooLarge> {
-    let mut current = canonical(text, limit)?;
+    let mut current = normalize(text, limit)?;
     // A skeleton may need folding again, and what was folded may have a simpler skeleton.
     for _ in 0..ROUNDS {
         let merged: String = unicode_security::confusable_detection::skeleton(&current).collect();
-        let next = canonical(&merged, limit)?;
+        let next = normalize(&merged, limit)?;
         if next == current {
             break;
         }
@@ -152,7 +152,7 @@ impl Write for FoldSink {
 /// Once the whole rule is needed, it takes at least this much text at a time.
 const SLOW_PIECE: usize = 512;
 
-/// Text in the making: `out` holds canonical text, but for a trailing space.
+/// Text in the making: `out` holds normalised text, but for a trailing space.
 struct Maker {
     out: Vec<u8>,
     limit: usize,
@@ -328,12 +328,12 @@ mod tests {
     }
 
     fn fast(text: &str) -> String {
-        canonical(text, usize::MAX).unwrap()
+        normalize(text, usize::MAX).unwrap()
     }
 
     #[test]
     fn one_spelling_for_what_reads_the_same() {
-        for (written, canonical) in [
+        for (written, normalized) in [
             ("The  Cat\r\n sat", "the cat sat"),
             ("\u{feff}“Don’t” — he said…", "\"don't\" - he said..."),
             ("ＦＵＬＬ　ｗｉｄｔｈ １２３", "full width 123"),
@@ -365,8 +365,8 @@ mod tests {
             ("\u{301}", "\u{301}"),
             ("nul\0byte", "nul byte"),
         ] {
-            assert_eq!(fast(written), canonical, "{written:?}");
-            assert_eq!(plain(written), canonical, "{written:?} by the specification");
+            assert_eq!(fast(written), normalized, "{written:?}");
+            assert_eq!(plain(written), normalized, "{written:?} by the specification");
         }
     }
 
@@ -412,10 +412,10 @@ mod tests {
 
     #[test]
     fn the_limit_holds_while_the_text_is_made() {
-        assert_eq!(canonical("abc", 3), Ok("abc".into()));
-        assert_eq!(canonical("abc  ", 3), Ok("abc".into()));
-        assert_eq!(canonical("abcd", 3), Err(TooLarge { limit: 3 }));
-        assert_eq!(canonical(&"\u{fdfa}".repeat(100_000), 1 << 20), Err(TooLarge { limit: 1 << 20 }));
+        assert_eq!(normalize("abc", 3), Ok("abc".into()));
+        assert_eq!(normalize("abc  ", 3), Ok("abc".into()));
+        assert_eq!(normalize("abcd", 3), Err(TooLarge { limit: 3 }));
+        assert_eq!(normalize(&"\u{fdfa}".repeat(100_000), 1 << 20), Err(TooLarge { limit: 1 << 20 }));
     }
 
     #[test]
