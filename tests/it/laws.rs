@@ -400,7 +400,7 @@ fn fingerprints_of_scheme_1_are_refused_by_name() {
     bytes.resize(562, 0);
     let error = Fingerprint::decode(&bytes).unwrap_err();
     assert_eq!(error, DecodeError::Scheme(1));
-    assert_eq!(error.to_string(), "fingerprint scheme 1 is not known here; this program makes scheme 2");
+    assert_eq!(error.to_string(), "unknown fingerprint scheme 1; this version writes scheme 2");
 }
 
 #[test]

@@ -1,48 +1,49 @@
-//! Inputs that cannot be judged, and why.
+//! Inputs that cannot be judged, and why. Decoding and preparing produce them; the stage copies the record
+//! byte for byte to the dead-letter topic. Bad data is never an error: the stream continues.
 
 use serde::Serialize;
 
 use super::Position;
 
-/// An input that cannot be judged. Its bytes go out again untouched.
+/// An input that cannot be judged. The record itself is copied unchanged to the dead-letter topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Where it was read.
+    /// Where the input was read.
     pub position: Position,
-    /// Why: one word from a closed list, for metrics and filters.
+    /// For metrics and filters.
     pub reason: Reason,
-    /// Why: a sentence for people, with the value that was wrong, cut short.
+    /// For people: names the offending value, truncated.
     pub message: String,
 }
 
 listed! {
-/// Why an input is a dead letter. A closed list: it labels metrics.
+/// Why an input is a dead letter. The list is closed because it labels metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The bytes are not what the format says.
+    /// The bytes do not decode in the configured format.
     Undecodable,
-    /// There is no id, or one that cannot be used.
+    /// The id is missing or unusable.
     NoId,
-    /// There is no body.
+    /// The body is missing.
     NoBody,
-    /// A field has a type it cannot have.
+    /// A field has the wrong type.
     WrongType,
-    /// The article is over the limit.
+    /// The article exceeds a size limit.
     TooLarge,
-    /// Objects and lists lie deeper inside each other than consumers can read.
+    /// Objects and lists are nested deeper than consumers can parse.
     TooDeep,
-    /// A number has more digits than consumers can read.
+    /// A number has more digits than consumers can parse.
     LongNumber,
-    /// The registry does not know the schema it was written with, or it is none that can be read.
+    /// The schema registry does not know the writer schema, or it cannot be parsed.
     UnknownSchema,
-    /// Its source does not own the id that it writes about.
+    /// The record's source does not own the id it writes to.
     NotOwner,
-    /// A parser panicked on it.
+    /// A parser panicked on the input.
     ParserPanicked,
-    /// The broker refuses a record that would go out for it.
+    /// The broker rejects a record that the input would produce.
     Undeliverable,
-    /// A batch of the topic that cannot be decompressed or parsed; it was skipped.
+    /// A record batch that cannot be decompressed or parsed; it was skipped.
     Unreadable,
 }
 }
