@@ -14,7 +14,7 @@ pub(super) fn count_and_least(hashes: &[u64], k: usize) -> (usize, Vec<u32>) {
         hashes.len(),
         #[inline(always)]
         |table| {
-            let set = Set::of(hashes, table);
+            let set = Set::collect(hashes, table);
             let mut least = vec![0; k];
             let mut found = 0usize;
             for &hash in &*table {
@@ -69,7 +69,7 @@ struct Set {
 impl Set {
     /// `table` must be all zeros and a power of two long; on return it holds the first hash of each slot.
     #[inline(always)]
-    fn of(hashes: &[u64], table: &mut [u64]) -> Set {
+    fn collect(hashes: &[u64], table: &mut [u64]) -> Set {
         let shift = 64 - table.len().trailing_zeros();
         // Filled from both ends: first claims from the front, collisions from the back.
         let mut members = hashes.to_vec();

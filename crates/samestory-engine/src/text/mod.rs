@@ -1,7 +1,7 @@
-//! An article's text: from what the crawler fetched to what is compared.
+//! From the body that the crawler fetched to the text that is compared.
 //!
-//! Markup is taken off, what remains becomes normalised text, and a language is chosen for it. Everything is
-//! bounded by [`Options::max_raw_bytes`] and [`Options::max_bytes`], whatever the article says.
+//! [`prepare`] strips the markup, normalises the rest and determines its language; `fingerprint` reads the result.
+//! Every step is a pure function, bounded by [`Options::max_raw_bytes`] and [`Options::max_bytes`] for any input.
 
 mod block;
 mod chars;
@@ -21,27 +21,27 @@ use std::borrow::Cow;
 use language::{Chosen, Trust};
 use markup::ContentType;
 
-/// How article text is prepared. A change here changes fingerprints.
+/// How article text is prepared. Changing any of these changes fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The longest body that is read, in bytes, with its markup.
+    /// The longest accepted body, in bytes, including markup.
     pub max_raw_bytes: usize,
-    /// The longest text that is looked at, in bytes, without markup and after it is normalised.
+    /// The longest accepted text, in bytes, both without markup and after normalisation.
     pub max_bytes: usize,
     /// Merge look-alike characters of different scripts (UTS #39).
     pub skeleton: bool,
-    /// What decides where an article lives.
+    /// What decides the home of an article: its text or its declared language.
     pub trust: Trust,
-    /// Latin letters with and without accents are one.
+    /// Remove accents from Latin letters.
     pub fold_accents: bool,
-    /// Serbian in Cyrillic and in Latin letters is one.
+    /// Transliterate Serbian to Latin letters.
     pub fold_serbian: bool,
-    /// Traditional and simplified Chinese characters are one.
+    /// Convert traditional Chinese characters to simplified ones.
     pub fold_han: bool,
 }
 
 impl Options {
-    /// What holds unless the settings say otherwise.
+    /// The defaults of the settings file.
     pub const DEFAULT: Options = Options {
         max_raw_bytes: 4 << 20,
         max_bytes: 1 << 20,
@@ -59,47 +59,47 @@ impl Default for Options {
     }
 }
 
-/// An article that is longer than it may be.
+/// An article that exceeds a length limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Oversized {
-    /// Before anything is parsed.
+    /// The body exceeds [`Options::max_raw_bytes`]; nothing was parsed.
     #[error("body of {length} bytes; at most {limit} are parsed (text.max_raw_bytes)")]
     Raw {
-        /// Of the body, in bytes.
+        /// Length of the body, in bytes.
         length: usize,
-        /// The bound, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// Without its markup, or once it is normalised.
+    /// The text exceeds [`Options::max_bytes`], without markup or after normalisation.
     #[error("{0} (text.max_bytes)")]
     Text(#[from] TooLarge),
 }
 
-/// The text grew past the bound that was set for it.
+/// A text grew past its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("text is longer than {limit} bytes")]
 pub struct TooLarge {
-    /// The bound, in bytes.
+    /// The limit, in bytes.
     pub limit: usize,
 }
 
 /// A text ready to be fingerprinted.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Normalised text.
+    /// The normalised text.
     pub normalized: String,
-    /// Its language, and how that became known.
+    /// Its language, and how it was determined.
     pub language: Chosen,
-    /// The hashes of its names, one for each occurrence.
+    /// The hashes of its names, one per occurrence.
     pub names: Vec<u16>,
 }
 
 /// Prepares an article's body.
 ///
-/// `declared` is the language the article claims. It decides where the article lives only under [`Trust::Declared`].
+/// `declared` is the article's declared language. It decides the home only under [`Trust::Declared`].
 ///
 /// # Errors
-/// The body or its text is [`Oversized`]: it was not read to its end, and has no fingerprint under this limit.
+/// The body or its text is [`Oversized`], so it has no fingerprint under these limits.
 pub fn prepare(
     body: &str,
     content_type: Option<ContentType>,
@@ -108,15 +108,15 @@ pub fn prepare(
 ) -> Result<Text, Oversized> {
     let plain = plain(body, content_type, options)?;
     let normalized = normalize::normalize(&plain, options.max_bytes)?;
-    // Before look-alikes are merged: a skeleton mixes scripts.
+    // Before look-alikes are merged, because a skeleton mixes scripts.
     let language = language::choose(declared, &normalized, options.trust);
-    let (normalized, language) = respelled(normalized, language, declared, options)?;
+    let (normalized, language) = respell(normalized, language, declared, options)?;
     let normalized =
         if options.skeleton { normalize::skeleton(&normalized, options.max_bytes)? } else { normalized };
     Ok(Text { normalized, language, names: names::names(&plain) })
 }
 
-/// The hashes of a headline's words: evidence beside the text. Words of one or two letters say nothing.
+/// The hashes of a headline's words, which are evidence beside the text. Words of one or two letters are skipped.
 pub fn title_words(title: &str, language: &language::Language, options: &Options) -> Vec<u16> {
     let Ok(normalized) = normalize::normalize(title, options.max_bytes) else { return Vec::new() };
     if language.segment == language::Segment::Characters {
@@ -130,8 +130,8 @@ pub fn title_words(title: &str, language: &language::Language, options: &Options
     words.filter(|word| word.chars().nth(2).is_some()).map(names::stem).collect()
 }
 
-/// The text in the spelling that the settings ask for, and its language.
-fn respelled(
+/// Applies the optional folds to a text, and determines its language again if a fold may change it.
+fn respell(
     text: String,
     language: Chosen,
     declared: Option<&str>,
@@ -140,7 +140,7 @@ fn respelled(
     let (mut text, mut language) = (text, language);
     if options.fold_serbian && matches!(language.lang.code(), "sr" | "hr") {
         text = normalize::normalize(&spelling::serbian_in_latin(&text), options.max_bytes)?;
-        // Both scripts must come out in the same place, so what is compared decides.
+        // Both scripts must end up in the same home, so the folded text decides.
         language = language::choose(declared, &text, options.trust);
     }
     if options.fold_han && language.lang.code() == "zh" {
@@ -155,7 +155,7 @@ fn respelled(
     Ok((text, language))
 }
 
-/// An article's body without markup, as a person would read it.
+/// An article's body without markup, as a reader sees it.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -179,9 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn the_body_and_its_text_have_limits_of_their_own() {
-        // A page of two megabytes with a story of one kilobyte was a dead letter, because the limit of the text was
-        // checked before the markup was taken off.
+    fn the_body_and_its_text_have_separate_limits() {
+        // A page of two megabytes with a story of one kilobyte became a dead letter, because the limit for
+        // the text was
+        // checked before the markup was stripped.
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(2 << 20));
         assert_eq!(text(&page, &Options::DEFAULT).normalized, "a story.");
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(4 << 20));
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_are_folded_where_the_settings_ask_for_it() {
+    fn spellings_are_folded_if_the_settings_say_so() {
         let in_cyrillic = "Град је у понедељак саопштио да ће стари мост бити затворен због поправке и да ће аутобуси \
             возити другим путем док се радови не заврше, рекао је градоначелник после седнице.";
         let in_latin = "Grad je u ponedeljak saopštio da će stari most biti zatvoren zbog popravke i da će autobusi \

@@ -1,8 +1,10 @@
-//! Number words and words of direction: what two reports written by one form differ in when they have no digits.
+//! Number words and words of direction: the only difference between two form reports that contain no digits.
+//! `shingle` looks them up and adds them to the text's numbers.
 //!
-//! The lists are made by hand and declared in `docs/evidence.md`. A number word counts as the number: "seven" agrees with
-//! "7". A word of direction counts as one of two marks, up or down. The words for one are left out, because they are
-//! articles or pronouns too. A language without a list loses nothing but this.
+//! The lists are maintained by hand and documented in `docs/evidence.md`. A number word counts as its number,
+//! so "seven" agrees with "7". A word of direction counts as one of two tokens, up or down. The words for one
+//! are omitted, because they are also articles or pronouns. A language without a list only lacks this
+//! evidence.
 
 use std::sync::OnceLock;
 
@@ -10,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{LANGUAGES, Language};
 
-/// One language's words: a word and the token that it counts as, separated by spaces.
+/// The words of one language; `numbers` pairs a word with the token it counts as.
 struct Row {
     language: &'static str,
     numbers: &'static [(&'static str, &'static str)],
@@ -282,17 +284,17 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// The words of one language by their hashes.
+/// The words of one language, by hash.
 pub(super) struct NumberWords {
-    /// A bit for each value that the low six bits of a word's hash take: most words are none of these.
+    /// One bit per value of a hash's low six bits: a cheap test that rejects most words.
     filter: u64,
-    /// By the hash of the word, ascending.
+    /// Sorted by the hash of the word.
     words: Vec<(u64, u32)>,
 }
 
 impl NumberWords {
-    /// The words of a language; none for most.
-    pub(super) fn of(language: &Language, hash: impl Fn(&str) -> u64) -> &'static NumberWords {
+    /// The words of a language; empty for most.
+    pub(super) fn for_language(language: &Language, hash: impl Fn(&str) -> u64) -> &'static NumberWords {
         static ALL: OnceLock<Vec<NumberWords>> = OnceLock::new();
         let all = ALL
             .get_or_init(|| LANGUAGES.iter().map(|row| NumberWords::new(row.lang.code(), &hash)).collect());
@@ -314,7 +316,7 @@ impl NumberWords {
         NumberWords { filter, words }
     }
 
-    /// The number that a word counts as.
+    /// The token that a word counts as.
     #[inline]
     pub(super) fn get(&self, word: u64) -> Option<u32> {
         if self.filter >> (word & 63) & 1 == 0 {
