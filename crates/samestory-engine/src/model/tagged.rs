@@ -59,7 +59,7 @@ pub struct Contribution {
     pub measure: &'static str,
     /// Its value.
     pub share: Fraction,
-    /// Contribution to the log-odds, in from_thousandths.
+    /// Contribution to the log-odds, in thousandths.
     #[serde(rename = "log_odds", serialize_with = "from_thousandths")]
     pub weight: i32,
 }

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::language::{LANGUAGES, Language};
 
 /// The words of one language; `numbers` pairs a word with the token it counts as.
-struct Row {
+struct WordList {
     language: &'static str,
     numbers: &'static [(&'static str, &'static str)],
     up: &'static [&'static str],
@@ -24,8 +24,8 @@ macro_rules! numbers {
     ($($word:literal = $value:literal),* $(,)?) => { &[$(($word, $value)),*] };
 }
 
-const ROWS: &[Row] = &[
-    Row {
+const WORD_LISTS: &[WordList] = &[
+    WordList {
         language: "en",
         numbers: numbers![
             "two" = "2",
@@ -112,7 +112,7 @@ const ROWS: &[Row] = &[
             "declined",
         ],
     },
-    Row {
+    WordList {
         language: "de",
         numbers: numbers![
             "zwei" = "2",
@@ -134,7 +134,7 @@ const ROWS: &[Row] = &[
         up: &["stieg", "stiegen", "steigt", "gewann", "gewannen", "zugelegt", "höher"],
         down: &["fiel", "fielen", "fällt", "verlor", "verloren", "sank", "sanken", "niedriger"],
     },
-    Row {
+    WordList {
         language: "fr",
         numbers: numbers![
             "deux" = "2",
@@ -156,7 +156,7 @@ const ROWS: &[Row] = &[
         up: &["hausse", "augmenté", "progressé", "gagné"],
         down: &["baisse", "baissé", "reculé", "perdu", "chuté"],
     },
-    Row {
+    WordList {
         language: "es",
         numbers: numbers![
             "dos" = "2",
@@ -178,7 +178,7 @@ const ROWS: &[Row] = &[
         up: &["subió", "subieron", "aumentó", "ganó", "ganaron", "alza"],
         down: &["bajó", "bajaron", "cayó", "cayeron", "perdió", "perdieron", "baja"],
     },
-    Row {
+    WordList {
         language: "it",
         numbers: numbers![
             "due" = "2",
@@ -198,7 +198,7 @@ const ROWS: &[Row] = &[
         up: &["salito", "saliti", "rialzo", "guadagnato", "vinto"],
         down: &["sceso", "scesi", "ribasso", "perso", "calo"],
     },
-    Row {
+    WordList {
         language: "pt",
         numbers: numbers![
             "dois" = "2",
@@ -219,7 +219,7 @@ const ROWS: &[Row] = &[
         up: &["subiu", "subiram", "aumentou", "ganhou", "alta"],
         down: &["caiu", "caíram", "baixou", "perdeu", "queda"],
     },
-    Row {
+    WordList {
         language: "ru",
         numbers: numbers![
             "два" = "2",
@@ -243,7 +243,7 @@ const ROWS: &[Row] = &[
         up: &["вырос", "выросла", "выросли", "выросло", "повысился", "подорожал"],
         down: &["упал", "упала", "упали", "упало", "снизился", "снизилась", "снизились", "подешевел"],
     },
-    Row {
+    WordList {
         language: "hi",
         numbers: numbers![
             "दो" = "2",
@@ -263,7 +263,7 @@ const ROWS: &[Row] = &[
         up: &["बढ़ा", "बढ़ी", "बढ़त", "तेजी"],
         down: &["गिरा", "गिरी", "गिरावट", "घटा"],
     },
-    Row {
+    WordList {
         language: "tr",
         numbers: numbers![
             "iki" = "2",
@@ -306,7 +306,7 @@ impl NumberWords {
     fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
         let token = |token: &str| xxh3_64(token.as_bytes()) as u32;
         let mut words: Vec<(u64, u32)> = Vec::new();
-        for row in ROWS.iter().filter(|row| row.language == code) {
+        for row in WORD_LISTS.iter().filter(|row| row.language == code) {
             words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
             words.extend(row.up.iter().map(|word| (hash(word), token("direction: up"))));
             words.extend(row.down.iter().map(|word| (hash(word), token("direction: down"))));
