@@ -1,8 +1,8 @@
-//! Fixed articles → fixed normalised text, fingerprint bytes and band keys.
+//! Fixed articles have fixed normalised text, fingerprint bytes and band keys.
 //!
-//! State on disk and on the bus outlives a version of the program: what changes one of these bytes needs a new scheme
-//! number, or everything kept must be made again. `UPDATE_GOLDEN=1` writes the file anew; a sentence in the commit says
-//! why that was right.
+//! State on disk and in Kafka outlives a version of the program: a change to one of these bytes needs a new
+//! scheme number, or everything stored must be rebuilt. `UPDATE_GOLDEN=1` rewrites the file; the commit
+//! message must say why that was right.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::texts::{Article, read_articles};
 
-/// All that is fixed of an article.
+/// Everything that is fixed about an article.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Golden {
     id: String,
@@ -32,11 +32,11 @@ struct Golden {
     bands: String,
 }
 
-/// Stands where the settings' hash would: that one changes with every language that is added, and these must not.
+/// Replaces the settings' hash, which changes with every added language while these bytes must not.
 const CONFIG: u32 = 0x5a5a_5a5a;
 
 impl Golden {
-    fn of(article: &Article) -> Golden {
+    fn from_article(article: &Article) -> Golden {
         let text = article.text();
         let row = row(text.language.lang);
         let title = article.title.as_deref().map(|title| title_words(title, row, &Options::default()));
@@ -76,7 +76,7 @@ const HOW: &str = "if that is meant, UPDATE_GOLDEN=1 writes tests/golden/fingerp
 #[test]
 fn fixed_articles_have_fixed_fingerprints() {
     let articles = read_articles(&golden("articles.ndjson"));
-    let made: Vec<Golden> = articles.iter().map(Golden::of).collect();
+    let made: Vec<Golden> = articles.iter().map(Golden::from_article).collect();
     let path = golden("fingerprints.json");
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         fs::write(&path, serde_json::to_string_pretty(&made).unwrap() + "\n").unwrap();
@@ -95,7 +95,7 @@ fn fixed_articles_have_fixed_fingerprints() {
 }
 
 #[test]
-fn texts_of_no_tokens_have_the_bytes_of_the_layout_table() {
+fn texts_without_tokens_have_the_length_of_the_layout_table() {
     for normalized in ["", "🎉"] {
         let bytes = fingerprint(normalized, row(Lang::UND), CONFIG).encode();
         assert_eq!(bytes.len(), 314, "{normalized:?}");
@@ -103,7 +103,7 @@ fn texts_of_no_tokens_have_the_bytes_of_the_layout_table() {
         assert_eq!(bytes[22..58], [0; 36], "no SimHash, no tokens, no shingles, no lists");
         assert_eq!(bytes[58..], [0; 256], "no lane has a least value");
     }
-    // XXH3-128 of nothing, from its specification.
+    // XXH3-128 of the empty input, from its specification.
     let nothing = fingerprint("", row(Lang::UND), CONFIG);
     assert_eq!(nothing.content, 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
 }
@@ -113,6 +113,6 @@ fn settings_that_change_the_text_change_the_config_hash() {
     let plain = Options::default();
     let skeleton = Options { skeleton: true, ..plain };
     assert_ne!(config_hash(&plain), config_hash(&skeleton));
-    // A limit refuses texts, it changes none.
+    // A limit refuses texts but changes none.
     assert_eq!(config_hash(&plain), config_hash(&Options { max_bytes: 10, ..plain }));
 }

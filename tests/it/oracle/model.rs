@@ -1,4 +1,4 @@
-//! The oracle: documents in a map, everything searched from end to end.
+//! The oracle: documents in a map, and everything searched from end to end.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ const YEAR_2100: i64 = 4_102_444_800_000;
 
 type Key = (Lang, u64);
 
-/// What is remembered of a cluster beside its members.
+/// The state of a cluster besides its members.
 #[derive(Clone)]
 struct Group {
     id: ClusterId,
@@ -43,18 +43,18 @@ pub(super) struct Model {
     /// The number of the next document.
     next_numbers: BTreeMap<Lang, u64>,
     stream_times: BTreeMap<Lang, i64>,
-    /// Every article that told a time, in order, since an operator last set stream time.
+    /// The times of all articles that have one, in order, since an operator last set the stream time.
     told: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
-    /// The time of the article at hand.
+    /// The time of the current article.
     item_time: Option<EventTime>,
-    /// What is remembered of ids without a document.
+    /// The residences of ids without a document.
     pub(super) residences: BTreeMap<ArticleId, Residence>,
     relocates: bool,
-    /// How often each thing happened.
+    /// How often each case occurred.
     pub(super) seen: BTreeMap<&'static str, u64>,
 }
 
-/// Confidence has tests of its own; what is made of it is checked here.
+/// Erases confidences, which have their own tests; their consequences are checked here.
 pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Fraction, Fraction)>) {
     for output in outputs {
         if let Output::Tagged(tagged) = output {
@@ -67,7 +67,7 @@ pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Fracti
     }
 }
 
-/// The same for what is kept of it.
+/// The same for the stored confidence.
 pub(super) fn forgive_kept_confidence(document: &mut Document) {
     document.judgement.confidence = Fraction::new(0.0);
     document.flags &= !(1 << Flag::ALL.iter().position(|flag| *flag == Flag::Review).unwrap());
@@ -89,7 +89,7 @@ fn on(topics: &BTreeSet<OutputTopic>) -> OutputTopic {
     }
 }
 
-/// The order of two records of one raw partition; others have none.
+/// The order of two records of the same raw partition; `None` for others.
 fn compare(one: &Position, other: &Position) -> Option<Ordering> {
     match (one, other) {
         (
@@ -126,7 +126,7 @@ impl Model {
         (self.next_numbers.get(&language).copied().unwrap_or(0), self.stream_time(language))
     }
 
-    /// The last word of each of the latest 256 articles.
+    /// The last time of each of the latest 256 articles.
     fn last_words(&self, language: Lang) -> Vec<(ArticleId, i64)> {
         let told = self.told.get(&language).map_or(&[][..], Vec::as_slice);
         let recent = &told[told.len().saturating_sub(256)..];
@@ -134,7 +134,7 @@ impl Model {
         (0..recent.len()).filter(|&at| is_last(at)).map(|at| recent[at].clone()).collect()
     }
 
-    /// The times that are ahead of stream time, in the order they came.
+    /// The times ahead of stream time, in order of arrival.
     pub(super) fn ahead(&self, language: Lang) -> Vec<EventTime> {
         let now = self.stream_times.get(&language).copied().unwrap_or(-1);
         let ahead = self.last_words(language).into_iter().filter(|&(_, at)| at > now);
@@ -203,11 +203,11 @@ impl Model {
         self.members(cluster).into_iter().filter(|member| self.live(member)).collect()
     }
 
-    /// Who stands for a cluster: the first by policy of those who are live, else the oldest.
+    /// The canonical of a cluster: the first live member by policy, else the oldest member.
     fn stands(&self, cluster: Key) -> Option<&Document> {
         let members = self.members(cluster);
         let mut live: Vec<&Document> = members.iter().copied().filter(|member| self.live(member)).collect();
-        // Parts are candidates where there is nobody else.
+        // Parts are eligible only if there is nothing else.
         if live.iter().any(|member| !member.judgement.is_part) {
             live.retain(|member| !member.judgement.is_part);
         }
@@ -236,8 +236,8 @@ impl Model {
             .groups
             .iter()
             .map(|(&key, group)| {
-                let stood = self.documents[&(key.0, group.canonical)].id.clone();
-                (key, (group.clone(), self.members(key).len(), stood))
+                let previous = self.documents[&(key.0, group.canonical)].id.clone();
+                (key, (group.clone(), self.members(key).len(), previous))
             })
             .collect();
         let mut touched = BTreeSet::new();
@@ -269,7 +269,7 @@ impl Model {
         };
         for key in touched {
             let published = self.published_at(self.stream_time(key.0).max(self.item_time));
-            let Some((group, size, stood)) = before.get(&key) else { continue };
+            let Some((group, size, previous)) = before.get(&key) else { continue };
             let Some(stands) = self.stands(key).map(|document| (document.number.0, document.id.clone()))
             else {
                 self.groups.remove(&key);
@@ -281,8 +281,8 @@ impl Model {
             };
             let now = self.groups.get_mut(&key).unwrap();
             now.canonical = stands.0;
-            if stands.1 != *stood {
-                now.changed_from = Some(stood.clone());
+            if stands.1 != *previous {
+                now.changed_from = Some(previous.clone());
                 self.note("promotion");
             }
             if published {
@@ -352,7 +352,7 @@ impl Model {
         });
     }
 
-    /// Tombstones, where what happens then is published.
+    /// Tombstones, if the change is published.
     fn tombstones(
         &self,
         id: &ArticleId,
@@ -365,7 +365,7 @@ impl Model {
         from.iter().filter(|_| published).map(tombstone).collect()
     }
 
-    /// Removes the one document of an id, and says what it was and whether it was live.
+    /// Removes the one document of an id; returns it and whether it was live.
     fn take_out(
         &mut self,
         id: &ArticleId,
@@ -468,7 +468,8 @@ impl Model {
                 self.tombstones(id, &theirs, when, false)
             }
             Whereabouts::Moved { to } => {
-                // The article moved on with a later record. Where that is not known, a notice is sent on a few times.
+                // The article moved on with a later record. If its new home is unknown, a notice is forwarded
+                // a few times.
                 let detours = match compare(&item.position, &row.position) {
                     Some(Ordering::Greater) => 9,
                     Some(_) => notice.detours,
@@ -503,7 +504,7 @@ impl Model {
         }
     }
 
-    /// The event time, whether somebody told it, and whether it was clamped.
+    /// The event time, whether the article or its record has one, and whether it was clamped.
     fn time(&self, article: &Prepared, item: &Item) -> (i64, bool, bool) {
         let still = self.stream_times.get(&article.language).copied().unwrap_or(0);
         let credible = |millis: i64| (0..=YEAR_2100).contains(&millis);
@@ -567,7 +568,7 @@ impl Model {
             *time = within;
         }
 
-        // Four that are overdue go first, those last seen longest ago.
+        // Four overdue documents are removed first, those last seen longest ago.
         let documents = self.documents(language).into_iter().filter(|document| !self.live(document));
         let documents = documents.map(|document| (document.last_seen, Overdue::Document(document.number)));
         let residences = self.residences.values().filter(|row| row.language == language);
@@ -638,7 +639,7 @@ impl Model {
             left.extend(topics(outlet));
         }
         let (mut pairs, digest) = self.pairs(article);
-        // What an editor said of it and of articles that are there.
+        // An editor's decisions about it and existing articles.
         let constraints = Arc::clone(&self.settings.constraints);
         let there = self.documents(language).into_iter().filter(|document| self.live(document));
         let there: Vec<(Document, Bond)> = there
@@ -662,7 +663,7 @@ impl Model {
         };
         let share = |pair: &Comparison| Fraction::new(similarity(pair));
         pairs.sort_by_key(|(document, _)| document.number);
-        // Lowest number first, so that the first of the greatest is the one.
+        // Lowest number first, so that the first of the greatest wins.
         let alike = [Relation::Near, Relation::Rewritten, Relation::Partial];
         let best_of = |relations: &[Relation]| {
             let mut best: Option<&(Document, Comparison)> = None;
@@ -898,7 +899,7 @@ impl Model {
         outputs
     }
 
-    /// The same article, unchanged.
+    /// Handles the same article, unchanged.
     fn again(
         &mut self,
         position: &Position,
@@ -984,8 +985,8 @@ impl Model {
         self.settings.languages.get(&language).unwrap_or(&self.settings.default).compare(old, new)
     }
 
-    /// Every live document that shares enough with the article to be looked at, and what the article is to it.
-    /// And whether the article is a digest of them.
+    /// Every live document that shares enough with the article to be a candidate, with the comparison; and
+    /// whether the article is a digest of them.
     fn pairs(&self, article: &Prepared) -> (Vec<(Document, Comparison)>, bool) {
         let own = *self.settings.languages.get(&article.language).unwrap_or(&self.settings.default);
         let posting = self.postings.of(article.language);
@@ -1062,7 +1063,7 @@ impl Model {
         (pairs, digest)
     }
 
-    /// Whether a document was flagged as a digest, or holds another text than this one.
+    /// Whether a document was flagged as a digest, or contains another text than this one.
     fn is_digest(&self, document: &Document, new: &Fingerprint, pair: &Comparison) -> bool {
         let unrelated = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
         let mut newest = self.members((document.language, document.cluster.0));
@@ -1080,8 +1081,8 @@ impl Model {
                 })
     }
 
-    /// How much of what could be shared is, each shingle divided among the clusters that have it. In these histories
-    /// every sampled shingle is posted, and the least 24 are looked for.
+    /// The shared fraction of what could be shared, each shingle divided among the clusters that have it. In
+    /// these histories every sampled shingle is indexed, and the smallest 24 are looked up.
     fn rare(
         &self,
         document: &Document,
@@ -1093,7 +1094,7 @@ impl Model {
     ) -> Option<f64> {
         let old = document.fingerprint.sample.values();
         let looked_for: Vec<u32> = new.sample.values().iter().copied().take(24).collect();
-        // Up to where each of the two lists is complete.
+        // Up to this hash both lists are complete.
         let reach = |list: &[u32], all: u32| match (list.last(), list.len() < all as usize) {
             (Some(&last), true) => last,
             _ => u32::MAX,
