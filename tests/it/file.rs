@@ -294,7 +294,7 @@ fn the_number_of_threads_does_not_matter() {
     let folder = Folder::new("threads");
     let text = |at: usize| match at % 5 {
         3 => story(at - 3, ""),
-        4 => story(at - 2, "And one more sentence of another fixture."),
+        4 => story(at - 2, "And one more sentence of another desk."),
         _ => story(at, ""),
     };
     let articles: Vec<String> =

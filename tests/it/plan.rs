@@ -112,7 +112,7 @@ fn an_impossible_plan_is_refused_by_name() {
         let output = plan(arguments);
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-        assert!(message.contains(part) && output.stdout.is_empty(), "{arguments:?}: {said}");
+        assert!(message.contains(part) && output.stdout.is_empty(), "{arguments:?}: {message}");
     }
 }
 

@@ -18,10 +18,7 @@ fn articles(folder: &Folder, name: &str, seed: usize) {
         let line = match at % 11 {
             3 => format!("{{\"id\":\"c{at}\",\"text\":{:?}}}", story(seed + at - 3, "")),
             5 => {
-                format!(
-                    "{{\"id\":\"e{at}\",\"text\":{:?}}}",
-                    story(seed + at - 5, "Edited by another desk.")
-                )
+                format!("{{\"id\":\"e{at}\",\"text\":{:?}}}", story(seed + at - 5, "Edited by another desk."))
             }
             7 => format!("{{\"id\":\"a{}\",\"text\":{:?}}}", at - 7, story(seed + at, "")),
             8 => "{broken".to_owned(),

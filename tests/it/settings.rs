@@ -70,10 +70,16 @@ fn wrong_settings_are_refused_with_their_location_before_anything_starts() {
     let output = dir.run(&["config", "check"]);
     assert_eq!(output.status.code(), Some(2));
     let printed_text = text(&output);
-    assert!(printed_text.contains("line 5") && printed_text.contains("did you mean `partitions`?"), "{printed_text}");
+    assert!(
+        printed_text.contains("line 5") && printed_text.contains("did you mean `partitions`?"),
+        "{printed_text}"
+    );
     let dir = SettingsDir::new("right", "[match]\nalgorithm = \"simhash64\"\nhamming = 9\n");
     let printed_text = text(&dir.run(&["config", "check"]));
-    assert!(printed_text.contains("settings are right") && printed_text.contains("warning: match.hamming = 9"), "{printed_text}");
+    assert!(
+        printed_text.contains("settings are right") && printed_text.contains("warning: match.hamming = 9"),
+        "{printed_text}"
+    );
     for (set, part) in [
         ("match.threshold=7", "match.threshold = 7"),
         ("match.treshold=0.7", "did you mean `threshold`?"),
@@ -161,6 +167,9 @@ fn no_secret_is_ever_shown() {
     let broken = command().args(["config", "check"]).output().unwrap();
     assert_eq!(broken.status.code(), Some(2));
     printed_text += &text(&broken);
-    assert!(printed_text.contains("does not answer") && printed_text.contains("bootstrap.servers"), "{printed_text}");
+    assert!(
+        printed_text.contains("does not answer") && printed_text.contains("bootstrap.servers"),
+        "{printed_text}"
+    );
     assert!(!printed_text.contains(SECRET), "{printed_text}");
 }
