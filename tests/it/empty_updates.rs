@@ -43,7 +43,7 @@ fn an_update_with_an_empty_body_keeps_the_text() {
     let member = &cluster.members[0];
     assert_eq!((member.id.as_str(), member.title.as_deref()), ("b", Some("Corrected")));
     assert_eq!(member.url.as_deref(), Some("https://b.example/news"));
-    assert!(clusters(&fixture.article(&empty("b", "Corrected"))).is_empty(), "nothing new to tell");
+    assert!(clusters(&fixture.article(&empty("b", "Corrected"))).is_empty(), "nothing new to publish");
     let copy = fixture.tag(&article("c", &window(1, 100, 80, 0, 0)));
     assert_eq!((copy.verdict, copy.canonical_id), (Verdict::ExactDuplicate, id("a")));
 }

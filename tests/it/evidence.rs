@@ -155,7 +155,7 @@ fn a_higher_threshold_finds_fewer_copies() {
     let sure = at(0.5).confidence.get();
     assert!(at(sure - 0.01).relation.is_duplicate(), "{:?}", at(sure));
     assert!(!at(sure + 0.01).relation.is_duplicate());
-    assert_eq!(at(sure + 0.01).confidence, at(0.5).confidence, "the line does not move the evidence");
+    assert_eq!(at(sure + 0.01).confidence, at(0.5).confidence, "the threshold does not change the evidence");
 }
 
 // The frequency of a phrase counts other clusters. When it counted documents, the phrases of a story with

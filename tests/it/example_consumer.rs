@@ -197,7 +197,7 @@ impl History {
                 named.clone()
             }
         };
-        assert_eq!(named, story, "a record names the story that its article is in");
+        assert_eq!(named, story, "a record names the story of its article");
         if held_before && !stored_before {
             self.note("an expired article came again");
         }

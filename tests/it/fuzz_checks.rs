@@ -27,7 +27,7 @@ pub(crate) fn fuzz_markup(data: &[u8]) {
     match to_text(&raw, kind, tight) {
         Ok(text) => {
             assert!(text.len() <= tight);
-            assert_eq!(text, full, "a limit that is kept changes nothing");
+            assert_eq!(text, full, "a limit that is not reached changes nothing");
         }
         Err(refused) => assert_eq!(refused.limit, tight),
     }
@@ -57,7 +57,7 @@ pub(crate) fn fuzz_normalize(data: &[u8]) {
     match normalize(&raw, tight) {
         Ok(text) => {
             assert!(text.len() <= tight);
-            assert_eq!(text, full, "a limit that is kept changes nothing");
+            assert_eq!(text, full, "a limit that is not reached changes nothing");
         }
         Err(refused) => {
             assert_eq!(refused, TooLarge { limit: tight });
@@ -106,7 +106,7 @@ pub(crate) fn fuzz_fingerprint_decode(data: &[u8]) {
 fn check_decoding(bytes: &[u8]) {
     let Ok(print) = Fingerprint::decode(bytes) else { return };
     assert!(bytes.len() <= MAX_BYTES);
-    assert_eq!(print.encode(), bytes, "what was read is not what was written");
+    assert_eq!(print.encode(), bytes, "decoding and encoding changed the bytes");
     let pair = compare(&print, &print, &Rules::default());
     let expected = if print.tokens == 0 { Relation::Different } else { Relation::Exact };
     assert_eq!((pair.relation, pair.similarity, pair.distance), (expected, 1.0, 0));

@@ -101,7 +101,7 @@ fn texts_without_tokens_have_the_length_of_the_layout_table() {
         assert_eq!(bytes.len(), 314, "{normalized:?}");
         assert_eq!(bytes[..6], [2, 2, 0x5a, 0x5a, 0x5a, 0x5a]);
         assert_eq!(bytes[22..58], [0; 36], "no SimHash, no tokens, no shingles, no lists");
-        assert_eq!(bytes[58..], [0; 256], "no lane has a least value");
+        assert_eq!(bytes[58..], [0; 256], "no lane has a minimum");
     }
     // XXH3-128 of the empty input, from its specification.
     let nothing = fingerprint("", row(Lang::UND), CONFIG);

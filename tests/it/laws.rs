@@ -197,12 +197,12 @@ proptest! {
         let passages = common_passages(&a, &b, language);
         let mut end = 0;
         for passage in &passages {
-            prop_assert!(passage.b.start >= end, "in the order of the second text, none twice");
+            prop_assert!(passage.b.start >= end, "in the order of the second text, without overlap");
             end = passage.b.end;
             let tokens = tokens(&a[passage.a.clone()], language.segment);
             prop_assert_eq!(&tokens, &self::tokens(&b[passage.b.clone()], language.segment));
             prop_assert_eq!(tokens.len(), passage.tokens);
-            prop_assert!(passage.tokens > language.shingle, "shorter is chance");
+            prop_assert!(passage.tokens > language.shingle, "shorter passages are chance");
         }
         if self::tokens(&common, language.segment).len() > language.shingle + 2 {
             prop_assert!(!passages.is_empty());

@@ -111,7 +111,7 @@ fn anything_but_a_state_directory_is_refused_and_left_alone() {
         assert!(matches!(refusal, StoreError::Unusable { .. }), "{refusal}");
         assert!(refusal.to_string().contains(&path.display().to_string()), "{refusal}");
     }
-    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1, "nothing was made");
+    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1, "nothing was created");
 }
 
 #[test]

@@ -104,7 +104,7 @@ proptest! {
             } else {
                 value[at] ^= 1 << bit;
                 if let Ok(read) = Change::decode(&key, Some(&value)) {
-                    prop_assert_eq!(read.encode(), (key, Some(value)), "what is read is what was written");
+                    prop_assert_eq!(read.encode(), (key, Some(value)), "decoding and encoding changed the bytes");
                 }
             }
         }

@@ -35,7 +35,7 @@ fn printed(output: &Output) -> String {
 #[test]
 fn the_status_of_the_stage_becomes_an_exit_code() {
     let ready = stage("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nPATH");
-    // Who listens everywhere is asked here.
+    // A stage that listens on all interfaces is asked on loopback.
     for (listen, more, path) in [
         (ready.to_string(), &[][..], "/readyz"),
         (format!("0.0.0.0:{}", ready.port()), &["--alive"], "/healthz"),
@@ -54,7 +54,7 @@ fn the_status_of_the_stage_becomes_an_exit_code() {
 }
 
 #[test]
-fn no_answer_is_not_ready_and_nobody_to_ask_is_a_wrong_setting() {
+fn no_answer_means_not_ready_and_no_listener_means_a_wrong_setting() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let output = ask(&gone, &[]);
     assert_eq!(output.status.code(), Some(1));

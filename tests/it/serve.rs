@@ -324,7 +324,7 @@ pub(crate) fn ask_slowly(address: &str) {
     slow.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let (began, mut answer) = (Instant::now(), [0; 12]);
     while slow.read(&mut answer).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it still waits for more");
+        assert!(began.elapsed() < Duration::from_secs(30), "the server still waits for more");
         slow.write_all(b" ").unwrap();
     }
     assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 408");

@@ -223,7 +223,7 @@ fn damaged_documents_are_named_and_nothing_is_dropped() {
     }
     let mut postings = 0;
     tampered(&state, |db| postings = rows(db, "bands:en").len());
-    assert!(postings > 0, "the bands were dropped, and cannot be made again");
+    assert!(postings > 0, "the bands were dropped, and cannot be rebuilt");
     assert!(refused(&folder, &["state", "export", "state"]).stderr.contains("is damaged"));
     // A truncated SST file is detected when it is opened.
     fs::write(&table, b"short").unwrap();
@@ -310,7 +310,7 @@ fn a_rebuild_killed_in_the_middle_starts_over() {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.starts_with(progress)), "it never printed {progress:?}");
         child.kill().unwrap();
-        assert!(!child.wait().unwrap().success(), "it was done before it was killed after {progress:?}");
+        assert!(!child.wait().unwrap().success(), "it completed before it was killed after {progress:?}");
         if progress == "de: " {
             assert!(inspect(&folder)["format"]["rebanding"].as_bool().unwrap());
         }

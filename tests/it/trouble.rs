@@ -55,7 +55,7 @@ fn assert_resumes_after(folder: &Folder, blocks: u32, more: &[&str], message: &s
     for _ in 0..2 {
         let full = with_little_space(folder, blocks, more);
         let printed = String::from_utf8_lossy(&full.stderr);
-        // The first attempt may have written enough for the state to start a new WAL.
+        // The second attempt may have room enough, because the state starts a new WAL.
         if full.status.success() {
             break;
         }
@@ -65,7 +65,7 @@ fn assert_resumes_after(folder: &Folder, blocks: u32, more: &[&str], message: &s
         // Nothing was lost, and everything present is complete.
         folder.run(&["state", "verify", "state"]);
     }
-    assert!(failures > 0, "there was space enough");
+    assert!(failures > 0, "no run ran out of space");
     let seen = folder.run(&["state", "inspect", "state", "--json"]).stdout;
     let seen: serde_json::Value = serde_json::from_str(&seen).unwrap();
     let judged = seen["inputs"]
@@ -150,7 +150,7 @@ fn an_interrupted_run_resumes_as_if_nothing_had_happened() {
         let status = run.wait().unwrap();
         interrupted += u32::from(!status.success());
     }
-    assert!(interrupted > 0, "every run was done before it was interrupted");
+    assert!(interrupted > 0, "every run completed before it was interrupted");
     assert!(start(&folder, "state", "out.ndjson", "out.dead").wait().unwrap().success());
     for (name, undisturbed) in ["out.ndjson", "out.dead"].into_iter().zip(undisturbed) {
         assert!(fs::read(folder.path().join(name)).unwrap() == undisturbed, "{name} differs");

@@ -144,7 +144,7 @@ fn reports_from_one_form_are_not_rewritten() {
     }
     fixture.engine = Engine::new(Settings::default());
     let report = fixture.tag(&article("form-12", &rewrite(&story(1), 12)));
-    assert_eq!(summary(&report), (Verdict::Unique, None, None), "others have these phrases");
+    assert_eq!(summary(&report), (Verdict::Unique, None, None), "other clusters have these phrases");
     assert!(report.similarity > Fraction::new(0.13), "{report:?}");
 }
 
@@ -195,7 +195,7 @@ fn half_of_an_article_is_a_part_even_after_another_half() {
     let other = fixture.tag(&article("other half", &half(20)));
     assert_eq!(summary(&other), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("half")));
     let copy = fixture.tag(&article("copy", &window(1, 100, 240, 0, 20)));
-    assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, and not it of them");
+    assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, not the other way round");
 }
 
 #[test]
@@ -217,15 +217,15 @@ fn short_texts_need_more_evidence_and_empty_ones_never_match() {
     assert_eq!(
         summary(&flash),
         (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")),
-        "one word is another"
+        "one word differs"
     );
     let rewritten = fixture.tag(&article("rewritten", &rewrite(&window(1, 100, 45, 0, 0), 2)));
-    assert_eq!(summary(&rewritten), (Verdict::Unique, None, None), "every fifth is");
+    assert_eq!(summary(&rewritten), (Verdict::Unique, None, None), "every fifth word differs");
     fixture.tag(&article("long", &window(2, 100, 240, 0, 0)));
     let teaser = fixture.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
     assert_eq!(summary(&teaser), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("long")));
     let figures = fixture.tag(&article("figures", &window(2, 120, 40, 1, 0)));
-    assert_eq!(summary(&figures), (Verdict::Unique, None, None), "its numbers are others");
+    assert_eq!(summary(&figures), (Verdict::Unique, None, None), "its numbers differ");
     fixture.tag(&article("word", &window(3, 100, 7, 0, 0)));
     let part = fixture.tag(&article("brief", &window(3, 100, 6, 0, 0)));
     assert_eq!(summary(&part), (Verdict::Unique, None, None), "too short to be compared");
@@ -235,7 +235,11 @@ fn short_texts_need_more_evidence_and_empty_ones_never_match() {
         let empty = fixture.tag(&article(name, " … "));
         assert_eq!((empty.verdict, &empty.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
     }
-    assert_eq!(fixture.tag(&article("void", "")).verdict, Verdict::Unique, "other blanks are other content");
+    assert_eq!(
+        fixture.tag(&article("void", "")).verdict,
+        Verdict::Unique,
+        "different blanks are different content"
+    );
 }
 
 #[test]
@@ -278,7 +282,7 @@ fn last_seen_advances_in_eighths_of_the_retention() {
     fixture.tag(&timed(article("a", &story(1)), eighth + 2));
     assert_eq!(seen(&fixture), 2 * eighth + 2);
     fixture.tag(&timed(article("a", &story(1)), 5));
-    assert_eq!(seen(&fixture), 2 * eighth + 2, "what comes late moves nothing back");
+    assert_eq!(seen(&fixture), 2 * eighth + 2, "a late article moves nothing back");
 }
 
 // `last_seen` advanced in steps and was rounded down: an article resent just before a step was forgotten up
@@ -319,7 +323,11 @@ fn an_update_removes_the_old_fingerprint() {
     fixture.tag(&article("a", &story(1)));
     let updated = fixture.tag(&article("a", &story(2)));
     assert_eq!((updated.verdict, updated.revision), (Verdict::Unique, 1));
-    assert_eq!(fixture.tag(&article("b", &story(1))).verdict, Verdict::Unique, "nobody says that any more");
+    assert_eq!(
+        fixture.tag(&article("b", &story(1))).verdict,
+        Verdict::Unique,
+        "no document has that text any more"
+    );
     assert_eq!(fixture.tag(&article("c", &story(2))).duplicate_of, Some(id("a")));
 }
 
@@ -345,7 +353,7 @@ fn a_founder_that_changes_leaves_its_number_to_the_cluster() {
     fixture.tag(&article("b", &story(1)));
     let outputs = fixture.article(&article("a", &story(2)));
     let changed = tagged(&outputs).unwrap();
-    assert_eq!(changed.cluster.to_string(), "en:0:2", "a name is not given twice");
+    assert_eq!(changed.cluster.to_string(), "en:0:2", "a number is never reused");
     let Output::ClusterDeleted { id: gone, remaining } = &outputs[1] else { panic!("{outputs:?}") };
     assert_eq!((gone.to_string().as_str(), remaining), ("en:0:0", &Some(id("b"))));
     let outputs = fixture.article(&article("c", &story(1)));
@@ -368,7 +376,7 @@ fn a_delete_leaves_tombstones_and_nothing_else() {
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
     assert_eq!(cluster.canonical_changed_from, Some(id("a")));
-    assert_eq!(fixture.delete("a"), [], "it is not known any more");
+    assert_eq!(fixture.delete("a"), [], "it is already deleted");
     fixture.delete("b");
     fixture.delete("c");
     assert!(fixture.store.dump().unwrap().iter().all(|row| row.family == "meta"));
@@ -491,7 +499,7 @@ fn expired_documents_do_not_match_even_before_removal() {
     let english = find("en").unwrap().lang;
     let left =
         |fixture: &EngineFixture| fixture.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
-    assert_eq!(left(&fixture), 2, "four go at a time");
+    assert_eq!(left(&fixture), 2, "four are removed at a time");
     let again = fixture.tag(&timed(article("again", &story(5)), 1_005));
     assert_eq!((again.verdict, left(&fixture)), (Verdict::Unique, 0));
 }
@@ -653,7 +661,7 @@ fn doubtful_duplicates_are_flagged_for_review() {
         let review = Some((Fraction::new(low), Fraction::new(high)));
         let mut fixture = EngineFixture::new(Settings { review, ..Settings::default() });
         let first = fixture.tag(&article("a", &story(1)));
-        assert_eq!(first.flags, [], "a text of its own needs no review");
+        assert_eq!(first.flags, [], "a unique article needs no review");
         fixture.tag(&article("b", &window(1, 100, 80, 0, 20))).flags
     };
     assert_eq!(between(0.0, 1.0), [Flag::Review]);
@@ -683,5 +691,5 @@ fn under_simhash_the_hamming_distance_decides() {
     }
     let combined = with(Algorithm::Combined, 0);
     assert_eq!(combined.match_type, Some(MatchType::Near));
-    assert_eq!(combined, with(Algorithm::Combined, 40), "no line through the distance decides");
+    assert_eq!(combined, with(Algorithm::Combined, 40), "the distance does not decide");
 }

@@ -142,10 +142,10 @@ fn each_id_is_requested_once_and_the_cache_is_bounded() {
     std::thread::sleep(Duration::from_millis(350));
     known.settle();
     known.gather(&ids(&[1, 404])).unwrap();
-    assert_eq!(count(), 4, "a no is believed for a while only");
+    assert_eq!(count(), 4, "a negative answer is cached for a while only");
     known.settle();
     known.gather(&ids(&[3, 4, 5, 6])).unwrap();
-    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch has all it needs");
+    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch gets all the schemas it needs");
     known.settle();
     known.gather(&ids(&[5, 6])).unwrap();
     assert_eq!(count(), 8);

@@ -162,7 +162,7 @@ fn the_engine_decides_like_the_oracle() {
     let rare: Vec<_> = rows.iter().map(|row| (*row, seen.get(row).copied().unwrap_or(0))).collect();
     println!("{rare:?}");
     let missing: Vec<_> = rare.iter().filter(|(_, count)| *count < 5).collect();
-    assert!(missing.is_empty(), "hardly ever happened: {missing:?}");
+    assert!(missing.is_empty(), "rarely or never occurred: {missing:?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) struct Model {
     next_numbers: BTreeMap<Lang, u64>,
     stream_times: BTreeMap<Lang, i64>,
     /// The times of all articles that have one, in order, since an operator last set the stream time.
-    told: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
+    times: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
     /// The time of the current article.
     item_time: Option<EventTime>,
     /// The residences of ids without a document.
@@ -109,7 +109,7 @@ impl Model {
             groups: BTreeMap::new(),
             next_numbers: BTreeMap::new(),
             stream_times: BTreeMap::new(),
-            told: BTreeMap::new(),
+            times: BTreeMap::new(),
             item_time: None,
             residences: BTreeMap::new(),
             relocates,
@@ -127,9 +127,9 @@ impl Model {
     }
 
     /// The last time of each of the latest 256 articles.
-    fn last_words(&self, language: Lang) -> Vec<(ArticleId, i64)> {
-        let told = self.told.get(&language).map_or(&[][..], Vec::as_slice);
-        let recent = &told[told.len().saturating_sub(256)..];
+    fn latest_times(&self, language: Lang) -> Vec<(ArticleId, i64)> {
+        let all = self.times.get(&language).map_or(&[][..], Vec::as_slice);
+        let recent = &all[all.len().saturating_sub(256)..];
         let is_last = |at: usize| recent[at + 1..].iter().all(|(id, _)| *id != recent[at].0);
         (0..recent.len()).filter(|&at| is_last(at)).map(|at| recent[at].clone()).collect()
     }
@@ -137,14 +137,14 @@ impl Model {
     /// The times ahead of stream time, in order of arrival.
     pub(super) fn ahead(&self, language: Lang) -> Vec<EventTime> {
         let now = self.stream_times.get(&language).copied().unwrap_or(-1);
-        let ahead = self.last_words(language).into_iter().filter(|&(_, at)| at > now);
+        let ahead = self.latest_times(language).into_iter().filter(|&(_, at)| at > now);
         ahead.map(|(_, at)| EventTime::from_millis(at)).collect()
     }
 
     /// Stream time is the fifth largest of these, and never goes back by itself.
-    fn tell(&mut self, language: Lang, id: &ArticleId, at: i64) {
-        self.told.entry(language).or_default().push((id.clone(), at));
-        let mut times: Vec<i64> = self.last_words(language).into_iter().map(|(_, at)| at).collect();
+    fn record_time(&mut self, language: Lang, id: &ArticleId, at: i64) {
+        self.times.entry(language).or_default().push((id.clone(), at));
+        let mut times: Vec<i64> = self.latest_times(language).into_iter().map(|(_, at)| at).collect();
         times.sort_unstable_by_key(|&at| Reverse(at));
         if let Some(&fifth) = times.get(4) {
             let now = self.stream_times.entry(language).or_insert(fifth);
@@ -204,7 +204,7 @@ impl Model {
     }
 
     /// The canonical of a cluster: the first live member by policy, else the oldest member.
-    fn stands(&self, cluster: Key) -> Option<&Document> {
+    fn canonical_of(&self, cluster: Key) -> Option<&Document> {
         let members = self.members(cluster);
         let mut live: Vec<&Document> = members.iter().copied().filter(|member| self.live(member)).collect();
         // Parts are eligible only if there is nothing else.
@@ -251,7 +251,7 @@ impl Model {
                 if self.next_numbers.contains_key(language) {
                     self.note("stream time set");
                     self.stream_times.insert(*language, at.millis());
-                    self.told.remove(language);
+                    self.times.remove(language);
                 }
                 Vec::new()
             }
@@ -270,7 +270,8 @@ impl Model {
         for key in touched {
             let published = self.published_at(self.stream_time(key.0).max(self.item_time));
             let Some((group, size, previous)) = before.get(&key) else { continue };
-            let Some(stands) = self.stands(key).map(|document| (document.number.0, document.id.clone()))
+            let Some(elected) =
+                self.canonical_of(key).map(|document| (document.number.0, document.id.clone()))
             else {
                 self.groups.remove(&key);
                 if *size > 1 && published {
@@ -280,8 +281,8 @@ impl Model {
                 continue;
             };
             let now = self.groups.get_mut(&key).unwrap();
-            now.canonical = stands.0;
-            if stands.1 != *previous {
+            now.canonical = elected.0;
+            if elected.1 != *previous {
                 now.changed_from = Some(previous.clone());
                 self.note("promotion");
             }
@@ -331,7 +332,7 @@ impl Model {
         touched.insert((document.language, document.cluster.0));
     }
 
-    fn of_id(&self, id: &ArticleId) -> Vec<Document> {
+    fn documents_of(&self, id: &ArticleId) -> Vec<Document> {
         self.documents.values().filter(|document| document.id == *id).cloned().collect()
     }
 
@@ -372,7 +373,7 @@ impl Model {
         what: &'static str,
         touched: &mut BTreeSet<Key>,
     ) -> Option<(Document, bool)> {
-        let document = self.of_id(id).pop()?;
+        let document = self.documents_of(id).pop()?;
         let live = self.live(&document);
         self.note(if live { what } else { "expired at read" });
         self.remove(&document, touched);
@@ -412,7 +413,7 @@ impl Model {
     ) -> Vec<Output> {
         let mut outputs = Vec::new();
         for id in ids {
-            let known_at = match (self.of_id(id).pop(), self.residence(id)) {
+            let known_at = match (self.documents_of(id).pop(), self.residence(id)) {
                 (Some(document), _) => document.position,
                 (None, Some(row)) => row.position,
                 (None, None) => continue,
@@ -445,7 +446,7 @@ impl Model {
     fn notice(&mut self, notice: &Notice, item: &Item) -> Vec<Output> {
         let id = &notice.id;
         let theirs = topics(notice.outlet);
-        if let Some(document) = self.of_id(id).pop().filter(|document| self.live(document)) {
+        if let Some(document) = self.documents_of(id).pop().filter(|document| self.live(document)) {
             let when = item.time.or(self.stream_time(document.language));
             let ours = topics(document.outlet);
             if self.published_at(when) {
@@ -498,7 +499,7 @@ impl Model {
     fn undelivered(&mut self, id: &ArticleId, language: Lang, item: &Item) {
         self.note("undelivered");
         let stays = matches!(self.residence(id), Some(Residence { stay: Whereabouts::Published(_), .. }));
-        if self.relocates && !stays && self.of_id(id).is_empty() {
+        if self.relocates && !stays && self.documents_of(id).is_empty() {
             let clock = item.log_time.or(item.time).unwrap_or(EventTime::from_millis(0));
             self.reside(id, (language, clock), &item.position, Whereabouts::Gone);
         }
@@ -515,10 +516,10 @@ impl Model {
             clock.map_or(YEAR_2100, |clock| YEAR_2100.min(clock + self.settings.skew_millis as i64));
         match article.fetched_at.map(EventTime::millis).or(record) {
             None => (still, false, false),
-            Some(told) if told > YEAR_2100 && clock.is_none() => (still, false, true),
-            Some(told) if told < 0 => (0, true, true),
-            Some(told) if told > ceiling => (ceiling, true, true),
-            Some(told) => (told, true, record.is_some_and(|record| record > ceiling)),
+            Some(time) if time > YEAR_2100 && clock.is_none() => (still, false, true),
+            Some(time) if time < 0 => (0, true, true),
+            Some(time) if time > ceiling => (ceiling, true, true),
+            Some(time) => (time, true, record.is_some_and(|record| record > ceiling)),
         }
     }
 
@@ -531,7 +532,7 @@ impl Model {
     ) -> Vec<Output> {
         let position = &item.position;
         let mut article = article.clone();
-        let mut texts = self.of_id(&article.id);
+        let mut texts = self.documents_of(&article.id);
         texts.retain(|held| self.live(held) && held.fingerprint.tokens > 0);
         texts.sort_by_key(|held| held.language);
         let text = texts.first().filter(|_| article.fingerprint.tokens == 0).cloned();
@@ -554,10 +555,10 @@ impl Model {
         }
         let language = article.language;
         let article = &mut article;
-        let (at, told, mut clamped) = self.time(article, item);
+        let (at, has_time, mut clamped) = self.time(article, item);
         self.next_numbers.entry(language).or_default();
-        if told {
-            self.tell(language, &article.id, at);
+        if has_time {
+            self.record_time(language, &article.id, at);
             self.item_time = Some(EventTime::from_millis(at));
         }
         let at = EventTime::from_millis(at);
@@ -591,7 +592,7 @@ impl Model {
         }
 
         let (mut left, mut revision) = (BTreeSet::new(), 0);
-        for held in self.of_id(&article.id) {
+        for held in self.documents_of(&article.id) {
             if !self.live(&held) {
                 self.note("expired at read");
                 self.remove(&held, touched);
@@ -620,9 +621,9 @@ impl Model {
                 }
                 article.fingerprint = held.fingerprint.clone();
                 article.flags = vec![Flag::KeptText];
-                return self.again(position, at, article, clamped, described);
+                return self.unchanged(position, at, article, clamped, described);
             } else if held.fingerprint.content == article.fingerprint.content {
-                return self.again(position, at, article, clamped, held);
+                return self.unchanged(position, at, article, clamped, held);
             } else {
                 self.note("update");
                 left.extend(topics(held.outlet));
@@ -788,8 +789,8 @@ impl Model {
         let (mut cluster, mut canonical, mut split_from) = (own_cluster.clone(), article.id.clone(), None);
         if let Some((match_, _)) = &best {
             let key = (language, match_.cluster.0);
-            let stands = self.stands(key).unwrap().clone();
-            let pair = self.compare(&stands.fingerprint, &article.fingerprint, language);
+            let current = self.canonical_of(key).unwrap().clone();
+            let pair = self.compare(&current.fingerprint, &article.fingerprint, language);
             let floor = own.floor;
             let resembles = match pair.relation {
                 Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
@@ -801,9 +802,9 @@ impl Model {
             };
             let reviewed = constraints.between(&article.id, &match_.id) == Some(Bond::Same)
                 || match_.judgement.match_type == Some(MatchType::Reviewed);
-            if resembles || stands.number == match_.number || reviewed {
+            if resembles || current.number == match_.number || reviewed {
                 cluster = self.groups[&key].id.clone();
-                canonical = stands.id;
+                canonical = current.id;
             } else {
                 split_from = Some(self.groups[&key].id.clone());
                 self.note("split");
@@ -814,10 +815,10 @@ impl Model {
             closest.as_ref().map_or(Fraction::new(0.0), |(_, pair)| Fraction::new(pair.containment));
         if expired {
             self.note("arrived expired");
-            let stands = if published { outlet } else { on(&left) };
+            let topic = if published { outlet } else { on(&left) };
             let known = self.residences.contains_key(&article.id);
-            if self.relocates && (known || stands != OutputTopic::None) {
-                self.reside(&article.id, (language, at), position, Whereabouts::Published(stands));
+            if self.relocates && (known || topic != OutputTopic::None) {
+                self.reside(&article.id, (language, at), position, Whereabouts::Published(topic));
             }
         } else {
             if self.residences.remove(&article.id).is_some() {
@@ -863,7 +864,7 @@ impl Model {
             } else {
                 self.note("joined");
                 touched.insert(key);
-                canonical = self.stands(key).unwrap().id.clone();
+                canonical = self.canonical_of(key).unwrap().id.clone();
             }
         }
         if !published {
@@ -900,7 +901,7 @@ impl Model {
     }
 
     /// Handles the same article, unchanged.
-    fn again(
+    fn unchanged(
         &mut self,
         position: &Position,
         at: EventTime,
@@ -920,7 +921,7 @@ impl Model {
             containment: Fraction::new(1.0),
             confidence: Fraction::new(0.0),
             cluster: self.groups[&key].id.clone(),
-            canonical_id: self.stands(key).unwrap().id.clone(),
+            canonical_id: self.canonical_of(key).unwrap().id.clone(),
             revision: held.revision,
             language: article.reported_language,
             language_source: article.language_source,

@@ -58,7 +58,7 @@ impl Serialize for Lang {
     }
 }
 
-/// How an article's language became known.
+/// How an article's language was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LanguageSource {

@@ -441,7 +441,7 @@ impl PageText {
         }
     }
 
-    /// Handles text that did not fit: only matters unless the innermost droppable element is dropped.
+    /// Records that text did not fit. It only matters if the innermost droppable element around it is kept.
     fn spill(&mut self) {
         self.spilled = self.open.iter().rposition(|open| open.cut.is_some());
         self.too_large = self.spilled.is_none();
