@@ -6,7 +6,7 @@
 use std::io::{self, BufRead};
 
 use crate::formats::fields::DecodeFailure;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 use super::records::{Bounded, Record, fill};
 use super::source::Bytes;
@@ -70,8 +70,10 @@ impl Array {
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
         if !self.reach_element()? {
             if std::mem::take(&mut self.open) {
-                let refusal =
-                    DecodeFailure::new(Reason::Undecodable, "the array is not closed: the rest is missing");
+                let refusal = DecodeFailure::new(
+                    DeadLetterReason::Undecodable,
+                    "the array is not closed: the rest is missing",
+                );
                 let content = Err(refusal);
                 return Ok(Some(Record { line: self.line, content, original: None, unfinished: true }));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use samestory_engine::model::{Flag, Reason, Tagged};
+use samestory_engine::model::{DeadLetterReason, Flag, Tagged};
 use samestory_engine::model::{Lang, Verdict};
 
 /// What a run amounted to.
@@ -11,7 +11,7 @@ pub struct Summary {
     /// Verdicts by language.
     pub languages: BTreeMap<Lang, Counts>,
     /// What could not be judged.
-    pub dead_letters: BTreeMap<Reason, u64>,
+    pub dead_letters: BTreeMap<DeadLetterReason, u64>,
     /// Deletes.
     pub deletes: u64,
     /// Articles that had no id and were named by file and line.

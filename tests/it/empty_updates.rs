@@ -1,7 +1,7 @@
 //! Updates without a text erase nothing that is known.
 
 use samestory_engine::engine::{EmptyUpdate, Incoming, Output, Preparer, Settings};
-use samestory_engine::model::{Article, DeadLetter, Flag, Reason};
+use samestory_engine::model::{Article, DeadLetter, DeadLetterReason, Flag};
 use samestory_engine::model::{MatchType, Verdict};
 use samestory_engine::text::Options;
 
@@ -23,7 +23,7 @@ fn empty(name: &str, title: &str) -> Article {
 
 fn without_body(fixture: &mut EngineFixture, name: &str) -> Vec<Output> {
     let prepared = Preparer::new(Options::default()).prepare(&empty(name, "New"), &line(9)).unwrap();
-    let (reason, message) = (Reason::NoBody, "missing field".to_owned());
+    let (reason, message) = (DeadLetterReason::NoBody, "missing field".to_owned());
     let refusal = DeadLetter { position: line(9), reason, message };
     fixture.submit(None, Incoming::Bodiless { article: Box::new(prepared), refusal })
 }
@@ -68,7 +68,7 @@ fn updates_without_a_text_can_be_refused() {
     let mut fixture = fixture(EmptyUpdate::Refuse);
     for outputs in [fixture.article(&empty("b", "New")), without_body(&mut fixture, "b")] {
         assert!(
-            matches!(&outputs[..], [Output::DeadLetter(letter)] if letter.reason == Reason::NoBody),
+            matches!(&outputs[..], [Output::DeadLetter(letter)] if letter.reason == DeadLetterReason::NoBody),
             "{outputs:?}"
         );
     }

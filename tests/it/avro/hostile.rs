@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use samestory::formats::avro::{Datum, Schema};
 use samestory::formats::fields::{Field, Fields};
 use samestory::formats::{Event, avro};
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 pub(crate) const EVERYTHING: &str = r#"{"type":"record","name":"R","fields":[
     {"name":"id","type":"string"},
@@ -36,7 +36,7 @@ fn refused(bytes: &[u8]) -> String {
     let began = Instant::now();
     let refusal = Datum::parse(&schema, bytes).unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(2), "{refusal}: {:?}", began.elapsed());
-    assert_eq!(refusal.reason, Reason::Undecodable, "{refusal}");
+    assert_eq!(refusal.reason, DeadLetterReason::Undecodable, "{refusal}");
     assert!(refusal.message.len() < 300, "{refusal}");
     refusal.message
 }
@@ -105,11 +105,11 @@ fn schemas_that_are_not_articles_make_dead_letters() {
         let datum = Datum::parse(&schema, bytes).unwrap();
         Fields::default().event(&datum, || None).unwrap_err()
     };
-    assert_eq!(event("\"string\"", &[2, b'a']).reason, Reason::WrongType);
-    assert_eq!(event("\"null\"", &[]).reason, Reason::WrongType);
+    assert_eq!(event("\"string\"", &[2, b'a']).reason, DeadLetterReason::WrongType);
+    assert_eq!(event("\"null\"", &[]).reason, DeadLetterReason::WrongType);
     let other = r#"{"type":"record","name":"Click","fields":[{"name":"user","type":"long"}]}"#;
     let refusal = event(other, &[2]);
-    assert_eq!(refusal.reason, Reason::NoId);
+    assert_eq!(refusal.reason, DeadLetterReason::NoId);
     assert!(refusal.message.contains("there is user"), "{refusal}");
 }
 

@@ -11,7 +11,7 @@ use samestory_engine::engine::{
 use samestory_engine::fingerprint::LANES;
 use samestory_engine::index::{IndexScheme, IndexSchemes, OutputTopic, Retention, SimHashBands};
 use samestory_engine::lsh::Banding;
-use samestory_engine::model::{Article, DeadLetter, Reason};
+use samestory_engine::model::{Article, DeadLetter, DeadLetterReason};
 use samestory_engine::model::{BoundedStr, EventTime, Fraction, Lang, Position, TopicId};
 use samestory_engine::text::language::find;
 
@@ -186,7 +186,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
             language: language(dice.one_of(&LANGUAGES)),
             letter: DeadLetter {
                 position: line(at),
-                reason: Reason::TooLarge,
+                reason: DeadLetterReason::TooLarge,
                 message: "too large".to_owned(),
             },
         },
@@ -205,7 +205,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         }
         2 => Incoming::DeadLetter(DeadLetter {
             position: line(at),
-            reason: Reason::NoBody,
+            reason: DeadLetterReason::NoBody,
             message: "no body".to_owned(),
         }),
         _ => {
@@ -232,7 +232,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
             let prepared = Preparer::new(trust_declared()).prepare(&article, &line(at)).unwrap();
             let prepared = Box::new(prepared);
             if article.body.is_empty() && dice.below(2) == 0 {
-                let (reason, message) = (Reason::NoBody, "no body".to_owned());
+                let (reason, message) = (DeadLetterReason::NoBody, "no body".to_owned());
                 let refusal = DeadLetter { position: line(at), reason, message };
                 Incoming::Bodiless { article: prepared, refusal }
             } else {

@@ -19,7 +19,7 @@ use samestory_engine::model::{
     ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, TopicId, Verdict,
 };
 use samestory_engine::model::{
-    ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged,
+    ClusterRecord, DeadLetter, DeadLetterReason, Flag, Member, Related, RelationKind, Tagged,
 };
 
 const YEAR_2100: i64 = 4_102_444_800_000;
@@ -542,7 +542,7 @@ impl Model {
             (Some(_), Some(refusal), EmptyUpdate::Refuse) => Some(refusal.clone()),
             (Some(_), None, EmptyUpdate::Refuse) => Some(DeadLetter {
                 position: position.clone(),
-                reason: Reason::NoBody,
+                reason: DeadLetterReason::NoBody,
                 message: "an update without a text (input.empty_update = refuse)".to_owned(),
             }),
         };

@@ -11,7 +11,7 @@ pub struct DeadLetter {
     /// Where the input was read.
     pub position: Position,
     /// For metrics and filters.
-    pub reason: Reason,
+    pub reason: DeadLetterReason,
     /// For people: names the offending value, truncated.
     pub message: String,
 }
@@ -20,7 +20,7 @@ listed! {
 /// Why an input is a dead letter. The list is closed because it labels metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum DeadLetterReason {
     /// The bytes do not decode in the configured format.
     Undecodable,
     /// The id is missing or unusable.
@@ -48,22 +48,22 @@ pub enum Reason {
 }
 }
 
-impl Reason {
+impl DeadLetterReason {
     /// As written in headers and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Reason::Undecodable => "undecodable",
-            Reason::NoId => "no-id",
-            Reason::NoBody => "no-body",
-            Reason::WrongType => "wrong-type",
-            Reason::TooLarge => "too-large",
-            Reason::TooDeep => "too-deep",
-            Reason::LongNumber => "long-number",
-            Reason::UnknownSchema => "unknown-schema",
-            Reason::NotOwner => "not-owner",
-            Reason::ParserPanicked => "parser-panicked",
-            Reason::Undeliverable => "undeliverable",
-            Reason::Unreadable => "unreadable",
+            DeadLetterReason::Undecodable => "undecodable",
+            DeadLetterReason::NoId => "no-id",
+            DeadLetterReason::NoBody => "no-body",
+            DeadLetterReason::WrongType => "wrong-type",
+            DeadLetterReason::TooLarge => "too-large",
+            DeadLetterReason::TooDeep => "too-deep",
+            DeadLetterReason::LongNumber => "long-number",
+            DeadLetterReason::UnknownSchema => "unknown-schema",
+            DeadLetterReason::NotOwner => "not-owner",
+            DeadLetterReason::ParserPanicked => "parser-panicked",
+            DeadLetterReason::Undeliverable => "undeliverable",
+            DeadLetterReason::Unreadable => "unreadable",
         }
     }
 }

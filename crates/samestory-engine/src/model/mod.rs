@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 pub use article::{Article, site};
 pub use cluster::{ClusterRecord, Member};
-pub use dead_letter::{DeadLetter, Reason};
+pub use dead_letter::{DeadLetter, DeadLetterReason};
 pub use tagged::{Contribution, Flag, Related, RelationKind, Tagged};
 
 /// A language from the closed table in `text::language`.
