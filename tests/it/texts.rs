@@ -43,8 +43,7 @@ pub(crate) fn read_articles(path: &Path) -> Vec<Article> {
 }
 
 /// Characters that interact with their neighbours: starters that compose with marks, some of which already
-/// contain one,
-/// marks of every combining class, and invisible characters between them.
+/// contain one, marks of every combining class, and invisible characters between them.
 #[rustfmt::skip]
 const TOUCHY: &[char] = &[
     'a', 'e', 'i', 'I', 'u', 'o', '<', '1', ' ', 'İ', 'ı', 'ù', 'ê', 'ệ', 'ẹ', 'ơ', 'ǖ', 'ç', 'ḉ', 'ß', 'ſ', 'ẛ', 'Å',

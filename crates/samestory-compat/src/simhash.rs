@@ -54,11 +54,9 @@ impl fmt::Display for MatchType {
 /// The SimHash of a text's ASCII words, as sixteen lower-case hex digits; sixteen zeros if it has none.
 ///
 /// Equal to the original on any text. It lower-cases the text, replaces everything outside `[A-Za-z0-9_]` and
-/// white space
-/// by a space, and lets each occurrence of a word of two characters or more vote with its FNV-1a hash.
-/// Letters of other
-/// scripts are therefore lost: a Russian article hashes by its numbers and Latin names alone.
-/// [`compute_simhash_unicode`] keeps them.
+/// white space by a space, and lets each occurrence of a word of two characters or more vote with its FNV-1a
+/// hash. Letters of other scripts are therefore lost: a Russian article hashes by its numbers and Latin names
+/// alone. [`compute_simhash_unicode`] keeps them.
 ///
 /// ```
 /// use samestory_compat::simhash::compute_simhash;
@@ -74,8 +72,7 @@ pub fn compute_simhash(text: &str) -> String {
 /// [`compute_simhash`] with the words of every script. The two agree on ASCII text.
 ///
 /// Words consist of letters, marks, decimal digits, joiners and connector punctuation, and are hashed as
-/// UTF-8. Scripts
-/// without spaces between words make one word of each run between punctuation.
+/// UTF-8. Scripts without spaces between words make one word of each run between punctuation.
 ///
 /// ```
 /// use samestory_compat::simhash::{compute_simhash, compute_simhash_unicode};

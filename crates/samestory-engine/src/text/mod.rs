@@ -181,8 +181,7 @@ mod tests {
     #[test]
     fn the_body_and_its_text_have_separate_limits() {
         // A page of two megabytes with a story of one kilobyte became a dead letter, because the limit for
-        // the text was
-        // checked before the markup was stripped.
+        // the text was checked before the markup was stripped.
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(2 << 20));
         assert_eq!(text(&page, &Options::DEFAULT).normalized, "a story.");
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(4 << 20));

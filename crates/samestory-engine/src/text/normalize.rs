@@ -379,8 +379,7 @@ mod tests {
     #[test]
     fn a_zero_width_space_separates_words_where_nothing_else_does() {
         // A page that separated its words with U+200B became one word and shared nothing with the same page
-        // in spaces.
-        // Inside words, where U+200B is a hint or a disguise, it must still be dropped.
+        // in spaces. Inside words, where U+200B is a hint or a disguise, it must still be dropped.
         for spaced in [
             "the old bridge was closed on monday and the buses take the other road",
             "старый мост закрыли на ремонт, автобусы идут в объезд",

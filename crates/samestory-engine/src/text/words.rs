@@ -64,9 +64,8 @@ const ASCII: [u8; 256] = {
 };
 
 /// Marks each byte that belongs to a word with a bit; words start and end where the bit changes. Nothing here
-/// branches
-/// on an ordinary byte, so there is little to mispredict. The arithmetic wraps explicitly, because checked shifts
-/// double its cost; no value comes near overflow.
+/// branches on an ordinary byte, so there is little to mispredict. The arithmetic wraps explicitly, because
+/// checked shifts double its cost; no value comes near overflow.
 fn ascii_words(bytes: &[u8]) -> Words {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     // Padded with at least one space, which ends the last word.

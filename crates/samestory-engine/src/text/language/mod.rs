@@ -90,10 +90,8 @@ impl Trust {
 }
 
 /// Under [`Trust::Declared`], the minimum fraction of letters in one of the declared language's scripts (a
-/// Latin letter
-/// counts half, see `Script::weight`). A Hindi article full of English names stays Hindi; a Hindi article
-/// that declares
-/// English and contains one product name does not become English.
+/// Latin letter weighs less, see `Script::weight`). A Hindi article full of English names stays Hindi; a
+/// Hindi article that declares English and contains one product name does not become English.
 const HONOUR_SHARE: f32 = 0.2;
 
 /// Guesses below this confidence are discarded. Two languages that explain a page equally well score exactly
