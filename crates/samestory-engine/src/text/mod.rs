@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use language::{Chosen, Trust};
 use markup::ContentType;
 
-/// How article text is prepared. Changing any of these changes fingerprints.
+/// How article text is prepared. Changing anything but the limits changes fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The longest accepted body, in bytes, including markup.

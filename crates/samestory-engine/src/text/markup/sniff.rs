@@ -7,15 +7,13 @@ use super::tag::{Gap, Kind};
 /// Bytes that are examined.
 const WINDOW: usize = 8192;
 
-/// Returns [`ContentType::Html`] for what is convincingly HTML, otherwise [`ContentType::Plain`]. Convincing
-/// is
+/// Returns [`ContentType::Html`] for convincing HTML, otherwise [`ContentType::Plain`]. Convincing is
 ///
 /// * a doctype, `<html`, `<head` or `<body` at the start (after whitespace, comments and an XML declaration), or
 /// * a block tag at the start, followed by text that it opens or by a second block tag, or
 /// * an inline tag at the start and three block tags later, or
-/// * a tag that does something where it stands: a block tag adjacent to the text it opens or closes, an
-/// element with a
-///   quoted attribute, an inline element adjacent to its text on both sides, or
+/// * a tag that does something where it stands: a block tag adjacent to the text it opens or closes, an element
+///   with a quoted attribute, an inline element adjacent to its text on both sides, or
 /// * two paragraph ends followed by paragraphs, or two double `<br>`s.
 ///
 /// A tag between spaces or quotes is mentioned, not used. A tag after `=`, `(` or `return` is code.
