@@ -4,9 +4,9 @@ use gaoya::minhash::{MinHasher, MinHasher32};
 use samestory_engine::fingerprint;
 use samestory_engine::fingerprint::{minhash, simhash};
 use samestory_engine::text::Options;
-use samestory_engine::text::canonical::canonical;
 use samestory_engine::text::language::{LANGUAGES, Language};
 use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::normalize::normalize;
 use samestory_engine::text::shingle::shingles;
 use txtfp::{
     Canonicalizer, Fingerprinter, MinHashFingerprinter, ShingleTokenizer, SimHashFingerprinter, WordTokenizer,
@@ -26,8 +26,8 @@ pub fn rows(set: &Set) -> Vec<Row> {
     let code = set.language.split('-').next().unwrap_or("und");
     let language: &'static Language =
         LANGUAGES.iter().find(|row| row.lang.code() == code).unwrap_or(&LANGUAGES[0]);
-    let canonical = |text: &str| canonical(text, LIMIT).unwrap_or_default();
-    let prepared: Vec<_> = set.texts.iter().map(|text| shingles(&canonical(text), language)).collect();
+    let normalize = |text: &str| normalize(text, LIMIT).unwrap_or_default();
+    let prepared: Vec<_> = set.texts.iter().map(|text| shingles(&normalize(text), language)).collect();
     let (one, two) = (prepared.clone(), prepared);
     let turn = std::cell::Cell::new(0);
     let other_turn = std::cell::Cell::new(0);
@@ -43,7 +43,7 @@ pub fn rows(set: &Set) -> Vec<Row> {
         row("limit: split and xxh3 per word", set, |text| {
             text.split_ascii_whitespace().fold(0, |sum, word| sum ^ xxh3_64(word.as_bytes()))
         }),
-        row("samestory canonical", set, move |text| canonical(text).len() as u64),
+        row("samestory canonical", set, move |text| normalize(text).len() as u64),
         row("samestory shingles", set, move |text| shingles(text, language).shingles.len() as u64),
         row("samestory minhash lanes", set, move |_| {
             turn.set((turn.get() + 1) % one.len());
@@ -54,7 +54,7 @@ pub fn rows(set: &Set) -> Vec<Row> {
             simhash::simhash(&two[other_turn.get()].words) as u64
         }),
         row("samestory fingerprint", set, move |text| {
-            u64::from(fingerprint::fingerprint(&canonical(text), language, 0).minhash[0])
+            u64::from(fingerprint::fingerprint(&normalize(text), language, 0).minhash[0])
         }),
         row("samestory fingerprint with language", set, move |text| {
             let prepared =

@@ -122,7 +122,7 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
         writeln!(out, "  {old}  {new}  {} → {}  ({truth})", before.as_str(), after.as_str())?;
     }
     drop(out);
-    let error = tuned.honesty.expected_error;
+    let error = tuned.calibration.expected_error;
     let settings = format!(
         "[languages.{code}]\nmin_confidence = {:.2}\n# Calibration error on pairs that had no say: {error:.4}\n",
         tuned.min_confidence

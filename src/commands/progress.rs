@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use samestory::files::{Counts, Summary, Watch, letter_line, thousands};
 use samestory_engine::model::Lang;
-use samestory_engine::model::{DeadLetter, Reason};
+use samestory_engine::model::{DeadLetter, DeadLetterReason};
 use samestory_engine::text::language;
 
 use samestory::terminal::progress_bar::ProgressBar;
@@ -139,8 +139,8 @@ fn remarks(summary: &Summary) -> Vec<String> {
         lines.push(format!("{} could not be read: {}", thousands(summary.dead()), reasons.join(", ")));
     }
     let hints = [
-        (Reason::NoId, "say where ids are with --field id=NAME, or use --id line"),
-        (Reason::NoBody, "say where the text is with --field body=NAME"),
+        (DeadLetterReason::NoId, "say where ids are with --field id=NAME, or use --id line"),
+        (DeadLetterReason::NoBody, "say where the text is with --field body=NAME"),
     ];
     for (reason, hint) in hints {
         if summary.dead_letters.contains_key(&reason) {

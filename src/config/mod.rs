@@ -50,7 +50,7 @@ pub use written::{
 /// Ready values: nothing later can find them wrong.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// From article to canonical text.
+    /// From article to normalised text.
     pub text: Options,
     /// The crawler's field names.
     pub fields: Fields,

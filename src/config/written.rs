@@ -13,7 +13,7 @@ use serde::Deserialize;
 pub struct Settings {
     /// `[input]`: what comes in.
     pub input: InputSettings,
-    /// `[text]`: from article to canonical text.
+    /// `[text]`: from article to normalised text.
     pub text: TextSettings,
     /// `[language]`: where an article lives.
     pub language: PlacementSettings,

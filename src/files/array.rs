@@ -7,7 +7,7 @@
 use std::io::{self, BufRead};
 
 use crate::formats::fields::DecodeFailure;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 use super::records::{BoundedBuffer, Record, fill};
 use super::source::Bytes;
@@ -72,7 +72,7 @@ impl Array {
         if !self.skip_to_element()? {
             if std::mem::take(&mut self.open) {
                 let message = "the JSON array is not closed: the input is truncated";
-                let content = Err(DecodeFailure::new(Reason::Undecodable, message));
+                let content = Err(DecodeFailure::new(DeadLetterReason::Undecodable, message));
                 return Ok(Some(Record { line: self.line, content, original: None, unfinished: true }));
             }
             return Ok(None);

@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use crate::formats::fields::DecodeFailure;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 use super::array::Array;
 use super::lines::Lines;
@@ -162,7 +162,7 @@ pub(crate) fn too_large(length: u64, limit: usize) -> DecodeFailure {
     let message = format!(
         "{length} bytes; at most {limit} are read (twice text.max_raw_bytes, or eight times text.max_bytes)"
     );
-    DecodeFailure::new(Reason::TooLarge, message)
+    DecodeFailure::new(DeadLetterReason::TooLarge, message)
 }
 
 /// [`BufRead::fill_buf`] that retries when a signal interrupts it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use samestory_engine::model::{Flag, Reason, Tagged};
+use samestory_engine::model::{DeadLetterReason, Flag, Tagged};
 use samestory_engine::model::{Lang, Verdict};
 
 /// The counts of a run over files.
@@ -11,7 +11,7 @@ pub struct Summary {
     /// Verdicts by language.
     pub languages: BTreeMap<Lang, Counts>,
     /// Records that could not be judged, by reason.
-    pub dead_letters: BTreeMap<Reason, u64>,
+    pub dead_letters: BTreeMap<DeadLetterReason, u64>,
     /// Delete records.
     pub deletes: u64,
     /// Articles that had no id and were named by file and line.

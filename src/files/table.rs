@@ -10,7 +10,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::formats::fields::DecodeFailure;
 use crate::formats::json;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 use super::records::{Record, fill, too_large};
 use super::source::Bytes;
@@ -70,7 +70,7 @@ impl Table {
     }
 
     fn object(&self, count: usize) -> Result<Vec<u8>, DecodeFailure> {
-        let undecodable = |message| DecodeFailure::new(Reason::Undecodable, message);
+        let undecodable = |message| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         if count != self.columns.len() {
             let columns = self.columns.len();
             return Err(undecodable(format!("the row has {count} values, and the header has {columns}")));

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::fields::DecodeFailure;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("a record that panics a parser becomes a dead letter, which needs panic = \"unwind\"");
@@ -31,7 +31,7 @@ pub fn leave_unguarded() {
 /// Parses a record. `parse` must only read what it borrows: nothing half-written may survive the panic.
 ///
 /// # Errors
-/// The parser's own refusal, or [`Reason::ParserPanicked`] where it panicked.
+/// The parser's own refusal, or [`DeadLetterReason::ParserPanicked`] where it panicked.
 pub fn isolate<T>(
     record: &[u8],
     parse: impl FnOnce() -> Result<T, DecodeFailure>,
@@ -46,7 +46,7 @@ pub fn isolate<T>(
     }
     catch_unwind(AssertUnwindSafe(guarded)).unwrap_or_else(|panic| {
         let message = format!("the parser panicked: {}", message(panic.as_ref()));
-        Err(DecodeFailure::new(Reason::ParserPanicked, message))
+        Err(DecodeFailure::new(DeadLetterReason::ParserPanicked, message))
     })
 }
 
@@ -76,7 +76,7 @@ mod tests {
     fn a_panic_is_a_refusal_with_its_message() {
         let outcome: Result<(), _> = isolate(b"", || panic!("index {} out of range", 7));
         let refusal = outcome.unwrap_err();
-        assert_eq!(refusal.reason, Reason::ParserPanicked);
+        assert_eq!(refusal.reason, DeadLetterReason::ParserPanicked);
         assert!(refusal.message.contains("index 7 out of range"), "{refusal}");
         let long = "ä".repeat(MESSAGE);
         let refusal = isolate::<()>(b"", || panic!("{long}")).unwrap_err();

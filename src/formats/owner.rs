@@ -6,7 +6,7 @@
 use samestory_engine::model::ArticleId;
 
 use super::fields::{DecodeFailure, RecordContext, short};
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 /// Where a record says which source it comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Owner {
     /// Checks that a record comes from the owner of its id. `host` is asked for the record's host only where it counts.
     ///
     /// # Errors
-    /// [`Reason::NotOwner`], with what to do.
+    /// [`DeadLetterReason::NotOwner`], with what to do.
     pub fn check(
         &self,
         id: &ArticleId,
@@ -65,7 +65,7 @@ impl Owner {
                 source = short(source),
             ),
         };
-        Err(DecodeFailure::new(Reason::NotOwner, format!("{message}; or change input.owner")))
+        Err(DecodeFailure::new(DeadLetterReason::NotOwner, format!("{message}; or change input.owner")))
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
         let around = RecordContext { key: None, headers: &[] };
         let id = ArticleId::new(id).unwrap();
         owner.check(&id, || host.map(str::to_owned), around).map_err(|refusal| {
-            assert_eq!(refusal.reason, Reason::NotOwner);
+            assert_eq!(refusal.reason, DeadLetterReason::NotOwner);
             refusal.message
         })
     }

@@ -1,13 +1,13 @@
-//! The import table, held: data flows one way, and each outsider has one home.
+//! Enforces the import table: data flows one way, and each external crate is used in one place only.
 //!
-//! Source files are read as text. Comments and literals are blanked out first, then every path that starts at the
-//! crate's root (`crate::…`, or `super::…` that climbs there) is looked up in the table.
+//! Source files are read as text. Comments and literals are blanked out first; then every path that starts at
+//! the crate root (`crate::…`, or `super::…` that climbs there) is looked up in the table.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Who may import whom. A module that is not here may not exist.
+/// Which module may import which. Every module must be listed.
 const MODULES: &[(&str, Imports)] = &[
     ("listed", Only(&[])),
     ("terminal", Only(&[])),
@@ -16,14 +16,14 @@ const MODULES: &[(&str, Imports)] = &[
     ("text", Only(&["model"])),
     ("fingerprint", Only(&["text", "model"])),
     ("lsh", Only(&["fingerprint"])),
-    // A language is read back by its code, from the table in `text`.
+    // A language is decoded by its code, which needs the table in `text`.
     ("temporary", Only(&[])),
     ("store", Only(&["model", "text", "fingerprint", "lsh"])),
     ("detect", Only(&["model", "event", "text", "fingerprint", "lsh", "store"])),
     ("health", Only(&[])),
     ("metrics", Only(&["health"])),
     ("schemas", Only(&[])),
-    // Ready values are the engine's own types.
+    // The config holds the engine's own types.
     ("config", Only(&["model", "event", "text", "fingerprint", "lsh", "store", "detect"])),
     ("registry", Only(&["model", "event", "config", "schemas"])),
     ("stream", Only(STREAM)),
@@ -51,7 +51,7 @@ const AROUND_DETECT: &[&str] = &[
     "temporary",
 ];
 
-/// The bus alone asks a schema registry.
+/// Only the Kafka modules use a schema registry.
 const STREAM: &[&str] = &[
     "model",
     "event",
@@ -68,7 +68,7 @@ const STREAM: &[&str] = &[
     "temporary",
 ];
 
-/// An outsider, and how the paths begin where it is at home.
+/// An external crate, and the path prefixes that may use it.
 const HOMES: &[(&str, &[&str])] = &[
     ("rdkafka", &["src/stream"]),
     ("rocksdb", &["src/store/rocks"]),
@@ -94,7 +94,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rustix", &["src/metrics"]),
     ("html5gum", &["src/text/markup"]),
     ("pulldown_cmark", &["src/text/markup"]),
-    // Unit tests ask where temporary directories go.
+    // Unit tests look up the temporary directory.
     ("std::env", &["src/config", "src/cli", "src/store/rocks/upkeep.rs", "src/temporary.rs"]),
     ("unsafe", &["src/fingerprint/minhash.rs", "src/text/block.rs", "src/stream/ids.rs"]),
 ];
@@ -115,19 +115,21 @@ impl Imports {
     }
 }
 
-/// What is wrong with one source file, as `file:line: …`. `path` is relative to the package.
-fn complaints(path: &str, source: &str) -> Vec<String> {
-    let place = place(path);
-    let Some(&(module, imports)) = MODULES.iter().find(|(name, _)| place.first().copied() == Some(name))
+/// The violations in one source file, as `file:line: …`. `path` is relative to the package.
+fn violations(path: &str, source: &str) -> Vec<String> {
+    let modules = module_path(path);
+    let Some(&(module, imports)) = MODULES.iter().find(|(name, _)| modules.first().copied() == Some(name))
     else {
-        return vec![format!("{path}:1: no such module in the import table; decide who may import it")];
+        return vec![format!(
+            "{path}:1: no such module in the import table; add it and decide who may import it"
+        )];
     };
     let code = blank_comments_and_literals(source);
     let tokens = tokens(&code);
     let at = |token: &Token<'_>| format!("{path}:{}", 1 + code[..token.start].matches('\n').count());
     let mut found = Vec::new();
-    // Files of the crate's root are at depth 0, `src/lsh.rs` is at 1, modules written inside a file are deeper.
-    let depth = if matches!(module, "lib" | "main") { 0 } else { place.len() };
+    // Files at the crate root have depth 0, `src/lsh.rs` has 1, inline modules are deeper.
+    let depth = if matches!(module, "lib" | "main") { 0 } else { modules.len() };
     for (token, name) in from_the_root(&tokens, depth) {
         if name == "*" {
             found.push(format!("{}: {module} may not import everything; name what it uses", at(token)));
@@ -141,7 +143,7 @@ fn complaints(path: &str, source: &str) -> Vec<String> {
         }
         let (first, second) = outsider.split_once("::").map_or((*outsider, None), |(a, b)| (a, Some(b)));
         for (n, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == first) {
-            // The name of a crate begins a path or stands behind `use`; a variable may share it.
+            // A crate name starts a path or follows `use`; a variable may have the same name.
             let before = n.checked_sub(1).map_or("", |before| tokens[before].text);
             let after = tokens.get(n + 1).map_or("", |after| after.text);
             let used = first == "unsafe" || after == "::" || matches!(before, "use" | "crate");
@@ -154,8 +156,8 @@ fn complaints(path: &str, source: &str) -> Vec<String> {
     found
 }
 
-/// `src/text/language/table.rs` → text, language, table; a folder's `mod.rs` is the folder.
-fn place(path: &str) -> Vec<&str> {
+/// `src/text/language/table.rs` becomes text, language, table; a folder's `mod.rs` is the folder itself.
+fn module_path(path: &str) -> Vec<&str> {
     let path = path.strip_prefix("src/").unwrap_or(path);
     let path = path.strip_suffix(".rs").unwrap_or(path);
     path.strip_suffix("/mod").unwrap_or(path).split('/').collect()
@@ -167,7 +169,7 @@ struct Token<'a> {
     text: &'a str,
 }
 
-/// Names, `::`, and single characters.
+/// Splits code into names, `::`, and single characters.
 fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut start = 0;
@@ -189,7 +191,7 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// What follows a path's first segment: `::a` has the head a, `::{a::b, c}` has a and c.
+/// The first segments after a path's root: `::a` has a, `::{a::b, c}` has a and c.
 fn heads<'a>(after: &[Token<'a>]) -> Vec<Token<'a>> {
     match after {
         [colons, open, inside @ ..] if colons.text == "::" && open.text == "{" => {
@@ -217,7 +219,7 @@ fn heads<'a>(after: &[Token<'a>]) -> Vec<Token<'a>> {
     }
 }
 
-/// Every path that begins at the crate's root, with the name it has there.
+/// Every path that starts at the crate root, with its first segment.
 fn from_the_root<'t, 'a>(tokens: &'t [Token<'a>], depth: usize) -> Vec<(&'t Token<'a>, &'a str)> {
     let mut found = Vec::new();
     // For every open brace, whether it belongs to a module.
@@ -247,7 +249,7 @@ fn from_the_root<'t, 'a>(tokens: &'t [Token<'a>], depth: usize) -> Vec<(&'t Toke
     found
 }
 
-/// Comments, strings and characters become spaces; everything else keeps its place.
+/// Replaces comments, strings and characters by spaces; everything else keeps its offset.
 fn blank_comments_and_literals(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut at = 0;
@@ -265,7 +267,7 @@ fn blank_comments_and_literals(source: &str) -> String {
     code
 }
 
-/// How many bytes from here on are a comment or a literal.
+/// Length of the comment or literal that starts here.
 fn blank_here(rest: &str, before: Option<char>) -> usize {
     let until =
         |from: usize, end: &str| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
@@ -315,21 +317,21 @@ fn source_files(directory: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_source_file_keeps_to_the_import_table() {
+fn every_source_file_follows_the_import_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = BTreeSet::new();
     source_files(&root.join("src"), &mut files);
     assert!(files.contains("src/lib.rs") && files.len() > 20, "{files:?}");
     let found: Vec<String> = files
         .iter()
-        .flat_map(|file| complaints(file, &fs::read_to_string(root.join(file)).unwrap()))
+        .flat_map(|file| violations(file, &fs::read_to_string(root.join(file)).unwrap()))
         .collect();
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
 #[test]
 fn the_table_names_modules_that_come_before() {
-    // One way: were there a cycle, no order of the rows could have every import above its user.
+    // With a cycle, no order of the rows could place every import above its user.
     let mut above = BTreeSet::new();
     for (module, imports) in MODULES {
         if let Only(names) = imports {
@@ -343,7 +345,7 @@ fn the_table_names_modules_that_come_before() {
 
 #[test]
 fn a_forbidden_import_is_named_with_its_line() {
-    let refused = |path, source| complaints(path, source).join("\n");
+    let refused = |path, source| violations(path, source).join("\n");
     assert_eq!(
         refused("src/lsh.rs", "use std::fmt;\n\nuse crate::store::View;\n"),
         "src/lsh.rs:3: lsh may not import store"
@@ -363,20 +365,20 @@ fn a_forbidden_import_is_named_with_its_line() {
 }
 
 #[test]
-fn climbing_to_the_root_is_an_import_too() {
-    assert_eq!(complaints("src/lsh.rs", "use super::store;"), ["src/lsh.rs:1: lsh may not import store"]);
+fn a_super_path_to_the_root_is_an_import() {
+    assert_eq!(violations("src/lsh.rs", "use super::store;"), ["src/lsh.rs:1: lsh may not import store"]);
     assert_eq!(
-        complaints("src/text/language/mod.rs", "\nuse super::super::{model, store::View};"),
+        violations("src/text/language/mod.rs", "\nuse super::super::{model, store::View};"),
         ["src/text/language/mod.rs:2: text may not import store"]
     );
     assert_eq!(
-        complaints("src/lsh.rs", "mod tests { fn f() {} use super::super::store; }"),
+        violations("src/lsh.rs", "mod tests { fn f() {} use super::super::store; }"),
         ["src/lsh.rs:1: lsh may not import store"]
     );
     let inside = "mod tests {\n    use super::*;\n    fn f() { mod deep { use super::super::store; } }\n}";
-    assert_eq!(complaints("src/lsh.rs", inside), [""; 0]);
+    assert_eq!(violations("src/lsh.rs", inside), [""; 0]);
     assert_eq!(
-        complaints("src/text/chars.rs", "mod class { pub(in super::super) const A: u8 = 0; }"),
+        violations("src/text/chars.rs", "mod class { pub(in super::super) const A: u8 = 0; }"),
         [""; 0]
     );
 }
@@ -384,25 +386,25 @@ fn climbing_to_the_root_is_an_import_too() {
 #[test]
 fn an_unknown_module_is_refused() {
     for path in ["src/utils.rs", "src/utils/mod.rs", "src/helpers/rocks.rs"] {
-        assert!(complaints(path, "").concat().contains("no such module"), "{path}");
+        assert!(violations(path, "").concat().contains("no such module"), "{path}");
     }
 }
 
 #[test]
-fn an_outsider_away_from_home_is_refused() {
+fn an_external_crate_outside_its_modules_is_refused() {
     for (path, source, outsider) in [
         ("src/detect/plan.rs", "use rdkafka::message::Message;", "rdkafka"),
         ("src/store/memory.rs", "fn open() -> rocksdb::DB { todo!() }", "rocksdb"),
         ("src/store/memory.rs", "use rocksdb as r;", "rocksdb"),
         ("src/store/memory.rs", "extern crate rocksdb;", "rocksdb"),
         ("src/fingerprint/mod.rs", "use serde_json::json;", "serde_json"),
-        ("src/text/canonical.rs", "use html5gum::Tokenizer;", "html5gum"),
+        ("src/text/normalize.rs", "use html5gum::Tokenizer;", "html5gum"),
         ("src/cli/input.rs", "use pulldown_cmark::Parser;", "pulldown_cmark"),
         ("src/detect/mod.rs", "fn f() { std::env::var(\"HOME\"); }", "std::env"),
         ("src/detect/mod.rs", "use std::{collections::BTreeMap, env};", "std::env"),
         ("src/fingerprint/simhash.rs", "fn f() { unsafe { g() } }", "unsafe"),
     ] {
-        let found = complaints(path, source).concat();
+        let found = violations(path, source).concat();
         assert!(found.starts_with(&format!("{path}:1: {outsider} has its home in ")), "{source}: {found}");
     }
     for (path, source) in [
@@ -413,12 +415,12 @@ fn an_outsider_away_from_home_is_refused() {
         ("src/fingerprint/minhash.rs", "fn f() { unsafe { g() } }"),
         ("src/lsh.rs", "#![deny(unsafe_code)]\nconst ROOT: &str = env!(\"CARGO_MANIFEST_DIR\");"),
     ] {
-        assert_eq!(complaints(path, source), [""; 0], "{source}");
+        assert_eq!(violations(path, source), [""; 0], "{source}");
     }
 }
 
 #[test]
-fn words_in_comments_and_literals_are_no_imports() {
+fn comments_and_literals_are_not_imports() {
     let source = r##"
         //! [`crate::store`] and unsafe and serde_json
         /* crate::store /**/
@@ -428,7 +430,7 @@ fn words_in_comments_and_literals_are_no_imports() {
         fn f<'a>(x: &'a str) -> &'a str { x }
         use crate::fingerprint::LANES;
     "##;
-    assert_eq!(complaints("src/lsh.rs", source), [""; 0]);
+    assert_eq!(violations("src/lsh.rs", source), [""; 0]);
     let after = format!("{source}use crate::store;");
-    assert_eq!(complaints("src/lsh.rs", &after), ["src/lsh.rs:9: lsh may not import store"]);
+    assert_eq!(violations("src/lsh.rs", &after), ["src/lsh.rs:9: lsh may not import store"]);
 }

@@ -1,5 +1,5 @@
-//! Articles that are hardly articles: each has a defined outcome. Texts that are a title or a stub, and titles that say
-//! nothing, are in `evidence`; single odd characters and sizes are in `hostile`.
+//! Barely usable articles: each has a defined outcome. Texts that consist of a title or a stub, and
+//! meaningless titles, are in `evidence`; odd characters and sizes are in `hostile`.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use samestory_engine::text::Options;
 
 use super::engine_fixture::{EngineFixture, article, headline, id, line, news, tagged};
 
-/// Judges an article as the program does by default: the language is that of its text.
+/// Judges an article as the program does by default, with the language of its text.
 fn tag(fixture: &mut EngineFixture, article: &Article) -> Tagged {
     let prepared = Preparer::new(Options::default()).prepare(article, &line(1)).unwrap();
-    tagged(&fixture.give(None, Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+    tagged(&fixture.submit(None, Incoming::Article(Box::new(prepared)))).cloned().unwrap()
 }
 
 fn fixture() -> EngineFixture {
     EngineFixture::new(Settings::default())
 }
 
-/// An article that says neither its language nor its content type.
+/// An article that declares neither its language nor its content type.
 fn plain(name: &str, title: &str, body: &str) -> Article {
     Article { title: Some(title.to_owned()), language: None, content_type: None, ..article(name, body) }
 }
@@ -29,20 +29,20 @@ fn declared(language: &str, article: Article) -> Article {
     Article { language: Some(language.to_owned()), ..article }
 }
 
-/// The paragraphs of our own that a language is recognised by.
+/// Our own paragraphs in a language.
 fn paragraphs(code: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/language");
     std::fs::read_to_string(directory.join(code).with_extension("txt")).unwrap()
 }
 
-/// A page with nothing but links: their labels are its text.
+/// A page that consists of links only: their labels are its text.
 fn links(from: u64, count: u64) -> String {
     let link = |n: u64| format!("<li><a href=\"https://news.example/{n}\">{}</a></li>", headline(n));
     format!("<html><body><ul>{}</ul></body></html>", (from..from + count).map(link).collect::<String>())
 }
 
 #[test]
-fn a_page_that_is_all_links_is_a_copy_of_the_same_links_and_of_no_article_that_it_links_to() {
+fn a_page_of_links_matches_the_same_links_but_no_linked_article() {
     let mut fixture = fixture();
     for n in 0..20 {
         let body = format!("{}. {}", headline(n), news(n, 120));
@@ -52,7 +52,7 @@ fn a_page_that_is_all_links_is_a_copy_of_the_same_links_and_of_no_article_that_i
     assert_eq!((page.verdict, page.duplicate_of), (Verdict::Unique, None));
     let copy = tag(&mut fixture, &plain("copy", "All the news", &links(0, 60)));
     assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("page"))));
-    // The page an hour later: a tenth of the links is new.
+    // The page an hour later: a tenth of the links are new.
     let later = tag(&mut fixture, &plain("later", "All the news", &links(6, 60)));
     assert_eq!((later.verdict, later.duplicate_of), (Verdict::NearDuplicate, Some(id("page"))));
     let other = tag(&mut fixture, &plain("other", "All the news", &links(1_000, 60)));
@@ -60,7 +60,7 @@ fn a_page_that_is_all_links_is_a_copy_of_the_same_links_and_of_no_article_that_i
 }
 
 #[test]
-fn a_body_that_is_the_title_of_another_article_and_a_link_is_at_most_a_part_of_that_article() {
+fn a_body_of_another_articles_title_and_a_link_is_at_most_a_part_of_it() {
     let title = "Council votes to close the old harbour bridge for repairs until spring";
     let english = paragraphs("en");
     for (name, body) in [
@@ -73,7 +73,7 @@ fn a_body_that_is_the_title_of_another_article_and_a_link_is_at_most_a_part_of_t
             tag(&mut fixture, &plain(name, title, &body));
         }
         let teaser = tag(&mut fixture, &plain(name, title, &body));
-        // Only `b` holds its words. Whether a teaser is enough to be called a part of it is for the evidence to say.
+        // Only `b` contains its words. Whether a teaser suffices as a part of it is up to the evidence.
         match teaser.duplicate_of {
             None => assert_eq!(teaser.verdict, Verdict::Unique, "{name}"),
             Some(of) => assert_eq!((of, teaser.match_type), (id("b"), Some(MatchType::Partial)), "{name}"),
@@ -85,7 +85,7 @@ fn a_body_that_is_the_title_of_another_article_and_a_link_is_at_most_a_part_of_t
 }
 
 #[test]
-fn a_declared_language_of_another_script_is_flagged_and_decides_nothing() {
+fn a_declared_language_of_another_script_is_flagged_and_ignored() {
     let mut fixture = fixture();
     let english = paragraphs("en");
     let first = tag(&mut fixture, &plain("first", "Bridge", &english));
@@ -101,11 +101,11 @@ fn a_declared_language_of_another_script_is_flagged_and_decides_nothing() {
 }
 
 #[test]
-fn a_copy_with_another_script_inside_its_words_is_a_copy() {
+fn a_copy_with_look_alike_letters_is_a_copy() {
     let mut fixture = fixture();
     let english = paragraphs("en");
     tag(&mut fixture, &plain("a", "Bridge", &english));
-    // Every vowel that has a Cyrillic double; then every other one, so that words disagree with themselves.
+    // Every vowel that has a Cyrillic double; then every other one, so that words mix scripts.
     let all = english.replace('a', "а").replace('e', "е").replace('o', "о");
     let mut odd = false;
     let some: String = english
@@ -128,7 +128,7 @@ fn a_copy_with_another_script_inside_its_words_is_a_copy() {
 }
 
 #[test]
-fn a_text_half_in_one_language_and_half_in_another_lives_in_one_of_them_and_meets_its_copies() {
+fn a_text_in_two_languages_has_one_home_and_meets_its_copies() {
     for (one, other) in [("en", "de"), ("de", "en"), ("en", "hi"), ("ja", "en"), ("ru", "uk"), ("ar", "fr")] {
         let mut fixture = fixture();
         let (first, second) = (paragraphs(one), paragraphs(other));
@@ -139,7 +139,7 @@ fn a_text_half_in_one_language_and_half_in_another_lives_in_one_of_them_and_meet
         let mixed = tag(&mut fixture, &plain("mixed", "Both", &both));
         let language = mixed.language.code();
         assert!([one, other].contains(&language), "{one} and {other}: {language}");
-        // It is compared with the half in its own language alone, and adds as much as it repeats.
+        // It is compared only with the half in its own language, and adds as much as it repeats.
         let duplicate = mixed.verdict != Verdict::Unique;
         assert!(!duplicate || mixed.match_type == Some(MatchType::Partial), "{one} and {other}: {mixed:?}");
         for claim in [one, other, "und"] {

@@ -1,16 +1,17 @@
-//! Which earlier documents are looked at, counted: what a shared bucket costs is work, and work is not seen in verdicts.
+//! Counts which earlier documents become candidates: the cost of a shared bucket is work, which verdicts do
+//! not show.
 
 use samestory_engine::engine::{Incoming, Prepared, Preparer, Settings};
 use samestory_engine::fingerprint::{Fingerprint, sketch};
 use samestory_engine::text::shingle::Shingles;
 
-use super::engine_fixture::{EngineFixture, article, line, trusting};
+use super::engine_fixture::{EngineFixture, article, line, trust_declared};
 
-/// A fingerprint of a hundred shingles: those that are named, and others that no other document has. Those that are
-/// named are the least, so they are all among the sixteen that are posted.
-fn holding(document: u64, shared: &[u64]) -> Fingerprint {
+/// A fingerprint of a hundred shingles: the given ones, and others that no other document has. The given ones
+/// are the smallest, so all of them are among the sixteen that are indexed.
+fn fingerprint_sharing(document: u64, shared: &[u64]) -> Fingerprint {
     let own = shared.len() as u64..100;
-    // The high half orders shingles, the low half is what MinHash sees.
+    // The high half orders shingles, and MinHash reads the low half.
     let own = own.map(|at| {
         let mixed = (document * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed | 1 << 63) ^ mixed >> 31
@@ -22,14 +23,15 @@ fn holding(document: u64, shared: &[u64]) -> Fingerprint {
 }
 
 fn prepared(name: &str, fingerprint: Fingerprint) -> Prepared {
-    let prepared = Preparer::new(trusting()).prepare(&article(name, "A text."), &line(1)).unwrap();
+    let prepared = Preparer::new(trust_declared()).prepare(&article(name, "A text."), &line(1)).unwrap();
     Prepared { fingerprint, ..prepared }
 }
 
 #[test]
-fn one_rare_phrase_or_two_common_ones_are_enough_to_be_looked_at() {
+fn one_rare_phrase_or_two_common_ones_make_a_candidate() {
     let mut fixture = EngineFixture::new(Settings::default());
-    // Groups by what each of their documents shares with the newcomer; how large a group is makes a phrase rare or common.
+    // Groups by what their documents share with the newcomer; the size of a group makes a phrase rare or
+    // common.
     let groups: [(&str, usize, &[u64], bool); 4] = [
         ("rare", 2, &[1], true),
         ("common", 3, &[2], false),
@@ -40,18 +42,18 @@ fn one_rare_phrase_or_two_common_ones_are_enough_to_be_looked_at() {
     for (name, size, shared, _) in groups {
         for at in 0..size {
             number += 1;
-            let document = prepared(&format!("{name}-{at}"), holding(number, shared));
-            fixture.give(None, Incoming::Article(Box::new(document)));
+            let document = prepared(&format!("{name}-{at}"), fingerprint_sharing(number, shared));
+            fixture.submit(None, Incoming::Article(Box::new(document)));
         }
     }
-    let newcomer = prepared("newcomer", holding(999, &[1, 2, 3, 4, 5, 6, 7]));
+    let newcomer = prepared("newcomer", fingerprint_sharing(999, &[1, 2, 3, 4, 5, 6, 7]));
     let candidates = fixture.engine.candidates(&fixture.store, &newcomer, None).unwrap();
     for (name, size, _, enough) in groups {
         let ids = candidates.all.iter().map(|candidate| candidate.document.id.as_str());
-        let looked_at: Vec<&str> = ids.filter(|id| id.starts_with(name)).collect();
-        // The newest three, of as many as share the same.
+        let examined: Vec<&str> = ids.filter(|id| id.starts_with(name)).collect();
+        // The newest three of those that share the same phrases.
         let newest: Vec<String> = (size.max(3) - 3..size).map(|at| format!("{name}-{at}")).collect();
-        assert_eq!(looked_at, if enough { newest } else { Vec::new() }, "{name}");
+        assert_eq!(examined, if enough { newest } else { Vec::new() }, "{name}");
     }
     assert_eq!((candidates.all.len(), candidates.capped), (8, false));
 }

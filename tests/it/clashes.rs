@@ -1,7 +1,8 @@
-//! `samestory file` never destroys one of its own files, and a run that fails leaves its outputs as they were.
+//! `samestory file` never destroys one of its own files, and a failed run leaves its outputs unchanged.
 //!
-//! Seen before: `--html IN`, `--output` a hard link of the input, `file - -o IN < IN`, `-o STATE/CURRENT`, `-o settings.toml` and
-//! `-o a --html a` each destroyed a file and ended with exit code 0, because names were compared and not files.
+//! These commands each destroyed a file and exited with code 0, because names were compared instead of files:
+//! `--html IN`, `--output` as a hard link of the input, `file - -o IN < IN`, `-o STATE/CURRENT`, `-o
+//! settings.toml` and `-o a --html a`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,8 +18,8 @@ use super::folder::{Folder, story, verdicts};
 
 const INPUT: &str = "in.ndjson";
 
-/// A folder with an input, a settings file, and a state that knows the input.
-fn scene(name: &str) -> Folder {
+/// A folder with an input, a settings file, and a state that has processed the input.
+fn prepared_folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     let lines: String =
         (0..3).map(|at| format!("{{\"id\":\"a{at}\",\"body\":{:?}}}\n", story(at, ""))).collect();
@@ -38,7 +39,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Every file below a directory with its content; links with their targets.
+/// Every file below a directory with its content, and links with their targets.
 fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -54,14 +55,14 @@ fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// Runs a command that must be refused by name, and touch nothing.
+/// Runs a command that must be refused with these names, and must change nothing.
 fn refused(folder: &Folder, mut command: Command, names: [&str; 2]) {
     let before = snapshot(folder.path());
     let output = command.output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{command:?}: {printed}");
     for name in names {
-        assert!(said.contains(name), "{command:?}: no {name:?} in {said}");
+        assert!(printed.contains(name), "{command:?}: no {name:?} in {printed}");
     }
     let after = snapshot(folder.path());
     let changed = before.keys().chain(after.keys()).filter(|at| before.get(*at) != after.get(*at));
@@ -71,7 +72,7 @@ fn refused(folder: &Folder, mut command: Command, names: [&str; 2]) {
 
 #[test]
 fn a_file_that_the_run_needs_is_never_written_over() {
-    let folder = scene("clashes");
+    let folder = prepared_folder("clashes");
     let root = folder.path();
     fs::hard_link(root.join(INPUT), root.join("hard")).unwrap();
     fs::hard_link(root.join("state/CURRENT"), root.join("current")).unwrap();
@@ -115,7 +116,7 @@ fn a_file_that_the_run_needs_is_never_written_over() {
     for (arguments, names) in cases {
         refused(&folder, command(&folder, &[&["file", INPUT], *arguments].concat()), *names);
     }
-    // The settings file by its environment variable.
+    // The settings file named by the environment variable.
     let mut by_variable = command(&folder, &["file", INPUT, "--html", "settings.toml"]);
     by_variable.env("SAMESTORY_CONFIG", "./settings.toml");
     refused(&folder, by_variable, ["--html settings.toml", "the settings file ./settings.toml"]);
@@ -136,7 +137,7 @@ fn a_file_that_the_run_needs_is_never_written_over() {
 
 #[test]
 fn a_run_that_fails_leaves_its_outputs_as_they_were() {
-    let folder = scene("failing");
+    let folder = prepared_folder("failing");
     let lines: String =
         (0..3000).map(|at| format!("{{\"id\":\"{at}\",\"body\":{:?}}}\nbroken\n", story(at, ""))).collect();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -148,12 +149,12 @@ fn a_run_that_fails_leaves_its_outputs_as_they_were() {
     let arguments =
         ["file", "damaged.gz", "--quiet", "-o", "out", "--dead-letters", "dead", "--html", "page"];
     let output = command(&folder, &arguments).output().unwrap();
-    let said = stderr(&output);
-    assert!(!output.status.success() && said.contains("cannot read damaged.gz past line"), "{said}");
+    let printed = stderr(&output);
+    assert!(!output.status.success() && printed.contains("cannot read damaged.gz past line"), "{printed}");
     for name in outputs {
         assert_eq!(folder.read(name), "of yesterday", "{name}");
     }
-    // The lines until then are kept under another name, which is told; of the page nothing is left.
+    // The lines so far are kept under another name, which is printed; nothing of the report remains.
     let left: Vec<String> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -161,11 +162,11 @@ fn a_run_that_fails_leaves_its_outputs_as_they_were() {
     let partial = |of: &str| left.iter().find(|name| name.starts_with(&format!("{of}.partial-"))).cloned();
     for name in ["out", "dead"] {
         let partial = partial(name).unwrap_or_else(|| panic!("no partial {name} in {left:?}"));
-        assert!(said.contains(&partial), "{said}");
+        assert!(printed.contains(&partial), "{printed}");
         assert!(folder.read(&partial).lines().count() > 100);
     }
     assert_eq!(partial("page"), None);
-    // A run that cannot begin leaves nothing.
+    // A run that cannot start leaves nothing behind.
     folder.fail(&["file", "missing", "-o", "new", "--html", "newer"]);
     folder.fail(&["file", INPUT, "-o", "new", "--html", "no/such/page"]);
     assert!(
@@ -177,10 +178,10 @@ fn a_run_that_fails_leaves_its_outputs_as_they_were() {
     );
 }
 
-// State directories and outputs were made for everybody to read, whatever stood in the articles.
+// State directories and outputs used to be world-readable, whatever the articles contained.
 #[test]
-fn what_holds_articles_is_not_for_everybody() {
-    let folder = scene("private");
+fn files_with_articles_are_not_world_readable() {
+    let folder = prepared_folder("private");
     let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
     folder.run(&[
         "file",
@@ -197,15 +198,15 @@ fn what_holds_articles_is_not_for_everybody() {
     folder.run(&["file", INPUT, "-o", "replaced"]);
     folder.run(&["state", "export", "new/state", "-o", "exported"]);
     assert_eq!(["new", "new/state"].map(mode), [0o700; 2]);
-    // A stricter mask of whoever runs it counts.
+    // A stricter umask of the user applies.
     for name in ["kept", "page", "dead", "replaced", "exported"] {
         assert_eq!(mode(name) & !0o640, 0, "{name} is {:o}", mode(name));
     }
 }
 
 #[test]
-fn a_finished_file_replaces_the_old_one_and_keeps_links_and_rights() {
-    let folder = scene("replaced");
+fn a_finished_file_replaces_the_old_one_and_keeps_links_and_permissions() {
+    let folder = prepared_folder("replaced");
     let target = folder.path().join("out");
     folder.write("out", b"of yesterday");
     fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
@@ -219,8 +220,8 @@ fn a_finished_file_replaces_the_old_one_and_keeps_links_and_rights() {
 }
 
 #[test]
-fn pipes_devices_and_open_files_are_written_as_they_are() {
-    let folder = scene("streams");
+fn pipes_devices_and_open_files_are_written_directly() {
+    let folder = prepared_folder("streams");
     let state = ["--state", "streams-state"];
     for more in [&[][..], &state, &state] {
         folder.run(&[&["file", INPUT, "-o", "/dev/null", "--dead-letters", "/dev/null"], more].concat());
@@ -237,7 +238,7 @@ fn pipes_devices_and_open_files_are_written_as_they_are() {
     });
     folder.run(&["file", INPUT, "-o", "fifo"]);
     assert_eq!(verdicts(&reader.join().unwrap()).len(), 3);
-    // >> keeps what is there; /dev/stdout is that file, and no other takes its place.
+    // >> keeps the existing content; /dev/stdout is that file and is not replaced.
     folder.write("log", b"{\"id\":\"before\"}\n");
     for target in [["-o", "/dev/stdout"], ["-o", "/dev/fd/1"]] {
         let mut appended = command(&folder, &["file", INPUT]);
@@ -251,23 +252,23 @@ fn pipes_devices_and_open_files_are_written_as_they_are() {
 }
 
 #[test]
-fn with_a_state_only_files_that_it_wrote_are_continued() {
-    let folder = scene("foreign");
+fn a_state_only_continues_files_that_it_wrote() {
+    let folder = prepared_folder("foreign");
     folder.write("out", b"of somebody else\n");
     let arguments = ["file", INPUT, "--state", "fresh", "-o", "out"];
-    let said = folder.fail(&arguments);
-    assert!(said.contains("out exists, and this state did not write it"), "{said}");
+    let printed = folder.fail(&arguments);
+    assert!(printed.contains("out exists, and this state did not write it"), "{printed}");
     assert_eq!(folder.read("out"), "of somebody else\n");
     fs::remove_file(folder.path().join("out")).unwrap();
     folder.run(&arguments);
-    // Another file under the same name, and longer than the state knows.
+    // A different file under the same name, longer than the state expects.
     let ours = folder.read("out");
     let other = ours.replace("a0", "b0") + &ours;
     folder.write("out", other.as_bytes());
-    let said = folder.fail(&arguments);
-    assert!(said.contains("out exists, and this state did not write it"), "{said}");
+    let printed = folder.fail(&arguments);
+    assert!(printed.contains("out exists, and this state did not write it"), "{printed}");
     assert_eq!(folder.read("out"), other);
-    // Lines behind what the state knows are those of a run that was killed: they are written again.
+    // Lines beyond what the state knows come from a run that was killed: they are written again.
     folder.write("out", (ours.clone() + "{\"id\":\"half").as_bytes());
     folder.run(&arguments);
     assert_eq!(folder.read("out"), ours);

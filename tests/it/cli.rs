@@ -1,4 +1,4 @@
-//! The program as it is run: what it prints, and how it ends.
+//! The program's commands: what they print, and how they exit.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,16 +17,16 @@ fn samestory(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end; whatever happens, nothing but text comes out.
+/// Runs a command to the end; the output never contains terminal escapes.
 fn run(arguments: &[&str]) -> Output {
     let output = samestory(arguments).output().unwrap();
     for bytes in [&output.stdout, &output.stderr] {
-        assert!(!bytes.contains(&0x1b), "{arguments:?} painted what is not a terminal");
+        assert!(!bytes.contains(&0x1b), "{arguments:?} wrote terminal escapes to a pipe");
     }
     output
 }
 
-/// What a run that must succeed prints.
+/// The output of a run that must succeed.
 fn out(arguments: &[&str]) -> String {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -38,7 +38,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&out(arguments)).unwrap()
 }
 
-/// Exit code and message of a run that must fail; such a run prints nothing else.
+/// Exit code and message of a run that must fail; such a run prints nothing to standard output.
 fn failure(arguments: &[&str]) -> (i32, String) {
     let output = run(arguments);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
@@ -47,7 +47,7 @@ fn failure(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), message)
 }
 
-/// A folder of its own for each test.
+/// A separate folder for each test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -63,7 +63,7 @@ impl Folder {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The body of a demo article, the first of that id.
+    /// Writes the body of a demo article, the first with that id, to a file.
     fn article(&self, id: &str) -> String {
         let article = demo().into_iter().find(|article| article.id == id).unwrap();
         self.file(&format!("{id}.txt"), article.body)
@@ -72,13 +72,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left behind if a file is still open; it lies in the build folder.
+        // If a file is still open the folder stays behind, in the build directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
 #[test]
-fn a_fingerprint_in_json_has_the_keys_that_were_promised() {
+fn a_fingerprint_in_json_has_the_documented_keys() {
     let folder = Folder::new("keys");
     let print = json(&["fingerprint", "--format", "json", &folder.article("lantern-post-001")]);
     let keys: BTreeSet<&str> = print.as_object().unwrap().keys().map(String::as_str).collect();
@@ -121,7 +121,7 @@ fn a_fingerprint_comes_from_a_file_or_from_standard_input() {
     let folder = Folder::new("stdin");
     let file = folder.file("ferry.txt", "The ferry was late again on Tuesday, by 12 minutes.");
     let table = out(&["fingerprint", &file]);
-    // A weekday counts as a number does.
+    // A weekday counts as a number.
     assert!(table.contains("tokens        10") && table.contains("numerals      2 distinct"), "{table}");
     assert!(!table.contains("only ever matched word for word"), "{table}");
     let brief = folder.file("brief.txt", "The ferry was late again.");
@@ -136,7 +136,7 @@ fn a_fingerprint_comes_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn markup_is_told_from_the_name_and_can_be_named() {
+fn markup_is_derived_from_the_file_name_or_set_by_an_option() {
     let folder = Folder::new("markup");
     let page = "<b>The ferry</b> was late &amp; nobody minded";
     let content = |arguments: &[&str]| {
@@ -151,7 +151,7 @@ fn markup_is_told_from_the_name_and_can_be_named() {
 }
 
 #[test]
-fn a_declared_language_is_believed_only_where_it_is_trusted() {
+fn a_declared_language_counts_only_if_it_is_trusted() {
     let folder = Folder::new("language");
     let file = folder.article("jhilmil-samachar-001");
     let language = |settings: &[&str], tag: &str| {
@@ -165,13 +165,13 @@ fn a_declared_language_is_believed_only_where_it_is_trusted() {
     for tag in ["hi-IN", "mr-IN", "en", &"x".repeat(4096)] {
         assert_eq!(language(&[], tag), ("hi".into(), "text".into()));
     }
-    let trusting = ["--set", "language.trust=declared"];
-    assert_eq!(language(&trusting, "mr-IN"), ("mr".into(), "declared".into()));
-    assert_eq!(language(&trusting, "en"), ("hi".into(), "text".into()));
+    let trust_declared = ["--set", "language.trust=declared"];
+    assert_eq!(language(&trust_declared, "mr-IN"), ("mr".into(), "declared".into()));
+    assert_eq!(language(&trust_declared, "en"), ("hi".into(), "text".into()));
 }
 
 #[test]
-fn two_texts_are_compared_and_the_verdict_given() {
+fn comparing_two_texts_prints_the_verdict() {
     let folder = Folder::new("compare");
     for (old, new, verdict, match_type, related, sentence) in [
         (
@@ -223,7 +223,7 @@ fn two_texts_are_compared_and_the_verdict_given() {
             assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{old} {new}: {answer}");
         }
         assert!(answer["simhash_distance"].as_u64().unwrap() <= 128);
-        passages_are_where_they_say(&answer, &a, &b);
+        assert_passages_match_their_offsets(&answer, &a, &b);
 
         let table = out(&["compare", &a, &b]);
         let first = table.lines().next().unwrap();
@@ -236,7 +236,7 @@ fn two_texts_are_compared_and_the_verdict_given() {
     }
 }
 
-fn passages_are_where_they_say(answer: &Value, a: &str, b: &str) {
+fn assert_passages_match_their_offsets(answer: &Value, a: &str, b: &str) {
     let [a, b] = [a, b].map(|file| fs::read_to_string(file).unwrap());
     let passages = answer["passages"].as_array().unwrap();
     assert_eq!(
@@ -255,7 +255,7 @@ fn passages_are_where_they_say(answer: &Value, a: &str, b: &str) {
 }
 
 #[test]
-fn what_stands_in_a_text_cannot_paint_the_terminal() {
+fn a_text_cannot_inject_terminal_escapes() {
     let folder = Folder::new("escape");
     let text = "one two \x1b[31mthree four five\x07 six \u{9b}1mseven eight";
     let file = folder.file("escape.txt", text);
@@ -302,7 +302,7 @@ fn an_input_that_cannot_be_read_is_named_with_the_reason() {
 }
 
 #[test]
-fn standard_input_is_not_two_texts() {
+fn standard_input_cannot_be_two_texts() {
     let (code, message) = failure(&["compare", "-", "-"]);
     assert_eq!(code, 2);
     assert!(message.contains("name a file for the other"), "{message}");
@@ -358,7 +358,7 @@ fn settings_that_cannot_be_used_are_refused_by_key_value_and_fix() {
         for part in parts {
             assert!(message.contains(part), "{name}: {part:?} is not in {message:?}");
         }
-        // The same file, named by the environment.
+        // The same file, named by the environment variable.
         let output = samestory(&["fingerprint", &article]).env("SAMESTORY_CONFIG", &file).output().unwrap();
         assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(2), message));
     }
@@ -429,7 +429,7 @@ fn languages_lists_every_row() {
 }
 
 #[test]
-fn completions_and_help_are_there() {
+fn completions_and_help_are_complete() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = out(&["completions", shell]);
         for command in ["fingerprint", "compare", "bands", "languages"] {
@@ -447,7 +447,7 @@ fn completions_and_help_are_there() {
 }
 
 #[test]
-fn a_command_line_that_is_wrong_says_what_would_be_right() {
+fn a_wrong_command_line_is_refused_with_a_hint() {
     for (arguments, part) in [
         (&[][..], "Usage"),
         (&["fingreprint"], "fingerprint"),
@@ -462,7 +462,7 @@ fn a_command_line_that_is_wrong_says_what_would_be_right() {
 }
 
 #[test]
-fn a_reader_who_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new("pipe");
     let file = folder.article("lantern-post-001");
     for arguments in [

@@ -1,4 +1,4 @@
-//! Wrong clocks, sparse archives, dates of every notation: deduplication goes on.
+//! Wrong clocks, sparse archives and dates in every notation do not stop deduplication.
 
 use samestory_engine::engine::{Batch, Incoming, Item, Preparer, Settings};
 use samestory_engine::index::{Change, Durability, Memory, Rows, Store, View};
@@ -6,7 +6,7 @@ use samestory_engine::model::{Article, Flag, Tagged};
 use samestory_engine::model::{EventTime, Lang, Verdict};
 use samestory_engine::text::language::find;
 
-use super::engine_fixture::{EngineFixture, article, at, id, line, tagged, trusting, window};
+use super::engine_fixture::{EngineFixture, article, at, id, line, tagged, trust_declared, window};
 use super::folder::{Folder, story as long_story, verdicts};
 use super::history::compacted;
 
@@ -22,18 +22,18 @@ fn story(number: u64) -> String {
     window(number, 100, 80, 0, 0)
 }
 
-/// An article whose record has this time. It has no `fetched_at`.
+/// An article whose record has this time, and which has no `fetched_at`.
 fn recorded(fixture: &mut EngineFixture, name: &str, body: &str, record: i64) -> Tagged {
-    let prepared = Preparer::new(trusting()).prepare(&article(name, body), &line(1)).unwrap();
-    tagged(&fixture.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+    let prepared = Preparer::new(trust_declared()).prepare(&article(name, body), &line(1)).unwrap();
+    tagged(&fixture.submit(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
 }
 
 fn stream_time(store: &Memory) -> Option<i64> {
     store.counters(english()).unwrap().stream_time.map(EventTime::millis)
 }
 
-// A single record time of 2031 became the stream time of its language: everything before it was expired, and nothing was
-// stored until 2031. Every copy was `unique` from then on.
+// A single record time in 2031 became the stream time of its language: everything before it expired, and
+// nothing was stored until 2031. Every copy was `unique` from then on.
 #[test]
 fn one_wrong_clock_does_not_end_deduplication_of_its_language() {
     for wrong_at in [0, 3, 50] {
@@ -58,14 +58,14 @@ fn one_wrong_clock_does_not_end_deduplication_of_its_language() {
 }
 
 #[test]
-fn four_wrong_clocks_do_nothing_and_an_operator_puts_five_right() {
+fn four_wrong_clocks_do_nothing_and_an_operator_corrects_five() {
     let mut fixture = EngineFixture::new(Settings::default());
     for n in 0..10 {
         recorded(&mut fixture, &format!("a{n}"), &story(n), MARCH_2026);
     }
     for n in 0..4 {
         recorded(&mut fixture, &format!("w{n}"), &story(100 + n), YEAR_2031);
-        // The same article again is the same clock.
+        // The same article again counts as the same clock.
         recorded(&mut fixture, &format!("w{n}"), &story(100 + n), YEAR_2031 + n as i64);
     }
     assert_eq!(stream_time(&fixture.store), Some(MARCH_2026));
@@ -83,15 +83,15 @@ fn four_wrong_clocks_do_nothing_and_an_operator_puts_five_right() {
         (Some(id("a9")), &[][..]),
         "what is left is live again"
     );
-    // A language that never arrived does not appear for it: the record may go to every partition.
+    // It does not create a language that never occurred: the record may go to every partition.
     let german = find("de").unwrap().lang;
     let item = fixture.item(None, set(german, MARCH_2026));
     assert_eq!(fixture.run(vec![item]).stats.stream_times_set, 0);
     assert!(!fixture.store.progress().unwrap().languages.contains_key(&german));
 }
 
-/// Ten years of an archive in which months lie between two articles, with a copy of each on the same day; then a live
-/// stream of an article a minute.
+/// Ten years of an archive with months between two articles and a copy of each on the same day; then a live
+/// stream of one article per minute.
 fn decade_then_live() -> Vec<(String, u64, i64)> {
     let mut articles = Vec::new();
     let mut now = MARCH_2026 - 3_650 * DAY;
@@ -113,14 +113,14 @@ fn items(articles: &[(String, u64, i64)]) -> Vec<Item> {
     let item = |(n, (name, number, time)): (usize, &(String, u64, i64))| {
         let position = line(n as u64 + 1);
         let fetched = Article { fetched_at: at(*time), ..article(name, &story(*number)) };
-        let prepared = Preparer::new(trusting()).prepare(&fetched, &position).unwrap();
+        let prepared = Preparer::new(trust_declared()).prepare(&fetched, &position).unwrap();
         Item { position, time: at(*time), log_time: None, incoming: Incoming::Article(Box::new(prepared)) }
     };
     articles.iter().enumerate().map(item).collect()
 }
 
 #[test]
-fn ten_years_of_backfill_with_gaps_move_stream_time_and_then_it_is_live() {
+fn ten_years_of_backfill_with_gaps_advance_stream_time_until_it_is_live() {
     let articles = decade_then_live();
     let mut fixture = EngineFixture::new(Settings::default());
     let plan = fixture.run(items(&articles));
@@ -133,12 +133,12 @@ fn ten_years_of_backfill_with_gaps_move_stream_time_and_then_it_is_live() {
     let last = articles.last().unwrap().2;
     let behind = last - stream_time(&fixture.store).unwrap();
     assert!((0..DAY).contains(&behind), "stream time is {behind} ms behind");
-    // The archive has expired, and the live stream forgets it step by step.
+    // The archive has expired, and the live stream removes it step by step.
     assert!(plan.stats.expired > 100, "{:?}", plan.stats);
 }
 
 #[test]
-fn live_first_and_the_archive_after_it_arrives_expired() {
+fn an_archive_that_follows_a_live_stream_arrives_expired() {
     let mut articles = decade_then_live();
     articles.rotate_left(120);
     let mut fixture = EngineFixture::new(Settings::default());
@@ -154,9 +154,9 @@ fn live_first_and_the_archive_after_it_arrives_expired() {
 }
 
 #[test]
-fn any_cut_and_a_restore_from_the_compacted_log_give_the_same_state() {
+fn any_batching_and_a_restore_from_the_compacted_log_give_the_same_state() {
     let mut articles = decade_then_live();
-    // Wrong clocks among them, one of which votes until the end.
+    // They include wrong clocks, one of which votes until the end.
     for at in [0, 31, 77, 150, 199] {
         articles[at].2 = YEAR_2031 + at as i64;
     }
@@ -199,7 +199,7 @@ fn timed_line(name: &str, number: usize, time: &str) -> String {
     )
 }
 
-// One line with a `fetched_at` of 2100 in a file expired every line before it and stored none after it.
+// One line with a `fetched_at` in 2100 expired every line before it, and no line after it was stored.
 #[test]
 fn one_line_of_the_year_2100_does_not_end_deduplication_in_a_file() {
     let folder = Folder::new("line-of-2100");
@@ -213,13 +213,13 @@ fn one_line_of_the_year_2100_does_not_end_deduplication_in_a_file() {
         lines += &timed_line(&format!("b{n}"), n, &time);
     }
     folder.write("in.ndjson", lines.as_bytes());
-    let said = folder.run(&["file", "in.ndjson", "--quiet", "--retention", "7d"]).stdout;
-    let copies = verdicts(&said).iter().filter(|line| line.contains("exact-duplicate")).count();
-    assert_eq!(copies, 20, "{said}");
+    let printed = folder.run(&["file", "in.ndjson", "--quiet", "--retention", "7d"]).stdout;
+    let copies = verdicts(&printed).iter().filter(|line| line.contains("exact-duplicate")).count();
+    assert_eq!(copies, 20, "{printed}");
 }
 
-// `"crawl_date":"20260303"` was read as seconds since 1970, which is August 1970: beside articles with a time of day the
-// article arrived expired, and its byte-identical copy was `unique`.
+// `"crawl_date":"20260303"` was read as seconds since 1970, which is August 1970: among articles with a time
+// of day the article arrived expired, and its byte-identical copy was `unique`.
 #[test]
 fn compact_dates_and_warc_timestamps_are_dates() {
     let folder = Folder::new("compact-dates");
@@ -233,42 +233,42 @@ fn compact_dates_and_warc_timestamps_are_dates() {
         lines += &timed_line(&format!("d{n}"), 100 + n, date);
     }
     folder.write("in.ndjson", lines.as_bytes());
-    let said = folder.run(&["file", "in.ndjson", "--quiet", "--retention", "7d"]).stdout;
-    assert!(!said.contains("expired"), "{said}");
-    let found = verdicts(&said);
+    let printed = folder.run(&["file", "in.ndjson", "--quiet", "--retention", "7d"]).stdout;
+    assert!(!printed.contains("expired"), "{printed}");
+    let found = verdicts(&printed);
     for (n, date) in dates.iter().enumerate() {
         let copy = format!("d{n} exact-duplicate c{n}");
         assert!(found.contains(&copy), "{date} is not found: {found:?}");
     }
 }
 
-// A column for ids that the settings name and the table does not have made every row an article of its own, named by its
-// line; nobody was told.
+// If the settings named an id column that the table lacked, every row silently became a separate article
+// named after its line.
 #[test]
-fn a_column_for_ids_that_is_not_there_is_a_dead_letter() {
+fn a_missing_id_column_makes_dead_letters() {
     let folder = Folder::new("no-such-column");
     folder.write("in.csv", b"uid,text\n1,one text\n2,another text\n");
-    let (_, said) = folder.start(&["file", "in.csv", "--field", "id=uuid", "--quiet"], b"");
-    assert!(said.stderr.contains("missing field \"uuid\""), "{}", said.stderr);
-    assert_eq!(verdicts(&said.stdout), [""; 0]);
-    // Asked for by name, file and line stand in for it.
-    let said = folder.run(&["file", "in.csv", "--field", "id=uuid", "--id", "line", "--quiet"]);
-    assert_eq!(said.stdout.lines().count(), 2);
+    let (_, printed) = folder.start(&["file", "in.csv", "--field", "id=uuid", "--quiet"], b"");
+    assert!(printed.stderr.contains("missing field \"uuid\""), "{}", printed.stderr);
+    assert_eq!(verdicts(&printed.stdout), [""; 0]);
+    // On request, file and line replace it.
+    let printed = folder.run(&["file", "in.csv", "--field", "id=uuid", "--id", "line", "--quiet"]);
+    assert_eq!(printed.stdout.lines().count(), 2);
     assert_eq!(folder.run(&["file", "in.csv", "--field", "id=uid", "--quiet"]).stdout.lines().count(), 2);
 }
 
 #[cfg(feature = "rocksdb")]
 #[test]
-fn the_stream_time_of_a_file_state_is_set_where_it_lies() {
-    let folder = Folder::trusting("file-stream-time");
+fn the_stream_time_of_a_file_state_can_be_set() {
+    let folder = Folder::trust_declared("file-stream-time");
     let lines: String = (0..6).map(|n| timed_line(&format!("a{n}"), n, "\"2031-01-01\"")).collect();
     folder.write("in.ndjson", lines.as_bytes());
     folder.run(&["file", "in.ndjson", "--retention", "7d", "--state", "state", "-o", "out", "--quiet"]);
     let inspect = || folder.run(&["state", "inspect", "state", "--json"]).stdout;
     assert!(inspect().contains("2031-01-01T00:00:00Z"), "{}", inspect());
     let set = |time: &str| ["state", "set-stream-time", "en", time, "--state", "state"].map(str::to_owned);
-    let said = folder.run(&set("2026-03-02").each_ref().map(String::as_str)).stdout;
-    assert!(said.contains("stream time of en is 2026-03-02T00:00:00Z"), "{said}");
+    let printed = folder.run(&set("2026-03-02").each_ref().map(String::as_str)).stdout;
+    assert!(printed.contains("stream time of en is 2026-03-02T00:00:00Z"), "{printed}");
     assert!(inspect().contains("2026-03-02T00:00:00Z") && !inspect().contains("2031"), "{}", inspect());
     let future = folder.fail(&set("2099-01-01").each_ref().map(String::as_str));
     assert!(future.contains("in the future"), "{future}");

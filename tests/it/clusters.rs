@@ -1,11 +1,11 @@
-//! The names of clusters, and which member is their canonical.
+//! Cluster ids, and which member is the canonical.
 
 use samestory_engine::engine::{Batch, CanonicalPolicy, Incoming, Preparer, Settings};
 use samestory_engine::index::{BusPosition, Store, TopicName};
 use samestory_engine::model::Article;
 use samestory_engine::model::{MatchType, Verdict};
 
-use super::engine_fixture::{EngineFixture, article, at, clusters, id, line, tagged, trusting, window};
+use super::engine_fixture::{EngineFixture, article, at, clusters, id, line, tagged, trust_declared, window};
 
 const POLICIES: [CanonicalPolicy; 4] = [
     CanonicalPolicy::FirstSeen,
@@ -18,7 +18,7 @@ fn fixture(canonical: CanonicalPolicy) -> EngineFixture {
     EngineFixture::new(Settings { canonical, ..Settings::default() })
 }
 
-fn whole(name: &str) -> Article {
+fn complete(name: &str) -> Article {
     article(name, &window(1, 100, 240, 0, 0))
 }
 
@@ -26,28 +26,28 @@ fn half(name: &str) -> Article {
     article(name, &window(1, 160, 60, 0, 0))
 }
 
-/// A cluster's id used to contain its founder's id, which stayed in later records after the founder had been deleted.
-/// Erasing an article must erase its id too.
+/// A cluster's id used to contain its founder's id, which stayed in later records after the founder had been
+/// deleted. Erasing an article must erase its id too.
 #[test]
-fn a_deleted_founder_is_not_named_by_the_cluster_any_more() {
+fn a_cluster_does_not_name_its_deleted_founder() {
     let mut fixture = fixture(CanonicalPolicy::FirstSeen);
     for name in ["secret", "b", "c"] {
-        fixture.tag(&whole(name));
+        fixture.tag(&complete(name));
     }
     fixture.delete("secret");
-    let joins = fixture.article(&whole("d"));
+    let joins = fixture.article(&complete("d"));
     let [cluster] = clusters(&joins)[..] else { panic!("{joins:?}") };
     assert_eq!((cluster.id.to_string().as_str(), cluster.canonical.as_str()), ("en:0:0", "b"));
     assert_eq!(tagged(&joins).unwrap().cluster, cluster.id);
 }
 
-/// In `direct` mode one language may arrive in two partitions, and each counts its own documents.
-/// Both called their first cluster `en:a:0`, and the clusters topic is compacted by that name.
+/// In `direct` mode one language may arrive in two partitions, each of which numbers its own documents. Both
+/// named their first cluster `en:a:0`, and the clusters topic is compacted by that key.
 #[test]
-fn clusters_of_two_partitions_have_different_names() {
+fn clusters_of_two_partitions_have_different_ids() {
     let name = |partition: i32| {
         let mut fixture = fixture(CanonicalPolicy::FirstSeen);
-        let prepared = Preparer::new(trusting()).prepare(&whole("a"), &line(1)).unwrap();
+        let prepared = Preparer::new(trust_declared()).prepare(&complete("a"), &line(1)).unwrap();
         let first = fixture.item(None, Incoming::Article(Box::new(prepared)));
         let bus = BusPosition {
             application: TopicName::new("samestory"),
@@ -63,7 +63,7 @@ fn clusters_of_two_partitions_have_different_names() {
         let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
         fixture.store.apply_own_changes(&plan.changes).unwrap();
         // What follows knows the partition from the state.
-        let joins = fixture.tag(&whole("b")).cluster;
+        let joins = fixture.tag(&complete("b")).cluster;
         let founds = &plan.decided[0].outputs;
         assert_eq!(tagged(founds).unwrap().cluster, joins);
         joins.to_string()
@@ -71,22 +71,22 @@ fn clusters_of_two_partitions_have_different_names() {
     assert_eq!([name(0), name(3)], ["en:0:0", "en:3:0"]);
 }
 
-/// After the canonical was deleted, a truncated half that came second was elected although a whole copy was there.
-/// A reader of the cluster was then shown half of the story.
+/// After the canonical was deleted, a truncated half that came second was elected although a complete copy
+/// existed. A reader of the cluster was then shown half of the story.
 #[test]
-fn a_part_is_not_the_canonical_while_a_whole_is_there() {
+fn a_part_is_not_the_canonical_while_there_is_a_complete_copy() {
     for policy in POLICIES {
         let mut fixture = fixture(policy);
-        fixture.tag(&whole("a"));
+        fixture.tag(&complete("a"));
         let part = fixture.tag(&half("part"));
         assert_eq!((part.verdict, part.match_type), (Verdict::NearDuplicate, Some(MatchType::Partial)));
         assert_eq!(part.canonical_id, id("a"), "{policy:?}");
-        fixture.tag(&whole("b"));
+        fixture.tag(&complete("b"));
         fixture.tag(&half("other-part"));
         let leaves = fixture.delete("a");
         let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
         assert_eq!(cluster.canonical, id("b"), "{policy:?}");
-        // Nobody but parts are left; then the next whole takes their place.
+        // Only parts are left; then the next complete copy replaces them.
         let leaves = fixture.delete("b");
         let [cluster] = clusters(&leaves)[..] else { panic!("{leaves:?}") };
         assert!(cluster.canonical.as_str().ends_with("part"), "{policy:?}");
@@ -95,23 +95,20 @@ fn a_part_is_not_the_canonical_while_a_whole_is_there() {
     }
 }
 
-/// Under `first-published` an article that claimed to be of 1990 became the canonical of any cluster it joined.
-/// A claim so long before the article was fetched is not believed; it is kept for display.
+/// Under `first-published`, an article that claimed to be from 1990 became the canonical of any cluster it
+/// joined. A claim that long before the fetch is not believed, but kept for display.
 #[test]
-fn a_publication_long_before_the_fetch_ranks_nothing() {
+fn a_publication_long_before_the_fetch_does_not_rank() {
     const NOW: i64 = 1_772_000_000_000;
     const DAY: i64 = 86_400_000;
-    let of = |name: &str, published: i64| Article {
-        published_at: at(published),
-        fetched_at: at(NOW),
-        ..whole(name)
-    };
+    let published =
+        |name: &str, millis: i64| Article { published_at: at(millis), fetched_at: at(NOW), ..complete(name) };
     let mut fixture = fixture(CanonicalPolicy::FirstPublished);
-    fixture.tag(&of("a", NOW - DAY));
-    let old = fixture.article(&of("of-1990", 631_152_000_000));
+    fixture.tag(&published("a", NOW - DAY));
+    let old = fixture.article(&published("of-1990", 631_152_000_000));
     assert_eq!(tagged(&old).unwrap().canonical_id, id("a"));
     let [cluster] = clusters(&old)[..] else { panic!("{old:?}") };
     assert_eq!(cluster.members[0].published_at, at(631_152_000_000));
-    assert_eq!(fixture.tag(&of("b", NOW - 31 * DAY)).canonical_id, id("a"));
-    assert_eq!(fixture.tag(&of("c", NOW - 30 * DAY)).canonical_id, id("c"), "the edge counts");
+    assert_eq!(fixture.tag(&published("b", NOW - 31 * DAY)).canonical_id, id("a"));
+    assert_eq!(fixture.tag(&published("c", NOW - 30 * DAY)).canonical_id, id("c"), "the limit is inclusive");
 }

@@ -1,4 +1,5 @@
-//! `samestory file --dead-letters`: what cannot be judged is kept, with where, why, and what stood there.
+//! `samestory file --dead-letters` keeps what cannot be judged, with its position, the reason and the
+//! original content.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ fn file(folder: &Folder, inputs: &[&str], more: &[&str]) {
 }
 
 #[test]
-fn every_line_that_cannot_be_judged_is_kept_as_it_stands() {
+fn every_line_that_cannot_be_judged_is_kept_verbatim() {
     let folder = Folder::new("dead-lines");
     let good = format!("{{\"id\":\"a\",\"text\":{:?}}}", story(1, ""));
     let long = format!("{{\"id\":\"b\",\"text\":\"{}\"}}", "word ".repeat(500));
@@ -29,9 +30,10 @@ fn every_line_that_cannot_be_judged_is_kept_as_it_stands() {
     file(&folder, &["one.ndjson"], &["--config", "small.toml", "--output", "out.ndjson"]);
     assert_eq!(folder.read("out.ndjson").lines().count(), 1);
     let letters = letters(&folder);
-    let told: Vec<Value> = letters.iter().map(|letter| json!([letter["line"], letter["reason"]])).collect();
+    let reported: Vec<Value> =
+        letters.iter().map(|letter| json!([letter["line"], letter["reason"]])).collect();
     assert_eq!(
-        told,
+        reported,
         [
             json!([2, "undecodable"]),
             json!([3, "no-id"]),
@@ -46,9 +48,9 @@ fn every_line_that_cannot_be_judged_is_kept_as_it_stands() {
         assert_eq!(letter["file"], "one.ndjson");
         assert!(!letter["message"].as_str().unwrap().is_empty());
         match letter["line"].as_u64().unwrap() {
-            // Longer than is read at all.
+            // Longer than the read limit.
             7 => assert_eq!(letter["original"], Value::Null),
-            // Not text: its bytes.
+            // Not text, so its bytes are kept.
             8 => {
                 let hex: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
                 assert_eq!(letter["original_hex"], hex);
@@ -62,7 +64,7 @@ fn every_line_that_cannot_be_judged_is_kept_as_it_stands() {
 }
 
 #[test]
-fn rows_and_elements_are_kept_as_they_stand_too() {
+fn rows_and_elements_are_kept_verbatim_too() {
     let folder = Folder::new("dead-rows");
     let table = "id,text\n1,\"a text, quoted\"\n2,\"two\nlines\",more\n3,\"an \"\"odd\"\" one\",,\n";
     folder.write("t.csv", table.as_bytes());
@@ -91,7 +93,7 @@ fn without_dead_letters_the_file_is_empty_and_never_an_input_or_the_output() {
     assert!(refusal.contains("and --output new.ndjson are the same file"), "{refusal}");
 }
 
-/// A record that panicked a parser ended the run with a backtrace and no verdicts for the lines behind it.
+/// A record that panicked a parser ended the run with a backtrace, and the lines after it got no verdicts.
 #[cfg(feature = "faults")]
 #[test]
 fn a_line_that_panics_a_parser_is_kept_and_the_next_is_judged() {
@@ -108,7 +110,7 @@ fn a_line_that_panics_a_parser_is_kept_and_the_next_is_judged() {
     assert_eq!(letters[0]["original"], poison.trim_end());
 }
 
-// Any producer could replace or delete any article, because an id was believed whoever sent it.
+// Any producer could replace or delete any article, because an id was accepted from any source.
 #[test]
 fn an_id_of_another_source_is_a_dead_letter_and_changes_nothing() {
     let folder = Folder::new("not-owner");
@@ -128,14 +130,14 @@ fn an_id_of_another_source_is_a_dead_letter_and_changes_nothing() {
     let more = ["--output", "out.ndjson"];
     file(&folder, &["one.ndjson"], &[&["--set", "input.owner=host"], &more[..]].concat());
     let found = letters(&folder);
-    let told: Vec<Value> = found.iter().map(|letter| json!([letter["line"], letter["reason"]])).collect();
-    assert_eq!(told, (3..=7).map(|line| json!([line, "not-owner"])).collect::<Vec<_>>());
+    let reported: Vec<Value> = found.iter().map(|letter| json!([letter["line"], letter["reason"]])).collect();
+    assert_eq!(reported, (3..=7).map(|line| json!([line, "not-owner"])).collect::<Vec<_>>());
     assert!(found[0]["message"].as_str().unwrap().contains("as in \"b.example/…\""), "{}", found[0]);
     assert!(found[2]["message"].as_str().unwrap().contains("send a host or a url"), "{}", found[2]);
-    // The first article is still what it was.
+    // The first article is unchanged.
     let copy: Value = serde_json::from_str(folder.read("out.ndjson").lines().last().unwrap()).unwrap();
     assert_eq!((&copy["id"], &copy["duplicate_of"]), (&json!("b.example/1"), &json!("a.example/1")));
-    // Files have no headers, so under a header nobody owns anything.
+    // Files have no headers, so with a header as owner nobody owns anything.
     file(&folder, &["one.ndjson"], &["--set", "input.owner=header:source", "--output", "none.ndjson"]);
     let reasons = letters(&folder).into_iter().map(|letter| letter["reason"].clone());
     assert_eq!(reasons.collect::<Vec<_>>(), vec![json!("not-owner"); 8]);

@@ -25,7 +25,7 @@ fn articles() -> Vec<Article> {
             host: text("host"),
             language: text("language"),
             content_type: text("content_type"),
-            // A handful of days: nothing expires.
+            // All within a few days, so nothing expires.
             published_at: None,
             fetched_at: None,
         }

@@ -1,4 +1,5 @@
-//! Documents that are made from the code: the file is what the code says. `UPDATE_GOLDEN=1` writes them anew.
+//! Generated documents are up to date: each file equals the output of the code. `UPDATE_GOLDEN=1` rewrites
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,24 +10,21 @@ use samestory::formats::fields::Field;
 use samestory_engine::engine::compare::evidence::{Evidence, KNOTS, Measure, Weights};
 use serde_json::{Map, Value, json};
 
-fn is_current(file: &str, text: &str) {
+fn assert_current(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, text).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == text,
-        "{file} is not what the code says: run UPDATE_GOLDEN=1 cargo test --release documents"
-    );
+    assert!(found == text, "{file} is out of date: run UPDATE_GOLDEN=1 cargo test --release documents");
 }
 
 #[test]
 fn every_setting_is_in_the_document() {
-    is_current("docs/configuration.md", &reference::markdown());
+    assert_current("docs/configuration.md", &reference::markdown());
 }
 
-/// What each measure contributes at the knots of its curve.
+/// The contribution of each measure at the knots of its curve.
 fn weights_table() -> String {
     let weights = Weights::FITTED;
     let mut text = format!("Log-odds before anything is measured (`prior`): {:+.2}.\n\n", weights.prior);
@@ -44,7 +42,7 @@ fn weights_table() -> String {
     text
 }
 
-/// Whoever explains a verdict adds up the weights that the program adds up.
+/// The document must show the weights that the program uses, so that people can add them up.
 #[test]
 fn the_weights_are_in_the_document() {
     const BEGIN: &str = "<!-- weights: UPDATE_GOLDEN=1 cargo test --release documents -->\n";
@@ -53,11 +51,11 @@ fn the_weights_are_in_the_document() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page marks where the table begins");
     let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
-    is_current(file, &format!("{before}{BEGIN}{}{END}{after}", weights_table()));
+    assert_current(file, &format!("{before}{BEGIN}{}{END}{after}", weights_table()));
 }
 
-/// What the chart decides itself, so that nobody else does.
-const THE_CHARTS_OWN: &[(&str, &str)] = &[
+/// Settings that the chart sets itself, so that nobody else does.
+const SET_BY_CHART: &[(&str, &str)] = &[
     ("http", "listen"),
     ("http", "query"),
     ("http", "token"),
@@ -69,34 +67,34 @@ const THE_CHARTS_OWN: &[(&str, &str)] = &[
     ("stage", "workers"),
 ];
 
-/// What a setting takes, asked of the settings themselves.
+/// The JSON schema of a setting, found by asking the settings what they accept.
 fn kind(path: &[&str]) -> Value {
     let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();
-    let takes = |written: &str| {
+    let accepts = |written: &str| {
         let value = toml::from_str::<toml::Table>(&format!("v = {written}")).unwrap().remove("v").unwrap();
         reference::takes(&path, value)
     };
     let texts = json!({"type": "string"});
     match () {
-        // A secret lies elsewhere: what stands in values ends in a ConfigMap.
-        () if takes("{ env = \"X\" }") => kept(),
-        () if takes("\"text\"") && takes("[\"text\"]") => {
+        // A secret must be stored elsewhere: values end up in a ConfigMap.
+        () if accepts("{ env = \"X\" }") => secret_reference(),
+        () if accepts("\"text\"") && accepts("[\"text\"]") => {
             json!({"type": ["string", "array"], "items": texts})
         }
-        () if takes("\"text\"") => texts,
-        () if takes("[\"text\"]") => json!({"type": "array", "items": texts}),
-        () if takes("[0.1, 0.2]") => json!({"type": "array", "items": {"type": "number"}}),
-        () if takes("0.5") => json!({"type": "number"}),
-        () if takes("1") => json!({"type": "integer"}),
-        () if takes("true") => json!({"type": "boolean"}),
-        // A table of its own, as the weights.
-        () if takes("{ prior = 0.5 }") => json!({"type": "object"}),
-        () => panic!("{path:?} takes nothing"),
+        () if accepts("\"text\"") => texts,
+        () if accepts("[\"text\"]") => json!({"type": "array", "items": texts}),
+        () if accepts("[0.1, 0.2]") => json!({"type": "array", "items": {"type": "number"}}),
+        () if accepts("0.5") => json!({"type": "number"}),
+        () if accepts("1") => json!({"type": "integer"}),
+        () if accepts("true") => json!({"type": "boolean"}),
+        // A table of its own, such as the weights.
+        () if accepts("{ prior = 0.5 }") => json!({"type": "object"}),
+        () => panic!("{path:?} accepts nothing"),
     }
 }
 
-/// Where a secret is.
-fn kept() -> Value {
+/// The schema of a reference to a secret.
+fn secret_reference() -> Value {
     let kept = |name: &str| {
         let mut kept = closed(Map::from_iter([(name.to_owned(), json!({"type": "string"}))]));
         kept["required"] = json!([name]);
@@ -109,12 +107,12 @@ fn closed(properties: Map<String, Value>) -> Value {
     json!({"type": "object", "additionalProperties": false, "properties": properties})
 }
 
-/// The chart takes the settings that there are, and refuses others before anything is installed.
+/// The chart accepts the existing settings, and refuses others before anything is installed.
 #[test]
 fn the_chart_knows_every_setting() {
     let mut tables: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for (table, key) in reference::keys() {
-        if !THE_CHARTS_OWN.contains(&(&table, &key)) && key != "fields" {
+        if !SET_BY_CHART.contains(&(&table, &key)) && key != "fields" {
             let kind = kind(&[&table, &key]);
             tables.entry(table).or_default().insert(key, kind);
         }
@@ -122,7 +120,7 @@ fn the_chart_knows_every_setting() {
     let field = |field: Field| (field.name().to_owned(), kind(&["input", "fields", field.name()]));
     let fields: Map<String, Value> = Field::ALL.map(field).into_iter().collect();
     tables.get_mut("input").unwrap().insert("fields".into(), closed(fields));
-    let mut property = kept();
+    let mut property = secret_reference();
     property["anyOf"].as_array_mut().unwrap().insert(0, json!({"type": ["string", "number", "boolean"]}));
     let language = closed(tables["match"].clone());
     let mut config: Map<String, Value> =
@@ -130,7 +128,7 @@ fn the_chart_knows_every_setting() {
     let secret = reference::SECRET_WORDS.join("|").replace('.', "\\.");
     config.insert(
         "kafka".into(),
-        json!({"type": "object", "patternProperties": {secret: kept()}, "additionalProperties": property}),
+        json!({"type": "object", "patternProperties": {secret: secret_reference()}, "additionalProperties": property}),
     );
     let languages = json!({"type": "object", "propertyNames": {"pattern": "^[a-z]{2,3}$"}, "additionalProperties": language});
     config.insert("languages".into(), languages);
@@ -138,21 +136,21 @@ fn the_chart_knows_every_setting() {
     let schema = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let mut schema: Value = serde_json::from_str(&schema).unwrap();
     schema["properties"]["config"] = closed(config);
-    is_current(file, &format!("{}\n", serde_json::to_string_pretty(&schema).unwrap()));
+    assert_current(file, &format!("{}\n", serde_json::to_string_pretty(&schema).unwrap()));
 }
 
-/// Names of metrics in an expression: ours, the process's, and what recording rules make of them.
+/// Metric names in an expression: ours, the process's, and those of recording rules.
 fn metrics_in(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     words.filter(|word| word.starts_with("samestory_") || word.starts_with("process_"))
 }
 
-/// That a scrape of the real program has every metric of the table is shown in `kafka::ops`.
+/// `kafka::ops` checks that a scrape of the real program has every metric of the table.
 #[cfg(feature = "http")]
 #[test]
-fn the_dashboard_and_the_alerts_speak_of_metrics_that_there_are() {
+fn the_dashboard_and_the_alerts_use_existing_metrics() {
     use samestory::metrics::{Kind, METRICS};
-    let there = |name: &str| {
+    let exists = |name: &str| {
         METRICS.iter().any(|metric| match metric.kind {
             Kind::Histogram(_) => {
                 ["_bucket", "_sum", "_count"].iter().any(|end| name == format!("{}{end}", metric.name))
@@ -164,7 +162,7 @@ fn the_dashboard_and_the_alerts_speak_of_metrics_that_there_are() {
     let dashboard = fs::read_to_string(root.join("dashboards/samestory.json")).unwrap();
     let rules = fs::read_to_string(root.join("rules/samestory.yaml")).unwrap();
     for text in [&dashboard, &rules] {
-        let unknown: Vec<&str> = metrics_in(text).filter(|name| !there(name)).collect();
+        let unknown: Vec<&str> = metrics_in(text).filter(|name| !exists(name)).collect();
         assert!(metrics_in(text).count() > 20 && unknown.is_empty(), "no such metrics: {unknown:?}");
     }
     for metric in METRICS
@@ -178,5 +176,5 @@ fn the_dashboard_and_the_alerts_speak_of_metrics_that_there_are() {
 #[cfg(feature = "http")]
 #[test]
 fn every_metric_is_in_the_document() {
-    is_current("docs/metrics.md", &samestory::metrics::markdown());
+    assert_current("docs/metrics.md", &samestory::metrics::markdown());
 }

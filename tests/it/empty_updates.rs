@@ -1,7 +1,7 @@
-//! Updates without a text: nothing that is known is erased.
+//! Updates without a text erase nothing that is known.
 
 use samestory_engine::engine::{EmptyUpdate, Incoming, Output, Preparer, Settings};
-use samestory_engine::model::{Article, DeadLetter, Flag, Reason};
+use samestory_engine::model::{Article, DeadLetter, DeadLetterReason, Flag};
 use samestory_engine::model::{MatchType, Verdict};
 use samestory_engine::text::Options;
 
@@ -16,20 +16,20 @@ fn fixture(empty_update: EmptyUpdate) -> EngineFixture {
     fixture
 }
 
-/// Without a language either: whoever sends no text cannot be relied on for that.
+/// Without a language either: a sender without a text cannot be relied on for that.
 fn empty(name: &str, title: &str) -> Article {
     Article { language: None, url: None, title: Some(title.to_owned()), ..article(name, "") }
 }
 
 fn without_body(fixture: &mut EngineFixture, name: &str) -> Vec<Output> {
     let prepared = Preparer::new(Options::default()).prepare(&empty(name, "New"), &line(9)).unwrap();
-    let (reason, message) = (Reason::NoBody, "missing field".to_owned());
+    let (reason, message) = (DeadLetterReason::NoBody, "missing field".to_owned());
     let refusal = DeadLetter { position: line(9), reason, message };
-    fixture.give(None, Incoming::Bodiless { article: Box::new(prepared), refusal })
+    fixture.submit(None, Incoming::Bodiless { article: Box::new(prepared), refusal })
 }
 
-/// A crawler's glitch, an update with an empty body, replaced a known article's fingerprint by nothing: the article moved to
-/// `und`, left its cluster, and its next copy was `unique`.
+/// A crawler glitch, an update with an empty body, replaced a known article's fingerprint with nothing: the
+/// article moved to `und`, left its cluster, and its next copy was `unique`.
 #[test]
 fn an_update_with_an_empty_body_keeps_the_text() {
     let mut fixture = fixture(EmptyUpdate::Keep);
@@ -38,12 +38,12 @@ fn an_update_with_an_empty_body_keeps_the_text() {
     assert_eq!((kept.verdict, kept.match_type), (Verdict::ExactDuplicate, Some(MatchType::SameArticle)));
     assert_eq!((&kept.flags[..], kept.revision), (&[Flag::KeptText][..], 0));
     assert_eq!((kept.language.code(), kept.cluster.to_string().as_str()), ("en", "en:0:0"));
-    // Its new title is told, what it does not say stays.
+    // Its new title is published; missing fields stay as they were.
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
-    let told = &cluster.members[0];
-    assert_eq!((told.id.as_str(), told.title.as_deref()), ("b", Some("Corrected")));
-    assert_eq!(told.url.as_deref(), Some("https://b.example/news"));
-    assert!(clusters(&fixture.article(&empty("b", "Corrected"))).is_empty(), "nothing new to tell");
+    let member = &cluster.members[0];
+    assert_eq!((member.id.as_str(), member.title.as_deref()), ("b", Some("Corrected")));
+    assert_eq!(member.url.as_deref(), Some("https://b.example/news"));
+    assert!(clusters(&fixture.article(&empty("b", "Corrected"))).is_empty(), "nothing new to publish");
     let copy = fixture.tag(&article("c", &window(1, 100, 80, 0, 0)));
     assert_eq!((copy.verdict, copy.canonical_id), (Verdict::ExactDuplicate, id("a")));
 }
@@ -68,7 +68,7 @@ fn updates_without_a_text_can_be_refused() {
     let mut fixture = fixture(EmptyUpdate::Refuse);
     for outputs in [fixture.article(&empty("b", "New")), without_body(&mut fixture, "b")] {
         assert!(
-            matches!(&outputs[..], [Output::DeadLetter(letter)] if letter.reason == Reason::NoBody),
+            matches!(&outputs[..], [Output::DeadLetter(letter)] if letter.reason == DeadLetterReason::NoBody),
             "{outputs:?}"
         );
     }
@@ -84,16 +84,16 @@ fn a_file_keeps_texts_too() {
         "{{\"id\":\"a\",\"body\":{text:?}}}\n{{\"id\":\"a\",\"title\":\"New\"}}\n{{\"id\":\"a\",\"body\":\"\"}}\n{{\"id\":\"b\",\"body\":{text:?}}}\n{{\"id\":\"x\"}}\n"
     );
     folder.write("a.ndjson", lines.as_bytes());
-    let said = folder.run(&["file", "a.ndjson", "--dead-letters", "dead.ndjson"]);
+    let printed = folder.run(&["file", "a.ndjson", "--dead-letters", "dead.ndjson"]);
     let expected = ["a unique -", "a exact-duplicate a", "a exact-duplicate a", "b exact-duplicate a"];
-    assert_eq!(verdicts(&said.stdout), expected, "{}", said.stderr);
-    assert_eq!(said.stdout.matches("\"kept-text\"").count(), 2);
+    assert_eq!(verdicts(&printed.stdout), expected, "{}", printed.stderr);
+    assert_eq!(printed.stdout.matches("\"kept-text\"").count(), 2);
     assert!(
         folder.read("dead.ndjson").contains("\"original\":\"{\\\"id\\\":\\\"x\\\"}\""),
         "{}",
         folder.read("dead.ndjson")
     );
-    let said = folder.run(&["--set", "input.empty_update=refuse", "file", "a.ndjson"]);
-    assert_eq!(verdicts(&said.stdout), ["a unique -", "b exact-duplicate a"]);
-    assert!(said.stderr.contains("3 no-body"), "{}", said.stderr);
+    let printed = folder.run(&["--set", "input.empty_update=refuse", "file", "a.ndjson"]);
+    assert_eq!(verdicts(&printed.stdout), ["a unique -", "b exact-duplicate a"]);
+    assert!(printed.stderr.contains("3 no-body"), "{}", printed.stderr);
 }

@@ -1,4 +1,4 @@
-//! An engine with its state, and articles to give it: what the tests of verdicts share.
+//! An engine with its state, and articles to feed it: shared by the tests of verdicts.
 
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
@@ -10,8 +10,8 @@ use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
 use samestory_engine::text::Options;
 use samestory_engine::text::language::{Trust, find};
 
-/// Postings as they are by default.
-pub(crate) fn postings(threshold: f64, shortest: u32) -> IndexSchemes {
+/// The default index schemes.
+pub(crate) fn index_schemes(threshold: f64, shortest: u32) -> IndexSchemes {
     let banding = Banding::for_recall(threshold, 0.99, LANES).unwrap();
     IndexSchemes::new(IndexScheme {
         minhash: Some(banding),
@@ -21,8 +21,8 @@ pub(crate) fn postings(threshold: f64, shortest: u32) -> IndexSchemes {
     })
 }
 
-/// Invented words are in no language: what the articles declare is trusted.
-pub(crate) fn trusting() -> Options {
+/// Invented words belong to no language, so the declared one is trusted.
+pub(crate) fn trust_declared() -> Options {
     Options { trust: Trust::Declared, ..Options::default() }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn article(name: &str, body: &str) -> Article {
     }
 }
 
-/// An engine at work: every batch is planned and applied.
+/// A running engine: every batch is planned and applied.
 pub(crate) struct EngineFixture {
     pub(crate) engine: Engine,
     pub(crate) store: Memory,
@@ -62,13 +62,13 @@ pub(crate) struct EngineFixture {
 impl EngineFixture {
     pub(crate) fn new(settings: Settings) -> EngineFixture {
         let rules = settings.default.rules;
-        EngineFixture::with(settings, postings(rules.threshold, Rules::SHORTEST))
+        EngineFixture::with(settings, index_schemes(rules.threshold, Rules::SHORTEST))
     }
 
-    pub(crate) fn with(settings: Settings, postings: IndexSchemes) -> EngineFixture {
+    pub(crate) fn with(settings: Settings, schemes: IndexSchemes) -> EngineFixture {
         EngineFixture {
             engine: Engine::new(settings),
-            store: Memory::new(postings, Durability::OwnWal),
+            store: Memory::new(schemes, Durability::OwnWal),
             next: 1,
         }
     }
@@ -85,31 +85,31 @@ impl EngineFixture {
         plan
     }
 
-    /// Everything that goes out for one input.
-    pub(crate) fn give(&mut self, time: Option<EventTime>, incoming: Incoming) -> Vec<Output> {
+    /// All outputs for one input.
+    pub(crate) fn submit(&mut self, time: Option<EventTime>, incoming: Incoming) -> Vec<Output> {
         let item = self.item(time, incoming);
         self.run(vec![item]).decided.remove(0).outputs
     }
 
-    /// Everything that goes out for one article.
+    /// All outputs for one article.
     pub(crate) fn article(&mut self, article: &Article) -> Vec<Output> {
-        let prepared = Preparer::new(trusting()).prepare(article, &line(self.next)).unwrap();
-        self.give(article.fetched_at, Incoming::Article(Box::new(prepared)))
+        let prepared = Preparer::new(trust_declared()).prepare(article, &line(self.next)).unwrap();
+        self.submit(article.fetched_at, Incoming::Article(Box::new(prepared)))
     }
 
-    /// What is said of one article.
+    /// The verdict on one article.
     pub(crate) fn tag(&mut self, article: &Article) -> Tagged {
         tagged(&self.article(article)).cloned().unwrap()
     }
 
-    /// Stream time of English is this from here on, without the articles that it takes otherwise.
+    /// Sets the stream time of English, without the articles that it would otherwise take.
     pub(crate) fn set_stream_time(&mut self, millis: i64) {
         let (language, at) = (find("en").unwrap().lang, EventTime::from_millis(millis));
-        assert_eq!(self.give(None, Incoming::SetStreamTime { language, at }), []);
+        assert_eq!(self.submit(None, Incoming::SetStreamTime { language, at }), []);
     }
 
     pub(crate) fn delete(&mut self, name: &str) -> Vec<Output> {
-        self.give(None, Incoming::Delete(id(name)))
+        self.submit(None, Incoming::Delete(id(name)))
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn clusters(outputs: &[Output]) -> Vec<&ClusterRecord> {
     clusters.collect()
 }
 
-/// A generator of its own, so that a history is its seed on every machine.
+/// Our own random generator, so that a seed gives the same history on every machine.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -146,25 +146,25 @@ impl Dice {
     }
 }
 
-/// A word of letters alone, different for different seeds.
+/// A word of letters only, different for different seeds.
 pub(crate) fn word(seed: u64) -> String {
     let mut dice = Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     (0..7).map(|_| char::from(b'a' + dice.below(26) as u8)).collect()
 }
 
-/// A window on an endless text. Overlapping windows are versions and parts of each other; in another edition every
-/// number is another, and an edit replaces one word.
+/// A window on an endless text. Overlapping windows are versions and parts of each other. Another `edition`
+/// changes every number, and a non-zero `edit` replaces one word.
 pub(crate) fn window(family: u64, from: u64, words: u64, edition: u64, edit: u64) -> String {
-    let at = |place: u64| {
-        if place % 12 == 5 {
-            return (1_000 + family * 100_000 + place * 10 + edition).to_string();
+    let at = |index: u64| {
+        if index % 12 == 5 {
+            return (1_000 + family * 100_000 + index * 10 + edition).to_string();
         }
-        if edit > 0 && place == from + edit { word(edit << 40 | place) } else { word(family << 20 | place) }
+        if edit > 0 && index == from + edit { word(edit << 40 | index) } else { word(family << 20 | index) }
     };
     (from..from + words).map(at).collect::<Vec<_>>().join(" ")
 }
 
-/// A text with every fifth word replaced by one of its own: two fifths of the phrases are left.
+/// A text with every fifth word replaced by a unique one: two fifths of the phrases remain.
 pub(crate) fn rewrite(text: &str, own: u64) -> String {
     let words = text.split(' ').enumerate();
     let rewritten =
@@ -175,12 +175,13 @@ pub(crate) fn rewrite(text: &str, own: u64) -> String {
     rewritten.collect::<Vec<_>>().join(" ")
 }
 
-/// A news story: sentences of fourteen words with two names and a number in each, none of which another story has.
+/// A news story: sentences of fourteen words with two names and a number in each, none of which occur in
+/// another story.
 pub(crate) fn news(story: u64, words: u64) -> String {
     edited_news(story, words, 0, 0)
 }
 
-/// The same story with so many of its words replaced, other ones in every copy. Names and numbers stay.
+/// The same story with `edits` of its words replaced, different ones in every copy. Names and numbers stay.
 pub(crate) fn edited_news(story: u64, words: u64, copy: u64, edits: u64) -> String {
     let mut dice = Dice(copy << 20 | story);
     let replaced: Vec<u64> = (0..edits).map(|_| dice.below(words / 14) * 14 + 6 + dice.below(3)).collect();
@@ -199,7 +200,7 @@ pub(crate) fn edited_news(story: u64, words: u64, copy: u64, edits: u64) -> Stri
     (0..words).map(at).collect::<Vec<_>>().join(" ")
 }
 
-/// A headline that has no word in common with another.
+/// A headline that shares no word with another.
 pub(crate) fn headline(number: u64) -> String {
     let words: Vec<String> = (0..6).map(|at| word(u64::MAX - (number << 8 | at))).collect();
     words.join(" ")

@@ -1,4 +1,4 @@
-//! The evidence model: its table, its laws, and the outcomes it promises for page furniture and odd input.
+//! The evidence model: its table, its laws, and the promised outcomes for page furniture and odd input.
 
 use proptest::prelude::*;
 use samestory_engine::engine::compare::evidence::{Evidence, Measure, Weights};
@@ -57,12 +57,12 @@ fn no_weight_is_negative_and_every_curve_is_monotone() {
     }
 }
 
-/// The measures of which more speaks for a copy.
+/// The measures for which a higher value is evidence for a copy.
 fn overlaps() -> Vec<Measure> {
     Measure::ALL.into_iter().filter(|measure| measure.speaks_for()).collect()
 }
 
-/// Anything that could have been measured.
+/// Any possible measurements.
 fn any_evidence() -> impl Strategy<Value = Evidence> {
     let share = prop::option::weighted(0.8, 0.0..=1.0);
     prop::collection::vec(share, Measure::ALL.len()).prop_map(|shares| {
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn more_overlap_never_turns_a_copy_into_a_stranger(
+    fn more_overlap_never_turns_a_copy_into_a_unique_article(
         evidence in any_evidence(), raised in prop::sample::select(overlaps()), by in 0.0..=1.0, line in 0.05..0.95,
     ) {
         let Some(share) = evidence.get(raised) else { return Ok(()) };
@@ -96,7 +96,7 @@ proptest! {
     }
 }
 
-/// A history with everything in it that is near the line: copies, edits, rewrites, parts, wholes, forms, stubs.
+/// A history with every kind of borderline case: copies, edits, rewrites, parts, wholes, forms, stubs.
 fn everything() -> Vec<Article> {
     let mut articles = Vec::new();
     for story in 1..8u64 {
@@ -136,17 +136,17 @@ fn no_verdict_contradicts_its_confidence() {
                 assert!(sure >= min_confidence, "at {min_confidence}: {tagged:?}");
             } else {
                 uniques += 1;
-                // A text of its own is as sure as its closest match is not a copy.
+                // A unique verdict is as confident as its closest candidate is not a copy.
                 assert!(sure >= 1.0 - min_confidence, "at {min_confidence}: {tagged:?}");
             }
         }
-        // Seven stories, each with a copy word for word.
+        // Seven stories, each with a word-for-word copy.
         assert!(duplicates >= 7 && uniques >= 14, "at {min_confidence}: {duplicates} and {uniques}");
     }
 }
 
 #[test]
-fn a_higher_line_calls_fewer_articles_copies() {
+fn a_higher_threshold_finds_fewer_copies() {
     let (old, new) = (print(&article("a", &news(1, 200))), print(&article("b", &edited_news(1, 200, 1, 40))));
     let at = |min_confidence: f64| {
         let rules = Rules { min_confidence, ..Rules::default() };
@@ -155,11 +155,11 @@ fn a_higher_line_calls_fewer_articles_copies() {
     let sure = at(0.5).confidence.get();
     assert!(at(sure - 0.01).relation.is_duplicate(), "{:?}", at(sure));
     assert!(!at(sure + 0.01).relation.is_duplicate());
-    assert_eq!(at(sure + 0.01).confidence, at(0.5).confidence, "the line does not move the evidence");
+    assert_eq!(at(sure + 0.01).confidence, at(0.5).confidence, "the threshold does not change the evidence");
 }
 
-// How common a phrase is counts other clusters. Counting documents, the phrases of a story with many copies were common
-// ones, and its later copies were called unique.
+// The frequency of a phrase counts other clusters. When it counted documents, the phrases of a story with
+// many copies became common, and its later copies were unique.
 #[test]
 fn the_two_hundredth_lightly_edited_copy_is_found_like_the_second() {
     let mut fixture = fixture();
@@ -177,11 +177,11 @@ fn the_two_hundredth_lightly_edited_copy_is_found_like_the_second() {
     assert!(least > second - 0.05, "{second} for the second, {least} at worst");
 }
 
-/// A notice that a site shows in place of an article.
+/// A notice that a site shows instead of an article.
 const STUB: &str = "To continue reading this article please log in or subscribe. Subscribers have unlimited access \
     to all articles on every device. You can cancel your subscription at any time. Already a subscriber? Log in here \
     with your email address and password.";
-/// What a longer one has after it.
+/// The rest of a longer one.
 const CONSENT: &str = "We and our partners store and access information on your device, such as unique identifiers in \
     cookies, to process personal data. You may accept or manage your choices, including your right to object where \
     legitimate interest is used, on the privacy policy page at any time.";
@@ -210,7 +210,7 @@ fn a_stub_under_many_headlines_is_furniture_and_wire_copy_is_not() {
 }
 
 #[test]
-fn the_algorithms_of_simhash_decide_by_distance_alone() {
+fn the_simhash_algorithms_decide_by_distance_alone() {
     let (old, part) = (print(&article("a", &news(1, 200))), print(&article("b", &news(1, 100))));
     let edited = print(&article("c", &edited_news(1, 200, 1, 10)));
     for algorithm in [Algorithm::Simhash128, Algorithm::Simhash64] {
@@ -282,12 +282,12 @@ fn a_text_of_one_repeated_word_is_a_copy_of_itself_and_of_no_news() {
     assert_eq!(fixture.tag(&untitled("a", &repeated("bridge", 300))).verdict, Verdict::Unique);
     assert_eq!(fixture.tag(&untitled("b", &repeated("bridge", 300))).verdict, Verdict::ExactDuplicate);
     assert_eq!(fixture.tag(&untitled("c", &repeated("tunnel", 300))).verdict, Verdict::Unique);
-    // One phrase is little evidence either way; all that is promised is that it is not the same text.
+    // One phrase is little evidence either way; the only promise is that it is not the same text.
     assert_ne!(fixture.tag(&untitled("d", &repeated("bridge", 200))).verdict, Verdict::ExactDuplicate);
 }
 
 #[test]
-fn without_titles_copies_are_found_and_stubs_are_not_told_from_articles() {
+fn without_titles_copies_are_found_but_stubs_look_like_articles() {
     let mut fixture = fixture();
     for story in 0..20u64 {
         let first = fixture.tag(&untitled(&format!("a{story}"), &news(story, 200)));
@@ -308,7 +308,7 @@ fn without_titles_copies_are_found_and_stubs_are_not_told_from_articles() {
 fn the_name_of_the_site_as_every_title_merges_no_two_stories() {
     let mut fixture = fixture();
     for story in 0..40u64 {
-        // What the site says below every article.
+        // The notice that the site puts below every article.
         let body = format!("{} {CONSENT}", news(story, 90));
         let tagged = fixture.tag(&titled(&format!("a{story}"), "The Example Gazette", &body));
         assert_eq!(tagged.verdict, Verdict::Unique, "story {story}: {tagged:?}");
@@ -321,8 +321,8 @@ fn the_name_of_the_site_as_every_title_merges_no_two_stories() {
     assert_eq!(fixture.tag(&titled("word", "The Example Gazette", &word(1))).verdict, Verdict::Unique);
 }
 
-// Eleven digests of others' articles came first and hid 38 of 123 originals: each lay inside a digest, and was called a part
-// of it.
+// Eleven digests of other sites' articles came first and hid 38 of 123 originals: each was contained in a
+// digest and became a part of it.
 #[test]
 fn a_digest_hides_at_most_one_of_the_articles_in_it() {
     let mut fixture = fixture();
@@ -337,7 +337,7 @@ fn a_digest_hides_at_most_one_of_the_articles_in_it() {
 }
 
 #[test]
-fn a_text_that_holds_several_articles_is_flagged_and_a_copy_of_none() {
+fn a_text_that_contains_several_articles_is_flagged_and_a_copy_of_none() {
     let mut fixture = fixture();
     let stories: Vec<String> = (1..=3).map(|story| news(story, 200)).collect();
     for (story, body) in (1u64..).zip(&stories) {

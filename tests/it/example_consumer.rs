@@ -1,6 +1,6 @@
-//! The consumer that people copy, `examples/consumer.py`, over long histories in which articles expire, are deleted, change
-//! and come again. Records come from the engine and the writer of the stage, without a broker; the state that they were made
-//! from says what the cards must be.
+//! The example consumer, `examples/consumer.py`, over long histories in which articles expire, are deleted,
+//! change and return. The records come from the engine and the stage's writer, without a broker; the state
+//! behind them tells what the cards must be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -23,10 +23,10 @@ const ARTICLES: u64 = 90;
 const STORIES: u64 = 25;
 const LANGUAGES: [&str; 2] = ["en", "de"];
 
-/// The story, the article that represents it, and how many articles tell it.
+/// The story, the article that represents it, and how many articles it has.
 type Cards = BTreeMap<String, (String, u64)>;
 
-/// Feeds the records of each run to a table of its own and prints the cards of each.
+/// Feeds the records of each run to a separate table and prints its cards.
 const DRIVER: &str = r#"
 import importlib.util, json, sys
 spec = importlib.util.spec_from_file_location("consumer", sys.argv[1])
@@ -59,7 +59,8 @@ fn consumer(runs: &[Vec<Value>]) -> Vec<Cards> {
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A record as the driver takes it. The example reads clusters as JSON, and of articles their headers alone.
+/// A record in the form that the driver reads. The example uses clusters as JSON, and only the headers of
+/// articles.
 fn as_read(sent: &Sent) -> Value {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let headers: BTreeMap<&str, String> = sent
@@ -70,7 +71,8 @@ fn as_read(sent: &Sent) -> Value {
     json!([sent.topic, sent.key.as_deref().map(text), sent.value.as_deref().map(text), headers])
 }
 
-/// The records in an order that a consumer of three topics may see: each topic in its own order, mixed at random.
+/// The records in an order that a consumer of three topics may see: in order within each topic, mixed at
+/// random.
 fn interleaved(sent: &[Sent], dice: &mut Dice) -> Vec<Value> {
     let mut topics: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for record in sent.iter().rev() {
@@ -80,7 +82,7 @@ fn interleaved(sent: &[Sent], dice: &mut Dice) -> Vec<Value> {
     while !topics.is_empty() {
         let names: Vec<&str> = topics.keys().copied().collect();
         let name = dice.one_of(&names);
-        // A fetch brings many records of one topic.
+        // A fetch returns many records of one topic.
         for _ in 0..=dice.below(200) {
             mixed.extend(topics.get_mut(name).and_then(Vec::pop));
         }
@@ -89,7 +91,7 @@ fn interleaved(sent: &[Sent], dice: &mut Dice) -> Vec<Value> {
     mixed
 }
 
-/// What compaction leaves: the last record of each key in each topic, tombstones included.
+/// The result of compaction: the last record of each key in each topic, tombstones included.
 fn compacted(sent: &[Sent]) -> Vec<Sent> {
     let mut seen = BTreeSet::new();
     let mut last: Vec<Sent> =
@@ -98,7 +100,7 @@ fn compacted(sent: &[Sent]) -> Vec<Sent> {
     last
 }
 
-/// Makes raw records, and knows what readers must hold after each.
+/// Generates raw records, and tracks what consumers must hold after each.
 struct History {
     dice: Dice,
     replay: Replay,
@@ -109,7 +111,7 @@ struct History {
     /// The articles that were published and not deleted since, each with its story.
     held: BTreeMap<String, String>,
     sent: Vec<Sent>,
-    /// How often a case was met that the contract speaks of.
+    /// How often each case of the contract occurred.
     met: BTreeMap<&'static str, u64>,
 }
 
@@ -195,7 +197,7 @@ impl History {
                 named.clone()
             }
         };
-        assert_eq!(named, story, "a record names the story that its article is in");
+        assert_eq!(named, story, "a record names the story of its article");
         if held_before && !stored_before {
             self.note("an expired article came again");
         }
@@ -209,7 +211,7 @@ impl History {
         if is_live {
             self.held.remove(id);
         } else if self.held.contains_key(id) {
-            // samestory has forgotten where it was published: no reader is told.
+            // samestory no longer knows where it was published, so consumers are not notified.
             self.note("deleted after it had expired");
             assert!(sent.iter().all(|sent| sent.topic == "samestory.clusters"), "{sent:?}");
         }
@@ -239,8 +241,8 @@ impl History {
         *self.met.entry(what).or_default() += 1;
     }
 
-    /// What the cards must be: the stories of all articles that were not retracted. Where a member of a story is live, the
-    /// state says which article represents it.
+    /// The expected cards: the stories of all articles that were not retracted. If a member of a story is
+    /// live, the state says which article represents it.
     fn expected(&mut self) -> (BTreeMap<String, u64>, BTreeMap<String, String>) {
         let mut sizes = BTreeMap::new();
         for story in self.held.values() {
@@ -270,8 +272,9 @@ impl History {
     }
 }
 
-// In one run 1,202 of 8,857 cards of the example were wrong: after a cluster's tombstone it took the lowest id that it held
-// of the story, which was an expired duplicate in 129 cases while the unique article was live.
+// In one run 1,202 of 8,857 cards of the example were wrong: after a cluster's tombstone it chose the lowest
+// id that it knew of the story, which in 129 cases was an expired duplicate although the unique article was
+// live.
 #[test]
 fn cards_of_the_example_are_right_while_articles_expire() {
     let mut met: BTreeMap<&'static str, u64> = BTreeMap::new();

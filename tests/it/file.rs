@@ -1,4 +1,4 @@
-//! `samestory file`, as a person runs it.
+//! `samestory file` from the user's point of view.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::folder::{Folder, story, verdicts};
 
-/// Three articles: a text, another, and the first again.
+/// Three articles: a text, another one, and the first again.
 fn three() -> Vec<(&'static str, String)> {
     vec![("a", story(1, "")), ("b", story(2, "")), ("c", story(1, ""))]
 }
@@ -70,20 +70,20 @@ fn the_same_articles_in_every_format() {
     ];
     for (name, bytes) in files {
         folder.write(name, &bytes);
-        let said = folder.run(&["file", name]);
-        assert_eq!(verdicts(&said.stdout), EXPECTED, "{name}: {}", said.stderr);
-        let said = folder.pipe(&["file", "-"], &bytes);
-        assert_eq!(verdicts(&said.stdout), EXPECTED, "{name} through a pipe: {}", said.stderr);
+        let printed = folder.run(&["file", name]);
+        assert_eq!(verdicts(&printed.stdout), EXPECTED, "{name}: {}", printed.stderr);
+        let printed = folder.pipe(&["file", "-"], &bytes);
+        assert_eq!(verdicts(&printed.stdout), EXPECTED, "{name} through a pipe: {}", printed.stderr);
     }
 }
 
 #[test]
-fn the_envelope_has_these_fields_in_this_order_and_the_article_as_it_came() {
+fn the_envelope_has_these_fields_in_this_order_and_the_article_verbatim() {
     let folder = Folder::new("envelope");
     let article = "{ \"id\":7, \"x\":1e400,\"x\":\"\\ud800\",\"body\" : \"short\", \"title\":\"T\" }";
     folder.write("a.ndjson", article.as_bytes());
-    let said = folder.run(&["file", "a.ndjson"]);
-    let line = said.stdout.trim_end();
+    let printed = folder.run(&["file", "a.ndjson"]);
+    let line = printed.stdout.trim_end();
     let keys = [
         "id",
         "verdict",
@@ -104,8 +104,8 @@ fn the_envelope_has_these_fields_in_this_order_and_the_article_as_it_came() {
         "input",
         "article",
     ];
-    let places: Vec<usize> = keys.iter().map(|key| line.find(&format!("\"{key}\":")).unwrap()).collect();
-    assert!(places.is_sorted(), "{line}");
+    let positions: Vec<usize> = keys.iter().map(|key| line.find(&format!("\"{key}\":")).unwrap()).collect();
+    assert!(positions.is_sorted(), "{line}");
     assert!(
         line.starts_with("{\"id\":\"7\",\"verdict\":\"unique\",\"match_type\":null,\"duplicate_of\":null,"),
         "{line}"
@@ -114,12 +114,16 @@ fn the_envelope_has_these_fields_in_this_order_and_the_article_as_it_came() {
         line.ends_with(&format!("\"input\":{{\"file\":\"a.ndjson\",\"line\":1}},\"article\":{article}}}")),
         "{line}"
     );
-    let said = folder.run(&["file", "a.ndjson", "--no-article"]);
-    assert!(said.stdout.ends_with("\"input\":{\"file\":\"a.ndjson\",\"line\":1}}\n"), "{}", said.stdout);
+    let printed = folder.run(&["file", "a.ndjson", "--no-article"]);
+    assert!(
+        printed.stdout.ends_with("\"input\":{\"file\":\"a.ndjson\",\"line\":1}}\n"),
+        "{}",
+        printed.stdout
+    );
 }
 
 #[test]
-fn broken_records_are_named_counted_and_passed_over() {
+fn broken_records_are_named_counted_and_skipped() {
     let folder = Folder::new("broken");
     let good = ndjson(&three());
     let good: Vec<&str> = good.lines().collect();
@@ -139,9 +143,9 @@ fn broken_records_are_named_counted_and_passed_over() {
         good[2].as_bytes(),
     ];
     folder.write("a.ndjson", &lines.join(&b'\n'));
-    let said = folder.run(&["file", "a.ndjson", "--no-article"]);
-    let found = verdicts(&said.stdout);
-    assert_eq!(found, [EXPECTED[0], EXPECTED[1], EXPECTED[2]], "{}", said.stderr);
+    let printed = folder.run(&["file", "a.ndjson", "--no-article"]);
+    let found = verdicts(&printed.stdout);
+    assert_eq!(found, [EXPECTED[0], EXPECTED[1], EXPECTED[2]], "{}", printed.stderr);
     for wanted in [
         "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 15",
         "a.ndjson:3: undecodable: byte 19 is not UTF-8",
@@ -153,11 +157,11 @@ fn broken_records_are_named_counted_and_passed_over() {
         "a.ndjson:9: too-deep: more than 128 objects and lists inside each other",
         "8 could not be read: 2 undecodable, 1 no-id, 1 no-body, 3 wrong-type, 1 too-deep",
     ] {
-        assert!(said.stderr.contains(wanted), "no {wanted:?} in\n{}", said.stderr);
+        assert!(printed.stderr.contains(wanted), "no {wanted:?} in\n{}", printed.stderr);
     }
     let strict = folder.start(&["file", "a.ndjson", "--strict"], b"");
     assert!(!strict.0 && strict.1.stderr.contains("a.ndjson:2: undecodable"), "{}", strict.1.stderr);
-    assert_eq!(verdicts(&strict.1.stdout), EXPECTED[..1], "what stood before it was judged");
+    assert_eq!(verdicts(&strict.1.stdout), EXPECTED[..1], "the lines before it were judged");
 }
 
 #[test]
@@ -168,51 +172,51 @@ fn an_endless_line_is_a_dead_letter_and_costs_no_memory() {
     bytes.extend_from_slice(b"\"}\n");
     bytes.extend_from_slice(ndjson(&three()).as_bytes());
     folder.write("a.ndjson", &bytes);
-    let said = folder.run(&["file", "a.ndjson"]);
-    assert_eq!(verdicts(&said.stdout), EXPECTED);
+    let printed = folder.run(&["file", "a.ndjson"]);
+    assert_eq!(verdicts(&printed.stdout), EXPECTED);
     assert!(
-        said.stderr.contains("a.ndjson:1: too-large: 104857602 bytes; at most 8388608"),
+        printed.stderr.contains("a.ndjson:1: too-large: 104857602 bytes; at most 8388608"),
         "{}",
-        said.stderr
+        printed.stderr
     );
     // A quote that is never closed, in a table.
     folder.write("a.csv", &[b"id,text\na,\"".as_slice(), &bytes[..20 << 20]].concat());
-    let said = folder.run(&["file", "a.csv"]);
-    assert!(said.stderr.contains("a.csv:2: too-large"), "{}", said.stderr);
-    // Within the line's limit, beyond the text's.
+    let printed = folder.run(&["file", "a.csv"]);
+    assert!(printed.stderr.contains("a.csv:2: too-large"), "{}", printed.stderr);
+    // Within the limit for lines, beyond the one for text.
     bytes.truncate(3 << 20);
     folder.write("b.ndjson", &[&bytes[..], b"\"}"].concat());
-    let said = folder.run(&["file", "b.ndjson"]);
+    let printed = folder.run(&["file", "b.ndjson"]);
     assert!(
-        said.stderr.contains("b.ndjson:1: too-large: text is longer than 1048576 bytes"),
+        printed.stderr.contains("b.ndjson:1: too-large: text is longer than 1048576 bytes"),
         "{}",
-        said.stderr
+        printed.stderr
     );
 }
 
 #[test]
-fn tables_name_their_faults_by_line() {
+fn faults_in_tables_are_named_by_line() {
     let folder = Folder::new("tables");
     folder.write("a.csv", b"id,text\r\na,\"two\r\nlines\"\r\n\r\nb,too,many\r\nc,\xff\r\nd,fine\r\n");
-    let said = folder.run(&["file", "a.csv"]);
-    assert_eq!(verdicts(&said.stdout), ["a unique -", "d unique -"]);
+    let printed = folder.run(&["file", "a.csv"]);
+    assert_eq!(verdicts(&printed.stdout), ["a unique -", "d unique -"]);
     assert!(
-        said.stderr.contains("a.csv:5: undecodable: the row has 3 values, and the header has 2"),
+        printed.stderr.contains("a.csv:5: undecodable: the row has 3 values, and the header has 2"),
         "{}",
-        said.stderr
+        printed.stderr
     );
     assert!(
-        said.stderr.contains("a.csv:6: undecodable: the value of column \"text\" is not UTF-8"),
+        printed.stderr.contains("a.csv:6: undecodable: the value of column \"text\" is not UTF-8"),
         "{}",
-        said.stderr
+        printed.stderr
     );
-    let last: Value = serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap();
+    let last: Value = serde_json::from_str(printed.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((&last["input"]["line"], &last["article"]["text"]), (&7.into(), &"fine".into()));
-    // Without a column for ids, rows are named by their lines.
+    // Without an id column, rows are named by their lines.
     folder.write("b.csv", b"headline,text\nOne,first\nTwo,second\n");
-    let said = folder.run(&["file", "b.csv"]);
-    assert_eq!(verdicts(&said.stdout), ["b.csv:2 unique -", "b.csv:3 unique -"]);
-    assert!(said.stderr.contains("2 had no id and are named by file and line"), "{}", said.stderr);
+    let printed = folder.run(&["file", "b.csv"]);
+    assert_eq!(verdicts(&printed.stdout), ["b.csv:2 unique -", "b.csv:3 unique -"]);
+    assert!(printed.stderr.contains("2 had no id and are named by file and line"), "{}", printed.stderr);
 }
 
 #[test]
@@ -225,9 +229,9 @@ fn fields_are_found_where_the_crawler_keeps_them() {
         format!("{{\"url\":\"https://x.example/c\",\"paragraphs\":[{text:?},null],\"locale\":\"en_GB\"}}"),
     ];
     folder.write("usual.ndjson", lines.join("\n").as_bytes());
-    let said = folder.run(&["file", "usual.ndjson"]);
+    let printed = folder.run(&["file", "usual.ndjson"]);
     let expected = ["a unique -", "b exact-duplicate a", "https://x.example/c exact-duplicate a"];
-    assert_eq!(verdicts(&said.stdout), expected, "{}", said.stderr);
+    assert_eq!(verdicts(&printed.stdout), expected, "{}", printed.stderr);
     let line = format!(
         "{{\"id\":\"wrong\",\"nid\":1,\"doc\":{{\"parts\":[{{\"p\":{text:?}}},{{\"p\":\"End.\"}}]}}}}"
     );
@@ -248,7 +252,7 @@ fn fields_are_found_where_the_crawler_keeps_them() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_written() {
+fn only_the_requested_verdicts_are_written() {
     let folder = Folder::new("only");
     folder.write("a.ndjson", ndjson(&three()).as_bytes());
     let only = |names: &str| verdicts(&folder.run(&["file", "a.ndjson", "--only", names]).stdout);
@@ -259,17 +263,17 @@ fn only_what_is_asked_for_is_written() {
 }
 
 #[test]
-fn an_id_again_is_the_same_article_or_an_update() {
+fn a_repeated_id_is_the_same_article_or_an_update() {
     let folder = Folder::new("again");
     let (one, two) = (story(1, ""), story(2, ""));
     folder.write(
         "a.ndjson",
         ndjson(&[("a", one.clone()), ("a", one.clone()), ("a", two), ("b", one)]).as_bytes(),
     );
-    let said = folder.run(&["file", "a.ndjson"]);
-    assert_eq!(verdicts(&said.stdout), ["a unique -", "a exact-duplicate a", "a unique -", "b unique -"]);
+    let printed = folder.run(&["file", "a.ndjson"]);
+    assert_eq!(verdicts(&printed.stdout), ["a unique -", "a exact-duplicate a", "a unique -", "b unique -"]);
     let revision = |line: &str| serde_json::from_str::<Value>(line).unwrap()["revision"].as_u64().unwrap();
-    assert_eq!(said.stdout.lines().map(revision).collect::<Vec<_>>(), [0, 0, 1, 0]);
+    assert_eq!(printed.stdout.lines().map(revision).collect::<Vec<_>>(), [0, 0, 1, 0]);
 }
 
 #[test]
@@ -280,17 +284,17 @@ fn several_files_are_one_stream() {
     folder.write("one.ndjson", first.as_bytes());
     folder.write("two.ndjson", rest.as_bytes());
     folder.write("empty.ndjson", b"");
-    let said = folder.run(&["file", "one.ndjson", "empty.ndjson", "two.ndjson", "--output", "out.ndjson"]);
+    let printed = folder.run(&["file", "one.ndjson", "empty.ndjson", "two.ndjson", "--output", "out.ndjson"]);
     assert_eq!(verdicts(&folder.read("out.ndjson")), EXPECTED);
-    assert!(said.stdout.is_empty() && said.stderr.contains("3 articles in"), "{}", said.stderr);
+    assert!(printed.stdout.is_empty() && printed.stderr.contains("3 articles in"), "{}", printed.stderr);
 }
 
 #[test]
-fn the_number_of_threads_never_shows() {
+fn the_number_of_threads_does_not_matter() {
     let folder = Folder::new("threads");
     let text = |at: usize| match at % 5 {
         3 => story(at - 3, ""),
-        4 => story(at - 2, "And one more sentence of another fixture."),
+        4 => story(at - 2, "And one more sentence of another desk."),
         _ => story(at, ""),
     };
     let articles: Vec<String> =
@@ -318,7 +322,7 @@ fn the_number_of_threads_never_shows() {
 }
 
 #[test]
-fn what_is_not_a_file_of_articles_is_said_at_once() {
+fn an_unusable_input_is_reported_at_once() {
     let folder = Folder::new("refused");
     fs::create_dir(folder.path().join("dir")).unwrap();
     folder.write("a.ndjson", ndjson(&three()).as_bytes());
@@ -339,8 +343,8 @@ fn what_is_not_a_file_of_articles_is_said_at_once() {
         (vec!["a.ndjson", "--html", "no/such/page.html"], "cannot write the page no/such/page.html"),
     ] {
         let arguments = [vec!["file"], arguments].concat();
-        let said = folder.fail(&arguments);
-        assert!(said.contains(wanted), "{arguments:?}: {said}");
+        let printed = folder.fail(&arguments);
+        assert!(printed.contains(wanted), "{arguments:?}: {printed}");
         assert_eq!(verdicts(&folder.run(&["file", "a.ndjson"]).stdout), EXPECTED, "the input is as it was");
     }
 }
@@ -353,13 +357,13 @@ fn damaged_archives_fail_after_what_could_be_read() {
     for (name, mut bytes) in [("a.gz", gz(lines.as_bytes())), ("a.zst", zst(lines.as_bytes()))] {
         bytes.truncate(bytes.len() * 2 / 3);
         folder.write(name, &bytes);
-        let (success, said) = folder.start(&["file", name], b"");
+        let (success, printed) = folder.start(&["file", name], b"");
         assert!(
-            !success && said.stderr.contains(&format!("cannot read {name} past line")),
+            !success && printed.stderr.contains(&format!("cannot read {name} past line")),
             "{}",
-            said.stderr
+            printed.stderr
         );
-        assert!(said.stdout.lines().count() > 100, "{name}");
+        assert!(printed.stdout.lines().count() > 100, "{name}");
     }
     let mut flipped = zst(lines.as_bytes());
     let middle = flipped.len() / 2;
@@ -369,7 +373,7 @@ fn damaged_archives_fail_after_what_could_be_read() {
 }
 
 #[test]
-fn the_page_shows_hostile_articles_as_text() {
+fn the_report_shows_hostile_articles_as_text() {
     let folder = Folder::new("page");
     let evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onmouseover='x' & \u{202e}txet";
     let body = |end: &str| format!("{}{evil}{end}", story(1, ""));
@@ -381,8 +385,8 @@ fn the_page_shows_hostile_articles_as_text() {
     let lines =
         [article("a", ""), article("b", " Another fixture has added this sentence."), copy.to_string()];
     folder.write("a.ndjson", lines.join("\n").as_bytes());
-    let said = folder.run(&["file", "a.ndjson", "--html", "page.html"]);
-    assert!(said.stdout.contains("near-duplicate"), "{}", said.stdout);
+    let printed = folder.run(&["file", "a.ndjson", "--html", "page.html"]);
+    assert!(printed.stdout.contains("near-duplicate"), "{}", printed.stdout);
     let page = folder.read("page.html");
     let (head, body) = page.split_once("<body>").unwrap();
     assert!(head.contains("Content-Security-Policy") && head.contains("default-src 'none'"));
@@ -399,23 +403,23 @@ fn the_page_shows_hostile_articles_as_text() {
 }
 
 #[test]
-fn a_page_without_copies_says_so() {
+fn a_report_without_copies_says_so() {
     let folder = Folder::new("bare-page");
     folder.write("a.ndjson", b"");
     folder.run(&["file", "a.ndjson", "--html", "page.html"]);
     assert!(folder.read("page.html").contains("No articles"));
 }
 
-/// A line of the article's own time, so many days into 2026.
+/// A line with its own event time, `day` days into 2026.
 fn dated(id: &str, text: usize, day: usize) -> String {
     let time = format!("2026-{:02}-{:02}T06:00:00Z", 1 + day / 28, 1 + day % 28);
     format!("{{\"id\":\"{id}\",\"fetched_at\":\"{time}\",\"body\":{:?}}}\n", story(text, ""))
 }
 
-/// `match.retention` (7d) also applied to files: a dump over 90 days lost four fifths of its copies without a word.
-/// A file remembers for ever unless its own command says otherwise.
+/// `match.retention` (7d) also applied to files: a dump over 90 days silently lost four fifths of its copies.
+/// A file run remembers forever unless its own option says otherwise.
 #[test]
-fn a_file_remembers_for_ever_unless_told_otherwise() {
+fn a_file_run_remembers_forever_by_default() {
     let folder = Folder::new("for-ever");
     let lines: String = (0..90)
         .map(|day| {
@@ -425,17 +429,17 @@ fn a_file_remembers_for_ever_unless_told_otherwise() {
     folder.write("a.ndjson", lines.as_bytes());
     folder.write("bus.toml", b"[match]\nretention = \"7d\"\n[languages.en]\nretention = \"1d\"\n");
     let copies = |arguments: &[&str]| {
-        let said = folder.run(arguments);
-        let found = verdicts(&said.stdout).iter().filter(|line| line.contains("exact-duplicate")).count();
-        (found, said.stderr)
+        let printed = folder.run(arguments);
+        let found = verdicts(&printed.stdout).iter().filter(|line| line.contains("exact-duplicate")).count();
+        (found, printed.stderr)
     };
-    let (found, said) = copies(&["file", "a.ndjson"]);
-    assert_eq!(found, 90, "{said}");
-    assert!(!said.contains("expired"), "{said}");
+    let (found, printed) = copies(&["file", "a.ndjson"]);
+    assert_eq!(found, 90, "{printed}");
+    assert!(!printed.contains("expired"), "{printed}");
     assert_eq!(copies(&["--config", "bus.toml", "file", "a.ndjson"]).0, 90, "those settings are for the bus");
-    let (found, said) = copies(&["file", "a.ndjson", "--retention", "7d"]);
+    let (found, printed) = copies(&["file", "a.ndjson", "--retention", "7d"]);
     assert!(found < 40, "{found}");
-    assert!(said.contains(" expired and were forgotten (--retention)"), "{said}");
+    assert!(printed.contains(" expired and were forgotten (--retention)"), "{printed}");
     let refusal = folder.fail(&["file", "a.ndjson", "--retention", "soon"]);
     assert!(refusal.contains("--retention = soon: give a whole number and a unit"), "{refusal}");
 }
@@ -462,12 +466,12 @@ fn the_clusters_of_a_run_are_written_with_all_their_members() {
     assert!(clash.contains("are the same file"), "{clash}");
 }
 
-/// A wrong merge could not be put right: the next run made it again.
-/// A line in `--pairs` decides, whatever the texts say, for its two articles and for nobody else.
+/// A wrong merge could not be corrected: the next run repeated it. A line in `--pairs` decides, whatever the
+/// texts say, for its two articles and for no others.
 #[test]
-fn an_analyst_puts_wrong_verdicts_right() {
+fn an_analyst_corrects_wrong_verdicts() {
     let folder = Folder::new("pairs");
-    let edited = story(1, "Edited by another fixture.");
+    let edited = story(1, "Edited by another desk.");
     let articles = [
         ("a", story(1, "")),
         ("b", story(2, "")),
@@ -479,8 +483,8 @@ fn an_analyst_puts_wrong_verdicts_right() {
     ];
     folder.write("a.ndjson", ndjson(&articles).as_bytes());
     let found = |arguments: &[&str]| {
-        let said = folder.run(&[&["file", "a.ndjson", "--no-article"], arguments].concat());
-        (verdicts(&said.stdout), said)
+        let printed = folder.run(&[&["file", "a.ndjson", "--no-article"], arguments].concat());
+        (verdicts(&printed.stdout), printed)
     };
     let before = [
         "a unique -",
@@ -496,7 +500,7 @@ fn an_analyst_puts_wrong_verdicts_right() {
         "pairs.tsv",
         b"id1\tid2\tlabel\nedit\ta\tdifferent\tnot that one\nb\tother\tsame\nother\tagain\tmust-link\n",
     );
-    let (after, said) = found(&["--pairs", "pairs.tsv", "--clusters", "clusters.ndjson"]);
+    let (after, printed) = found(&["--pairs", "pairs.tsv", "--clusters", "clusters.ndjson"]);
     let expected = [
         "a unique -",
         "b unique -",
@@ -506,9 +510,9 @@ fn an_analyst_puts_wrong_verdicts_right() {
         "other near-duplicate b",
         "again exact-duplicate other",
     ];
-    assert_eq!(after, expected, "{}", said.stderr);
-    assert!(said.stderr.contains("3 verdicts follow --pairs"), "{}", said.stderr);
-    let reviewed = said.stdout.lines().find(|line| line.contains("\"id\":\"other\"")).unwrap();
+    assert_eq!(after, expected, "{}", printed.stderr);
+    assert!(printed.stderr.contains("3 verdicts follow --pairs"), "{}", printed.stderr);
+    let reviewed = printed.stdout.lines().find(|line| line.contains("\"id\":\"other\"")).unwrap();
     assert!(
         reviewed.contains("\"match_type\":\"reviewed\"") && reviewed.contains("\"confidence\":1.0"),
         "{reviewed}"

@@ -1,4 +1,4 @@
-//! A directory with files of articles, and the program run in it: what the tests of `samestory file` share.
+//! A directory with files of articles, and the program run in it: shared by the tests of `samestory file`.
 
 use std::env;
 use std::fs;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A directory that is gone with its test.
+/// A directory that is deleted with its test.
 pub(crate) struct Folder(PathBuf, Vec<(&'static str, &'static str)>);
 
-pub(crate) struct Said {
+pub(crate) struct RunOutput {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -23,8 +23,8 @@ impl Folder {
         Folder(path, Vec::new())
     }
 
-    /// A folder whose program believes what articles say of their language: for stories of invented words.
-    pub(crate) fn trusting(name: &str) -> Folder {
+    /// A folder whose program trusts declared languages, for stories of invented words.
+    pub(crate) fn trust_declared(name: &str) -> Folder {
         Folder(Folder::new(name).into_path(), vec![("SAMESTORY__LANGUAGE__TRUST", "declared")])
     }
 
@@ -47,7 +47,7 @@ impl Folder {
         fs::read_to_string(self.0.join(name)).unwrap()
     }
 
-    pub(crate) fn start(&self, arguments: &[&str], input: &[u8]) -> (bool, Said) {
+    pub(crate) fn start(&self, arguments: &[&str], input: &[u8]) -> (bool, RunOutput) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_samestory"))
             .args(arguments)
             .current_dir(&self.0)
@@ -64,24 +64,24 @@ impl Folder {
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.success(), Said { stdout: text(output.stdout), stderr: text(output.stderr) })
+        (output.status.success(), RunOutput { stdout: text(output.stdout), stderr: text(output.stderr) })
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn run(&self, arguments: &[&str]) -> RunOutput {
         self.pipe(arguments, b"")
     }
 
-    pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> Said {
-        let (success, said) = self.start(arguments, input);
-        assert!(success, "{arguments:?}: {}", said.stderr);
-        said
+    pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> RunOutput {
+        let (success, printed) = self.start(arguments, input);
+        assert!(success, "{arguments:?}: {}", printed.stderr);
+        printed
     }
 
-    /// What is said by a run that must fail.
+    /// The error output of a run that must fail.
     pub(crate) fn fail(&self, arguments: &[&str]) -> String {
-        let (success, said) = self.start(arguments, b"");
+        let (success, printed) = self.start(arguments, b"");
         assert!(!success, "{arguments:?} should have failed");
-        said.stderr
+        printed.stderr
     }
 }
 
@@ -91,7 +91,7 @@ impl Drop for Folder {
     }
 }
 
-/// A text of its own for every number.
+/// A different text for every number.
 pub(crate) fn story(number: usize, end: &str) -> String {
     let mut chance = number as u64 + 1;
     let mut words = Vec::new();
@@ -109,7 +109,7 @@ pub(crate) fn story(number: usize, end: &str) -> String {
     format!("{} {end}", words.join(" "))
 }
 
-/// Id and verdict of each line, then the file and line it was read from.
+/// The id, verdict and best match of each line.
 pub(crate) fn verdicts(ndjson: &str) -> Vec<String> {
     let line = |line: &str| {
         let value: Value = serde_json::from_str(line).unwrap();

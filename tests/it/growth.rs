@@ -1,4 +1,4 @@
-//! How work grows with its input, measured as a ratio between two sizes: machines differ, ratios hardly.
+//! How work grows with its input, measured as a ratio between two sizes: machines differ, ratios hardly do.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -7,21 +7,22 @@ use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Preparer, Settings};
 use samestory_engine::index::{Budget, Durability, HotBuckets, Memory, Rocks, RocksOptions, Store};
 
-use crate::engine_fixture::{article, at, line, postings, trusting, window};
+use crate::engine_fixture::{article, at, index_schemes, line, trust_declared, window};
 
-/// One measurement at a time: they would measure each other.
+/// One measurement at a time, so that they do not disturb each other.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Sixteen times the input may take six times as long as sixteen times the work on a sixteenth: linear work takes the
-/// same, three or four times that where it no longer fits the caches, quadratic work sixteen times.
+/// Sixteen times the input may take up to six times as long as processing a sixteenth of it sixteen times:
+/// linear work takes equally long, three or four times as long if it no longer fits the caches, and quadratic
+/// work sixteen times.
 ///
-/// What else the machine does slows both sides alike, for they take alike long, and only ever adds time: the least of
-/// the runs is what counts, and a busy machine gets more of them. Quadratic work fails them all. `SHOW_GROWTH=1` with
-/// `--nocapture` prints what was measured.
+/// Other load slows both sides alike, because they take equally long, and it only ever adds time: the minimum
+/// of the runs counts, and a busy machine gets more of them. Quadratic work fails them all. `SHOW_GROWTH=1`
+/// with `--nocapture` prints the measurements.
 pub(crate) fn assert_linear<I>(name: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&I)) {
     const FACTOR: usize = 16;
     const BOUND: f64 = 6.0;
-    // Below this, times are the clock's and the allocator's rather than ours.
+    // Below this, times measure the clock and the allocator.
     const NOISE: f64 = 50e-6;
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (small, large) = (input(size), input(FACTOR * size));
@@ -48,20 +49,21 @@ pub(crate) fn assert_linear<I>(name: &str, size: usize, input: impl Fn(usize) ->
     assert!(ratio < BOUND, "{name}: {FACTOR} times the input took {ratio:.1} times as long as it should");
 }
 
-// The cache of hot buckets kept every copy of a boilerplate, so each copy took longer than the one before: 0.76 ms and 80 MB
-// at 100,000 copies. The work is counted here, not timed, and the verdicts equal those of a store in memory.
+// The cache of hot buckets kept every copy of a boilerplate, so each copy took longer than the one before:
+// 0.76 ms and 80 MB at 100,000 copies. The work is counted here, not timed, and the verdicts equal those of a
+// store in memory.
 #[test]
-fn a_copy_of_a_boilerplate_takes_no_more_work_when_there_are_many() {
+fn a_copy_of_a_boilerplate_costs_no_more_when_there_are_many() {
     const BATCH: u64 = 100;
     let directory = std::env::temp_dir().join(format!("samestory-{}-boilerplate", std::process::id()));
     drop(std::fs::remove_dir_all(&directory));
     let settings = Settings::default();
     let rules = settings.default.rules;
-    let (engine, postings) = (Engine::new(settings), postings(rules.threshold, Rules::SHORTEST));
+    let (engine, postings) = (Engine::new(settings), index_schemes(rules.threshold, Rules::SHORTEST));
     let mut memory = Memory::new(postings.clone(), Durability::OwnWal);
     let options = RocksOptions::new(postings, Durability::OwnWal, Budget::new(8 << 20, 4 << 20));
     let mut rocks = Rocks::open(&directory, &options).unwrap();
-    let preparer = Preparer::new(trusting());
+    let preparer = Preparer::new(trust_declared());
     let body = window(1, 0, 120, 0, 0);
     let mut before = HotBuckets::default();
     let mut moved = Vec::new();

@@ -1,4 +1,4 @@
-//! Random histories of state, and the oracle for them: a map of documents, searched from end to end.
+//! Random histories of state, and a model to check them against: plain maps, searched from end to end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use samestory_engine::model::{
 };
 use samestory_engine::text::language::LANGUAGES;
 
-/// Few ids, languages, times and words, so that histories run into themselves.
+/// Few ids, languages, times and words, so that the steps of a history collide.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct HistoryStep {
     pub(crate) what: u8,
     pub(crate) lang: usize,
     pub(crate) id: u8,
@@ -28,10 +28,10 @@ pub(crate) struct Step {
     pub(crate) same_number: bool,
 }
 
-pub(crate) fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = HistoryStep> {
     let words = proptest::collection::vec(0u8..3, 0..12);
     (0u8..10, 0usize..3, 0u8..5, words, -3i64..3, 0u64..3, any::<bool>()).prop_map(
-        |(what, lang, id, words, time, cluster, same_number)| Step {
+        |(what, lang, id, words, time, cluster, same_number)| HistoryStep {
             what,
             lang,
             id,
@@ -43,11 +43,11 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<HistoryStep>> {
     proptest::collection::vec(step(), 0..40)
 }
 
-pub(crate) fn postings() -> IndexSchemes {
+pub(crate) fn index_schemes() -> IndexSchemes {
     let banding = Banding::new(32, 4, LANES).unwrap();
     let common = IndexScheme { minhash: Some(banding), simhash: SimHashBands::None, samples: 4, shortest: 4 };
     let other = IndexScheme { minhash: None, simhash: SimHashBands::Of64, samples: 0, shortest: 0 };
@@ -74,7 +74,7 @@ pub(crate) fn sketch(lang_index: usize, words: &[u8]) -> Fingerprint {
     fingerprint(&text(words), &LANGUAGES[lang_index % LANGUAGES.len()], 7)
 }
 
-fn document(step: &Step, number: DocumentNumber) -> Document {
+fn document(step: &HistoryStep, number: DocumentNumber) -> Document {
     let odd = step.time % 2 != 0;
     Document {
         number,
@@ -106,7 +106,7 @@ fn document(step: &Step, number: DocumentNumber) -> Document {
     }
 }
 
-fn residence(step: &Step) -> Residence {
+fn residence(step: &HistoryStep) -> Residence {
     Residence {
         id: id(step.id),
         language: lang(step.lang),
@@ -120,8 +120,8 @@ fn residence(step: &Step) -> Residence {
     }
 }
 
-/// Turns steps into changes. A number belongs to one article for ever: it is kept, or a new one is taken.
-pub(crate) fn history(steps: &[Step]) -> Vec<Change> {
+/// Turns steps into changes. A number belongs to one article forever: it is kept, or a new one is assigned.
+pub(crate) fn history(steps: &[HistoryStep]) -> Vec<Change> {
     let mut numbers: BTreeMap<(Lang, ArticleId), DocumentNumber> = BTreeMap::new();
     let mut progress = Progress::default();
     steps
@@ -178,14 +178,14 @@ pub(crate) fn progress(batches: u64) -> Change {
     })
 }
 
-/// How many batches it counts.
+/// The number of batches in such a position.
 #[cfg(feature = "rocksdb")]
 pub(crate) fn batches(progress: &Progress) -> u64 {
     progress.inputs.get(&BoundedStr::new("batches")).map_or(0, |input| input.next)
 }
 
 pub(crate) fn memory() -> Memory {
-    Memory::new(postings(), Durability::OwnWal)
+    Memory::new(index_schemes(), Durability::OwnWal)
 }
 
 pub(crate) fn applied(changes: &[Change]) -> Memory {
@@ -194,7 +194,7 @@ pub(crate) fn applied(changes: &[Change]) -> Memory {
     store
 }
 
-/// What compaction leaves: the last record of each key, in the order of those.
+/// The result of compaction: the last record of each key, in log order.
 pub(crate) fn compacted(changes: &[Change]) -> Vec<Change> {
     let last: BTreeMap<ChangeKey, usize> =
         changes.iter().enumerate().map(|(at, change)| (change.key(), at)).collect();
@@ -206,7 +206,7 @@ pub(crate) fn compacted(changes: &[Change]) -> Vec<Change> {
         .collect()
 }
 
-/// The oracle: plain maps.
+/// The model: plain maps.
 #[derive(Default)]
 struct Model {
     documents: BTreeMap<(Lang, ArticleId), Document>,
@@ -237,11 +237,11 @@ impl Model {
         model
     }
 
-    fn of(&self, lang: Lang) -> impl Iterator<Item = &Document> {
+    fn documents_in(&self, lang: Lang) -> impl Iterator<Item = &Document> {
         self.documents.values().filter(move |document| document.language == lang)
     }
 
-    fn page(mut numbers: Vec<DocumentNumber>, order: Order, cap: usize) -> PostingList {
+    fn posting_list(mut numbers: Vec<DocumentNumber>, order: Order, cap: usize) -> PostingList {
         numbers.sort_unstable();
         if order == Order::Descending {
             numbers.reverse();
@@ -256,8 +256,13 @@ fn below(limit: Option<u64>, number: DocumentNumber) -> bool {
     limit.is_none_or(|limit| number.0 < limit)
 }
 
-/// Asks every question and compares the answers with a search of everything.
-pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: usize, edge: Option<u64>) {
+/// Runs every query and compares the answers with a full search of the model.
+pub(crate) fn assert_reads_like_the_model(
+    view: &impl View,
+    changes: &[Change],
+    cap: usize,
+    edge: Option<u64>,
+) {
     let model = Model::after(changes);
     assert_eq!(view.progress().unwrap(), model.progress);
     for article in (0..5).map(id) {
@@ -275,14 +280,14 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
         let numbers: Vec<DocumentNumber> = (0..45).map(DocumentNumber).collect();
         let expected: Vec<Option<Document>> = numbers
             .iter()
-            .map(|&number| model.of(lang).find(|document| document.number == number).cloned())
+            .map(|&number| model.documents_in(lang).find(|document| document.number == number).cloned())
             .collect();
         assert_eq!(view.documents(lang, &numbers).unwrap(), expected);
         for article in (0..5).map(id) {
             let number = model.documents.get(&(lang, article.clone())).map(|document| document.number);
             assert_eq!(view.number_of(lang, &article).unwrap(), number);
         }
-        let posting = *postings().for_language(lang);
+        let posting = *index_schemes().for_language(lang);
         let mut keys: Vec<BandKey> = changes
             .iter()
             .filter_map(|change| match change {
@@ -296,8 +301,12 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
         keys.extend([BandKey { band: 0, hash: 0 }, BandKey { band: u16::MAX, hash: u64::MAX }]);
         let bucket = |key: BandKey, limit: Option<u64>| {
             let posted = |document: &&Document| posting.keys(&document.fingerprint).contains(&key);
-            let numbers = model.of(lang).filter(posted).map(|document| document.number);
-            Model::page(numbers.filter(|&number| below(limit, number)).collect(), Order::Descending, cap)
+            let numbers = model.documents_in(lang).filter(posted).map(|document| document.number);
+            Model::posting_list(
+                numbers.filter(|&number| below(limit, number)).collect(),
+                Order::Descending,
+                cap,
+            )
         };
         let expected: Vec<PostingList> = keys.iter().map(|&key| bucket(key, None)).collect();
         assert_eq!(view.buckets(lang, &keys, cap).unwrap(), expected);
@@ -313,17 +322,18 @@ pub(crate) fn reads_like_the_model(view: &impl View, changes: &[Change], cap: us
                     (Order::Descending, Some(edge)) => number.0 < edge,
                 };
                 let of = model
-                    .of(lang)
+                    .documents_in(lang)
                     .filter(|document| document.cluster == founder)
                     .map(|document| document.number);
-                let expected = Model::page(of.filter(|&number| beyond(number)).collect(), order, cap);
+                let expected = Model::posting_list(of.filter(|&number| beyond(number)).collect(), order, cap);
                 let found = view.members(lang, founder, order, edge.map(DocumentNumber), cap).unwrap();
                 assert_eq!(found, expected);
             }
         }
         for horizon in (-4..4).chain([i64::MIN, i64::MAX]).map(time) {
-            let documents =
-                model.of(lang).map(|document| (document.last_seen, Overdue::Document(document.number)));
+            let documents = model
+                .documents_in(lang)
+                .map(|document| (document.last_seen, Overdue::Document(document.number)));
             let residences = model.residences.values().filter(|row| row.language == lang);
             let residences = residences.map(|row| (row.since, Overdue::Residence(row.id.clone())));
             let mut due: Vec<(EventTime, Overdue)> =

@@ -1,20 +1,20 @@
-//! Articles made to hurt: each has the outcome that was decided for it, and work grows with size and nothing worse.
+//! Hostile articles: each has a defined outcome, and work grows no worse than linearly.
 
 use std::hint::black_box;
 
 use samestory_engine::engine::compare::{Relation, Rules, compare};
 use samestory_engine::fingerprint::{Fingerprint, MAX_BYTES, fingerprint, of_text, sketch};
 use samestory_engine::model::{Lang, LanguageSource};
-use samestory_engine::text::canonical::{canonical, skeleton};
 use samestory_engine::text::language::{LANGUAGES, Language, Segment, Tag, Trust, choose};
 use samestory_engine::text::markup::ContentType;
+use samestory_engine::text::normalize::{normalize, skeleton};
 use samestory_engine::text::passages::common_passages;
 use samestory_engine::text::shingle::{Shingles, shingles};
 use samestory_engine::text::{Options, Oversized, Text, TooLarge, prepare};
 
 use crate::growth::assert_linear;
 
-/// Room enough for everything here.
+/// Limits that admit everything here.
 const AMPLE: Options = Options { max_raw_bytes: 64 << 20, max_bytes: 64 << 20, ..Options::DEFAULT };
 
 fn text(body: &str) -> Text {
@@ -33,7 +33,7 @@ fn relation(old: &str, new: &str) -> Relation {
     compare(&print(old), &print(new), &Rules::default()).relation
 }
 
-/// Bodies that hold no text, whatever they are made of.
+/// Bodies without text, whatever they consist of.
 #[rustfmt::skip]
 const NO_TEXT: &[&str] = &[
     "", " ", "\n\t\r\n", "\u{a0}\u{2003}\u{3000}", "\u{200b}\u{feff}\u{ad}", "\0\0\0", "...", "—“”…", "🎉🔥😂👍🏽",
@@ -67,7 +67,7 @@ fn one_token_is_matched_word_for_word_only() {
 }
 
 #[test]
-fn one_word_over_and_over_is_one_shingle_and_that_word_alone_in_simhash() {
+fn one_repeated_word_is_one_shingle_and_has_the_simhash_of_the_word() {
     let once = print("ferry");
     for times in [3, 50, 100_000] {
         let repeated = print(&"Ferry ".repeat(times));
@@ -82,13 +82,13 @@ fn ten_megabytes_in_one_word_are_too_large_or_one_token() {
     let word = "Ab".repeat(5 << 20);
     let refused = prepare(&word, None, None, &Options::default()).unwrap_err();
     assert_eq!(refused, Oversized::Raw { length: 10 << 20, limit: 4 << 20 });
-    assert_eq!(text(&word).canonical, "ab".repeat(5 << 20));
+    assert_eq!(text(&word).normalized, "ab".repeat(5 << 20));
     let print = print(&word);
     assert_eq!((print.tokens, print.shingles), (1, 1));
     let accented = "é".repeat(5 << 20);
-    assert_eq!(text(&accented).canonical, accented);
+    assert_eq!(text(&accented).normalized, accented);
     assert_eq!(self::print(&accented).tokens, 1);
-    // Where words are not spaced, it is as many tokens as characters, and one distinct shingle.
+    // In a script without spaces it has as many tokens as characters, and one distinct shingle.
     let unspaced = self::print(&"字".repeat(3 << 20));
     assert_eq!((unspaced.tokens, unspaced.shingles), (3 << 20, 1));
 }
@@ -100,24 +100,24 @@ fn a_character_that_becomes_eighteen_is_bounded_by_what_it_becomes() {
     let refused = prepare(&bomb, None, None, &Options::default()).unwrap_err();
     assert_eq!(refused, Oversized::Text(TooLarge { limit: 1 << 20 }));
     let spelled_out = "صلي الله عليه وسلم".repeat(100_000);
-    assert_eq!(text(&bomb).canonical, spelled_out);
+    assert_eq!(text(&bomb).normalized, spelled_out);
     let print = print(&bomb);
     assert_eq!((print.tokens, print.shingles), (300_001, 5));
     let limit = spelled_out.len();
-    assert_eq!(canonical(&bomb, limit).map(|text| text.len()), Ok(limit));
-    assert_eq!(canonical(&bomb, limit - 1), Err(TooLarge { limit: limit - 1 }));
+    assert_eq!(normalize(&bomb, limit).map(|text| text.len()), Ok(limit));
+    assert_eq!(normalize(&bomb, limit - 1), Err(TooLarge { limit: limit - 1 }));
 }
 
 #[test]
-fn marks_without_a_letter_stay_as_they_are_in_their_order() {
+fn marks_without_a_letter_stay_and_are_ordered() {
     let marks = "\u{301}".repeat(1 << 19);
-    assert_eq!(text(&marks).canonical, marks);
+    assert_eq!(text(&marks).normalized, marks);
     assert_eq!(print(&marks).tokens, 0);
-    // No letter keeps them apart, so all that go below come first.
+    // No letter separates them, so all marks below come first.
     let mixed = "\u{301}\u{323}".repeat(1 << 18);
-    assert_eq!(text(&mixed).canonical, "\u{323}".repeat(1 << 18) + &"\u{301}".repeat(1 << 18));
-    // The first finds the letter, the rest does not.
-    assert_eq!(text(&format!("e{marks}")).canonical, format!("é{}", &marks[2..]));
+    assert_eq!(text(&mixed).normalized, "\u{323}".repeat(1 << 18) + &"\u{301}".repeat(1 << 18));
+    // The first mark composes with the letter, the rest do not.
+    assert_eq!(text(&format!("e{marks}")).normalized, format!("é{}", &marks[2..]));
     assert_eq!(print(&format!("e{marks}")).tokens, 1);
 }
 
@@ -152,15 +152,15 @@ fn html_a_hundred_thousand_deep_is_the_text_at_its_bottom() {
         let body = open.repeat(100_000) + "The Deep";
         for content_type in [None, Some(ContentType::Html)] {
             let text = prepare(&body, content_type, None, &AMPLE).unwrap();
-            assert_eq!(text.canonical, "the deep", "{open}");
+            assert_eq!(text.normalized, "the deep", "{open}");
         }
     }
     let bold = prepare(&("<b>".repeat(100_000) + "The Deep"), Some(ContentType::Html), None, &AMPLE);
-    assert_eq!(bold.unwrap().canonical, "the deep");
+    assert_eq!(bold.unwrap().normalized, "the deep");
 }
 
 #[test]
-fn overrides_of_direction_and_other_invisible_characters_hide_nothing() {
+fn direction_overrides_and_other_invisible_characters_hide_nothing() {
     let plain = "the ferry from gannetsay was late again on tuesday, and 12 people waited";
     let invisible =
         "\u{202e}\u{202c}\u{2066}\u{2069}\u{200f}\u{200b}\u{ad}\u{2060}\u{feff}\u{34f}\u{fe0f}\u{e0041}";
@@ -169,23 +169,24 @@ fn overrides_of_direction_and_other_invisible_characters_hide_nothing() {
         hidden.push(c);
         hidden.extend(invisible.chars().skip(n % 6).take(3));
     }
-    assert_eq!(text(&hidden).canonical, plain);
+    assert_eq!(text(&hidden).normalized, plain);
     assert_eq!(print(&hidden), print(plain));
     assert_eq!(common_passages(plain, &format!("\u{202e}{plain}\u{202c}"), &LANGUAGES[0]).len(), 1);
 }
 
 #[test]
-fn a_look_alike_counts_as_what_it_looks_like_if_that_is_asked_for() {
-    let merged = |body| prepare(body, None, None, &Options { skeleton: true, ..AMPLE }).unwrap().canonical;
+fn with_skeleton_a_look_alike_counts_as_what_it_looks_like() {
+    let merged = |body| prepare(body, None, None, &Options { skeleton: true, ..AMPLE }).unwrap().normalized;
     assert_eq!(merged("ѕсоре"), merged("scope"));
-    assert_ne!(text("ѕсоре").canonical, text("scope").canonical);
+    assert_ne!(text("ѕсоре").normalized, text("scope").normalized);
 }
 
 #[test]
 fn words_that_mix_scripts_are_read_in_the_script_of_their_text() {
     let plain =
         "The old bridge is closed so she has a copy of the 2020 map, says Ms Jones of the port council.";
-    // Every letter that passes for a Latin one, as an attacker swaps them; some words have no Latin letter left.
+    // Every letter that passes for a Latin one, as an attacker swaps them; some words have no Latin letter
+    // left.
     let disguised: String = plain
         .chars()
         .map(|c| match c {
@@ -205,22 +206,22 @@ fn words_that_mix_scripts_are_read_in_the_script_of_their_text() {
         })
         .collect();
     assert_ne!(disguised, plain);
-    assert_eq!(text(&disguised).canonical, text(plain).canonical);
+    assert_eq!(text(&disguised).normalized, text(plain).normalized);
     assert_eq!(text(&disguised).language, text(plain).language);
     let [shown, meant] = [disguised.as_str(), plain].map(print);
     assert_eq!((shown.content, shown.minhash, shown.simhash), (meant.content, meant.minhash, meant.simhash));
     // The other way round, as bad optical recognition does it.
     let russian = "Старый мост закрыли на ремонт, и автобусы пойдут в объезд.";
     assert_eq!(
-        text(&russian.replace('о', "o").replace('а', "a").replace('М', "M")).canonical,
-        text(russian).canonical
+        text(&russian.replace('о', "o").replace('а', "a").replace('М', "M")).normalized,
+        text(russian).normalized
     );
-    // What one script cannot spell stays, and so does what is written in one.
+    // Words that one script cannot spell stay, and so do words in one script.
     let names = "Диктор сказал: 5 μm, SMSка, BBC и СССР";
-    assert_eq!(text(names).canonical, names.to_lowercase());
+    assert_eq!(text(names).normalized, names.to_lowercase());
 }
 
-/// What texts made to take long are made of, one piece over and over.
+/// Pieces that are repeated to make slow texts.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "a", "a ", "late again ", "A", " ", "é", "é ", "e\u{301}", "e\u{301} ", "\u{301}", "\u{301}\u{323}", "ê\u{323}", "a\u{301}\u{323}\u{327} ",
@@ -234,21 +235,21 @@ fn repeated(piece: &str, size: usize) -> String {
     piece.repeat(size / piece.len())
 }
 
-/// One language of each way to cut.
+/// One language for each way of cutting.
 fn languages() -> [Language; 2] {
     [Segment::Words, Segment::Characters]
         .map(|segment| *LANGUAGES.iter().find(|language| language.segment == segment).unwrap())
 }
 
 #[test]
-fn canonical_text_is_linear_work() {
+fn normalized_text_is_linear_work() {
     for piece in PIECES {
         assert_linear(
-            &format!("canonical {piece:?}"),
+            &format!("normalize {piece:?}"),
             8_000,
             |size| repeated(piece, size),
             |text| {
-                black_box(canonical(text, usize::MAX)).unwrap();
+                black_box(normalize(text, usize::MAX)).unwrap();
             },
         );
         // Refusing must not cost more than accepting.
@@ -257,14 +258,14 @@ fn canonical_text_is_linear_work() {
             8_000,
             |size| repeated(piece, size),
             |text| {
-                black_box(canonical(text, text.len() / 2).is_ok());
+                black_box(normalize(text, text.len() / 2).is_ok());
             },
         );
     }
-    // Marks that all have to change places.
+    // Marks that must all be reordered.
     let stairs = |size: usize| "\u{301}".repeat(size / 4) + &"\u{323}".repeat(size / 4);
-    assert_linear("canonical marks, the lower last", 8_000, stairs, |text| {
-        black_box(canonical(text, usize::MAX)).unwrap();
+    assert_linear("normalize marks, the lower last", 8_000, stairs, |text| {
+        black_box(normalize(text, usize::MAX)).unwrap();
     });
 }
 
@@ -287,7 +288,7 @@ fn a_fingerprint_is_linear_work() {
     for language in &languages() {
         for piece in PIECES {
             let input = |size| {
-                let text = canonical(&repeated(piece, size), usize::MAX).unwrap();
+                let text = normalize(&repeated(piece, size), usize::MAX).unwrap();
                 text.char_indices().take_while(|(at, _)| *at < size).map(|(_, c)| c).collect::<String>()
             };
             assert_linear(&format!("shingles {:?} {piece:?}", language.segment), 8_000, input, |text| {
@@ -305,7 +306,7 @@ fn a_fingerprint_is_linear_work() {
 }
 
 #[test]
-fn hashes_chosen_on_purpose_are_not_much_more_work() {
+fn crafted_hashes_are_not_much_more_work() {
     let spread = |n: usize| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     type Hash = fn(usize) -> u64;
     let chosen: [(&str, Hash); 5] = [
@@ -324,7 +325,7 @@ fn hashes_chosen_on_purpose_are_not_much_more_work() {
         assert_linear(&format!("sketch, hashes {name}"), 2_000, cut, |cut| {
             black_box(sketch(0, cut, 0));
         });
-        // Most as they come, and one neighbourhood where they crowd.
+        // Most are random, and one slot is overfull.
         let mixed = |size: usize| {
             let hashes: Vec<u64> = (0..size).map(|n| if n % 8 == 0 { hash(n) } else { spread(n) }).collect();
             Shingles { tokens: 1, shingles: hashes.clone(), words: hashes, numerals: Vec::new() }
@@ -345,7 +346,7 @@ fn common_passages_are_linear_work() {
                 black_box(common_passages(a, b, language));
             });
         }
-        // Phrases that stand in very many places, and go on in another way in each of them.
+        // Phrases that occur in very many places, and continue differently in each.
         for piece in ["late again and again ", "a ", "字字字字字字字字"] {
             let one = |size: usize, step: usize| -> String {
                 (0..size / (piece.len() + 6)).map(|n| format!("{piece}x{:x} ", n * step)).collect()

@@ -1,4 +1,4 @@
-//! Markup made to hurt: every input has an outcome, and work grows with size and nothing worse.
+//! Hostile markup: every input has an outcome, and work grows no worse than linearly.
 
 use proptest::prelude::*;
 use samestory_engine::text::TooLarge;
@@ -10,7 +10,7 @@ use crate::growth;
 
 const ROOM: usize = 16 << 20;
 
-/// What HTML bombs are made of.
+/// The pieces of HTML bombs.
 #[rustfmt::skip]
 const HTML: &[&str] = &[
     "<div>", "<nav>", "</nav>", "<nav></div>", "<nav>x</nav>", "<p hidden>", "<li hidden>x", "<a>x",
@@ -21,7 +21,7 @@ const HTML: &[&str] = &[
     "<span aria-hidden=true>", "<p <p ", "<p>x</p><p>",
 ];
 
-/// What Markdown bombs are made of.
+/// The pieces of Markdown bombs.
 #[rustfmt::skip]
 const MARKDOWN: &[&str] = &[
     ">", "> ", "- ", "* ", "1. ", "> - ", ">a\n", "-\n", "- a\n\n", "[", "![", "[]", "[a](", "[a](<b",
@@ -31,7 +31,7 @@ const MARKDOWN: &[&str] = &[
     "<nav>x\n\n", "a <script>\n\n", "<script>\n", "\t", " ", "\0", "\r",
 ];
 
-/// Pieces that markup is made of.
+/// Pieces of markup.
 #[rustfmt::skip]
 const SOUP: &[&str] = &[
     "<", ">", "</", "/>", "=", "\"", "'", "&", ";", "#", "!", "--", "[", "]", "(", ")", "*", "_", "`",
@@ -51,7 +51,7 @@ fn text(raw: &str, kind: ContentType) -> String {
 }
 
 #[test]
-fn bombs_in_html_have_the_outcome_that_was_decided() {
+fn html_bombs_have_their_defined_outcome() {
     let n = 100_000;
     assert_eq!(text(&("<div>".repeat(n) + "deep"), Html), "deep");
     assert_eq!(text(&("<div>".repeat(n) + "deep" + &"</div>".repeat(n) + "<nav>a</nav>b"), Html), "deep\nb");
@@ -68,7 +68,7 @@ fn bombs_in_html_have_the_outcome_that_was_decided() {
 }
 
 #[test]
-fn bombs_in_markdown_have_the_outcome_that_was_decided() {
+fn markdown_bombs_have_their_defined_outcome() {
     let n = 100_000;
     assert!(text(&(">".repeat(n) + " story"), Markdown).ends_with("> story"));
     assert!(text(&("- ".repeat(n) + "story"), Markdown).ends_with("- story"));
@@ -91,7 +91,7 @@ fn assert_linear(kind: ContentType, name: &str, input: impl Fn(usize) -> String)
     });
 }
 
-/// `head` once, then `body` over and over.
+/// `head` once, then `body` repeatedly.
 fn repeated(head: &str, body: &str, size: usize) -> String {
     head.to_owned() + &body.repeat(size / body.len())
 }
@@ -100,7 +100,7 @@ fn repeated(head: &str, body: &str, size: usize) -> String {
 fn work_on_html_grows_linearly() {
     for &piece in HTML {
         assert_linear(Html, piece, |size| repeated("", piece, size));
-        // The same below as many open elements as are told apart, none of which it closes.
+        // The same below as many open elements as are tracked, none of which it closes.
         assert_linear(Html, piece, |size| repeated(&"<em><nav>".repeat(600), piece, size));
         assert_linear(Html, piece, |size| repeated("<script>", piece, size));
     }
@@ -145,7 +145,7 @@ fn work_on_markdown_grows_linearly() {
     });
 }
 
-/// The pieces in any order: reaches states that random characters never do.
+/// The pieces in any order, which reaches states that random characters never do.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(SOUP);
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())

@@ -1,4 +1,4 @@
-//! Languages on real articles, on paragraphs of our own, and on texts that mean harm.
+//! Language detection on real articles, on our own paragraphs, and on hostile texts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,16 +10,16 @@ use samestory_engine::text::language::{LANGUAGES, Segment, Tag, Trust, choose, f
 
 use crate::support::shared_data;
 
-/// As far as telling languages apart goes, what canonical text does: case, and format characters inside words.
-fn canonical(text: &str) -> String {
+/// The part of normalisation that language detection depends on: case, and format characters inside words.
+fn normalize(text: &str) -> String {
     text.to_lowercase().replace(['\u{200c}', '\u{200d}', '\u{ad}'], "")
 }
 
 fn recognised(text: &str) -> &'static str {
-    recognise(&canonical(text)).map_or("und", |(lang, _)| lang.code())
+    recognise(&normalize(text)).map_or("und", |(lang, _)| lang.code())
 }
 
-/// At least 50 words, or as much text in a script that does not part them.
+/// At least 50 words, or as much text in a script without spaces.
 fn is_an_article(body: &str, segment: Segment) -> bool {
     match segment {
         Segment::Words => body.split_whitespace().count() >= 50,
@@ -28,7 +28,7 @@ fn is_an_article(body: &str, segment: Segment) -> bool {
 }
 
 #[test]
-fn every_language_recognises_two_paragraphs_of_its_own() {
+fn every_language_is_recognised_by_two_paragraphs() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/language");
     for language in &LANGUAGES[1..] {
         let code = language.lang.code();
@@ -43,7 +43,7 @@ fn every_language_recognises_two_paragraphs_of_its_own() {
     }
 }
 
-/// Articles of one language: how many, and what they were taken for.
+/// The articles of one language: how many, and which languages were recognised.
 #[derive(Default)]
 struct Tally {
     articles: usize,
@@ -56,10 +56,10 @@ impl Tally {
     }
 }
 
-/// The labelled articles beside the project. Left out, with the reason:
-/// - machine translations: it is not always known into which language;
-/// - articles labelled `ckb` without a single one of the letters that Kurdish cannot do without, and `en` articles
-///   without Latin letters to speak of: the label is of the site's section, the text is Arabic or Hindi.
+/// The labelled articles beside the project. Excluded, with the reason:
+/// - machine translations: the target language is not always known;
+/// - articles labelled `ckb` without a single letter that Kurdish cannot do without, and `en` articles almost without
+///   Latin letters: the label is that of the site's section, the text is Arabic or Hindi.
 fn labelled_articles(mut each: impl FnMut(&str, &str)) -> Option<()> {
     for file in [
         "bbc_hi.ndjson",
@@ -123,7 +123,7 @@ fn articles_are_recognised_as_well_as_promised() {
 }
 
 #[test]
-fn a_line_of_text_is_recognised_or_left_alone_but_seldom_mistaken() {
+fn a_line_of_text_is_recognised_or_undetermined_but_seldom_mistaken() {
     // Ten to twenty words: `und` is an honest answer there, another language is not.
     let (mut lines, mut right, mut wrong) = (0, 0, BTreeMap::<(String, &str), usize>::new());
     let read = labelled_articles(|tag, body| {
@@ -181,7 +181,7 @@ fn ten_megabytes_cost_what_ten_kilobytes_do() {
             }
             start.elapsed()
         };
-        // The best of several: others share the machine.
+        // The best of several, because others share the machine.
         (0..9).map(|_| once(None) + once(Some("th"))).min().unwrap()
     };
     for piece in ["x", "é", "the cat sat on a mat and it was warm ", "अ", "字", "🎉", "\u{301}"] {
@@ -199,7 +199,7 @@ fn a_tag_of_four_kilobytes_is_unknown_and_the_text_decides() {
 }
 
 #[test]
-fn a_language_is_never_one_the_table_lacks() {
+fn a_language_is_always_in_the_table() {
     for text in ["mirë se vini", "დილა მშვიდობისა", "བོད་སྐད", "ᏣᎳᎩ", "the the the"]
     {
         for declared in [None, Some("xx"), Some("tlh-Latn"), Some("en")] {

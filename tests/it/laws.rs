@@ -1,4 +1,4 @@
-//! What holds for every text: random ones of many scripts, and the demo's articles.
+//! Properties of every text: random ones in many scripts, and the demo's articles.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,22 +11,22 @@ use samestory_engine::fingerprint::{
     of_text, simhash, sketch,
 };
 use samestory_engine::text::Text;
-use samestory_engine::text::canonical::canonical;
 use samestory_engine::text::language::{LANGUAGES, Language, Segment, row};
+use samestory_engine::text::normalize::normalize;
 use samestory_engine::text::passages::common_passages;
 use samestory_engine::text::shingle::{Shingles, shingles};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::fuzz_checks::{fuzz_canonical, fuzz_fingerprint_decode};
+use crate::fuzz_checks::{fuzz_fingerprint_decode, fuzz_normalize};
 use crate::texts::{any_script, demo, touchy};
 
 /// The demo's articles that have a text.
 static DEMO: LazyLock<Vec<Text>> = LazyLock::new(|| {
-    demo().iter().map(|article| article.text()).filter(|text| !text.canonical.is_empty()).collect()
+    demo().iter().map(|article| article.text()).filter(|text| !text.normalized.is_empty()).collect()
 });
 
-fn canon(text: &str) -> String {
-    canonical(text, usize::MAX).unwrap()
+fn normalized(text: &str) -> String {
+    normalize(text, usize::MAX).unwrap()
 }
 
 fn language(text: &Text) -> &'static Language {
@@ -39,18 +39,18 @@ fn any_language() -> impl Strategy<Value = &'static Language> {
         .prop_map(|language| LANGUAGES.iter().find(|row| row.lang == language.lang).unwrap())
 }
 
-/// Random text of many scripts, or a stretch of a demo article.
+/// Random text in many scripts, or a stretch of a demo article.
 fn some_text() -> impl Strategy<Value = String> {
     let stretch = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
     let stretch = stretch.prop_map(|(article, from, to)| {
-        let characters: Vec<char> = article.get(&DEMO[..]).canonical.chars().collect();
+        let characters: Vec<char> = article.get(&DEMO[..]).normalized.chars().collect();
         let (from, to) = (from.index(characters.len()), to.index(characters.len()));
         characters[from.min(to)..=from.max(to)].iter().collect()
     });
     prop_oneof![any_script(), stretch]
 }
 
-/// The same characters full width, where there are such.
+/// The same characters in full width, where they exist.
 fn full_width(text: &str) -> String {
     let wide = |c: char| match c {
         '!'..='~' => char::from_u32(c as u32 - '!' as u32 + '！' as u32).unwrap(),
@@ -68,18 +68,18 @@ fn normal_forms(text: &str) -> [String; 4] {
         .map(Cow::into_owned)
 }
 
-/// Vietnamese of the 1990s has its vowels composed and its tones apart: `ê` and a dot below for `ệ`.
+/// Vietnamese of the 1990s has composed vowels and separate tones: `ê` and a dot below for `ệ`.
 #[test]
-fn a_mark_finds_its_place_among_those_a_letter_already_has() {
-    assert_eq!(canon("Viê\u{323}t Nam"), "việt nam");
-    // One mark of every combining class that letters compose with, and some that they do not.
+fn a_mark_is_ordered_among_those_of_a_composed_letter() {
+    assert_eq!(normalized("Viê\u{323}t Nam"), "việt nam");
+    // One mark of every combining class that letters compose with, and some that they do not compose with.
     let marks = "\u{334}\u{338}\u{93c}\u{3099}\u{94d}\u{5b0}\u{64b}\u{f71}\u{321}\u{327}\u{328}\u{31b}\u{323}\u{331}\u{302}\u{307}\u{345}";
     let syllables = '가'..='힣';
     for letter in ('\u{80}'..=char::MAX).filter(|letter| !syllables.contains(letter)) {
         let text: String = marks.chars().flat_map(|mark| [letter, mark, ' ']).collect();
         let decomposed = DecomposingNormalizer::new_nfd().normalize(&text).into_owned();
         if decomposed != text {
-            assert_eq!(canon(&text), canon(&decomposed), "{letter} U+{:04X}", letter as u32);
+            assert_eq!(normalized(&text), normalized(&decomposed), "{letter} U+{:04X}", letter as u32);
         }
     }
 }
@@ -88,36 +88,36 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn canonical_text_passes_the_fuzz_check(control: u8, raw in any_script()) {
-        fuzz_canonical(&[&[control], raw.as_bytes()].concat());
+    fn normalized_text_passes_the_fuzz_check(control: u8, raw in any_script()) {
+        fuzz_normalize(&[&[control], raw.as_bytes()].concat());
     }
 
     #[test]
-    fn canonical_text_of_any_bytes_passes_the_fuzz_check(data in prop::collection::vec(any::<u8>(), 0..200)) {
-        fuzz_canonical(&data);
+    fn normalized_text_of_any_bytes_passes_the_fuzz_check(data in prop::collection::vec(any::<u8>(), 0..200)) {
+        fuzz_normalize(&data);
     }
 
     #[test]
-    fn canonical_text_of_touchy_neighbours_passes_the_fuzz_check(control: u8, raw in touchy()) {
-        fuzz_canonical(&[&[control], raw.as_bytes()].concat());
+    fn normalized_text_of_touchy_neighbours_passes_the_fuzz_check(control: u8, raw in touchy()) {
+        fuzz_normalize(&[&[control], raw.as_bytes()].concat());
     }
 
     #[test]
-    fn the_normal_form_a_text_comes_in_does_not_matter(raw in prop_oneof![any_script(), touchy()]) {
-        let expected = canon(&raw);
+    fn the_unicode_normal_form_of_the_input_does_not_matter(raw in prop_oneof![any_script(), touchy()]) {
+        let expected = normalized(&raw);
         for form in normal_forms(&raw) {
-            prop_assert_eq!(&canon(&form), &expected, "{:?}", form);
+            prop_assert_eq!(&normalized(&form), &expected, "{:?}", form);
         }
     }
 
     #[test]
     fn case_and_width_of_ascii_do_not_matter(raw in prop_oneof![any_script(), touchy()]) {
-        // But for the dot of a Turkish capital, where a rarer mark comes between the letter and it.
+        // Except for the dot of a Turkish capital with a rarer mark between it and the letter.
         let raw = raw.replace('\u{307}', "");
-        let expected = canon(&raw);
-        prop_assert_eq!(&canon(&raw.to_ascii_uppercase()), &expected);
-        prop_assert_eq!(&canon(&raw.to_ascii_lowercase()), &expected);
-        prop_assert_eq!(&canon(&full_width(&raw)), &expected);
+        let expected = normalized(&raw);
+        prop_assert_eq!(&normalized(&raw.to_ascii_uppercase()), &expected);
+        prop_assert_eq!(&normalized(&raw.to_ascii_lowercase()), &expected);
+        prop_assert_eq!(&normalized(&full_width(&raw)), &expected);
     }
 
     #[test]
@@ -135,21 +135,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_fingerprint_survives_its_bytes(raw in some_text(), language in any_language(), config: u32) {
-        let print = fingerprint(&canon(&raw), language, config);
+    fn a_fingerprint_survives_encoding(raw in some_text(), language in any_language(), config: u32) {
+        let print = fingerprint(&normalized(&raw), language, config);
         let bytes = print.encode();
         prop_assert!(bytes.len() <= MAX_BYTES && MAX_BYTES <= 2048);
         prop_assert_eq!(Fingerprint::decode(&bytes), Ok(print));
     }
 
     #[test]
-    fn neither_order_nor_repeats_move_what_is_kept_of_a_set(
+    fn neither_order_nor_repeats_change_the_samples(
         (first, second) in shuffled_twice(), tokens: u32, content: u128, config: u32,
     ) {
         let [a, b] = [(first, 0), (second, tokens)].map(|(cut, tokens)| {
             let mut print = sketch(content, &Shingles { tokens, ..cut }, config);
             assert_eq!(std::mem::take(&mut print.tokens), tokens);
-            // An opening is what stands first.
+            // An opening depends on the order.
             print.opening = sketch(content, &Shingles::default(), config).opening;
             print.encode()
         });
@@ -158,18 +158,18 @@ proptest! {
 
     #[test]
     fn the_fast_versions_equal_the_plain_ones_on_real_shingles(raw in some_text(), language in any_language()) {
-        let cut = shingles(&canon(&raw), language);
+        let cut = shingles(&normalized(&raw), language);
         prop_assert_eq!(minhash::lanes(&cut.shingles), minhash::plain(&cut.shingles));
         prop_assert_eq!(simhash::simhash(&cut.words), simhash::plain(&cut.words));
-        // And a fingerprint is made of them; each occurrence of a word votes.
-        let print = fingerprint(&canon(&raw), language, 0);
+        // A fingerprint consists of them; each occurrence of a word votes.
+        let print = fingerprint(&normalized(&raw), language, 0);
         prop_assert_eq!(*print.minhash, minhash::fold(&minhash::plain(&cut.shingles)));
         prop_assert_eq!(print.simhash, simhash::plain(&cut.words));
     }
 
     #[test]
-    fn a_text_is_exactly_itself(raw in some_text(), language in any_language()) {
-        let print = fingerprint(&canon(&raw), language, 0);
+    fn a_text_is_an_exact_copy_of_itself(raw in some_text(), language in any_language()) {
+        let print = fingerprint(&normalized(&raw), language, 0);
         let pair = compare(&print, &print, &Rules::default());
         if print.tokens == 0 {
             prop_assert_eq!(pair.relation, Relation::Different, "an empty text is never matched");
@@ -180,8 +180,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_measured_is_a_share_whatever_the_texts(a in some_text(), b in some_text(), language in any_language()) {
-        let [a, b] = [a, b].map(|raw| fingerprint(&canon(&raw), language, 0));
+    fn every_measure_is_a_fraction_whatever_the_texts(a in some_text(), b in some_text(), language in any_language()) {
+        let [a, b] = [a, b].map(|raw| fingerprint(&normalized(&raw), language, 0));
         let pair = compare(&a, &b, &Rules::default());
         for share in [Some(pair.similarity), Some(pair.containment), Some(pair.containment_of_old), pair.numerals].into_iter().flatten() {
             prop_assert!((0.0..=1.0).contains(&share), "{:?}", pair);
@@ -192,17 +192,17 @@ proptest! {
     }
 
     #[test]
-    fn passages_stand_in_both_texts(a in some_text(), b in some_text(), common in some_text(), language in any_language()) {
+    fn passages_occur_in_both_texts(a in some_text(), b in some_text(), common in some_text(), language in any_language()) {
         let (a, b) = (format!("{a} {common} {b}"), format!("{b} {common} {a}"));
         let passages = common_passages(&a, &b, language);
         let mut end = 0;
         for passage in &passages {
-            prop_assert!(passage.b.start >= end, "in the order of the second text, none twice");
+            prop_assert!(passage.b.start >= end, "in the order of the second text, without overlap");
             end = passage.b.end;
             let tokens = tokens(&a[passage.a.clone()], language.segment);
             prop_assert_eq!(&tokens, &self::tokens(&b[passage.b.clone()], language.segment));
             prop_assert_eq!(tokens.len(), passage.tokens);
-            prop_assert!(passage.tokens > language.shingle, "shorter is chance");
+            prop_assert!(passage.tokens > language.shingle, "shorter passages are chance");
         }
         if self::tokens(&common, language.segment).len() > language.shingle + 2 {
             prop_assert!(!passages.is_empty());
@@ -210,9 +210,9 @@ proptest! {
     }
 }
 
-/// Two arrangements of one set of pieces: each in some order, each with repeats.
+/// Two arrangements of one set of pieces: each in some order and with repeats.
 fn shuffled_twice() -> impl Strategy<Value = (Shingles, Shingles)> {
-    // Crowded ones too: the table of distinct hashes gives up on those.
+    // Colliding ones too, which the table of distinct hashes handles separately.
     let hash = prop_oneof![9 => any::<u64>(), 1 => (0u64..200).prop_map(|n| n << 3)];
     let sets = (
         prop::collection::vec(hash.clone(), 0..300),
@@ -220,7 +220,7 @@ fn shuffled_twice() -> impl Strategy<Value = (Shingles, Shingles)> {
         prop::collection::vec(any::<u32>(), 0..50),
     );
     sets.prop_flat_map(|(shingles, words, numerals)| {
-        // Each occurrence of a word votes, so words come in another order and are not repeated.
+        // Each occurrence of a word votes, so words are reordered but not repeated.
         let words = (Just(words.clone()).prop_shuffle(), Just(words).prop_shuffle());
         let arranged = (arranged(shingles), words.prop_map(|(a, b)| [a, b]), arranged(numerals));
         arranged.prop_map(|(shingles, words, numerals)| {
@@ -248,39 +248,41 @@ fn arranged<T: Clone + std::fmt::Debug + 'static>(set: Vec<T>) -> impl Strategy<
     (one(), one()).prop_map(|(a, b)| [a, b])
 }
 
-/// A raw text's tokens in canonical form.
+/// The normalised tokens of a raw text.
 fn tokens(text: &str, segment: Segment) -> Vec<String> {
     let tokens: Vec<String> = match segment {
-        Segment::Words => text.unicode_words().map(canon).collect(),
+        Segment::Words => text.unicode_words().map(normalized).collect(),
         Segment::Characters => {
-            text.chars().filter(|c| c.is_alphanumeric()).map(|c| canon(&c.to_string())).collect()
+            text.chars().filter(|c| c.is_alphanumeric()).map(|c| normalized(&c.to_string())).collect()
         }
     };
     tokens.into_iter().filter(|token| !token.is_empty()).collect()
 }
 
-/// Every stretch of `text` that begins and ends where words do, in `steps` of its length.
+/// Every stretch of `text` between word boundaries, in `steps` of its length.
 fn stretches(text: &Text, steps: usize) -> Vec<&str> {
-    let canonical = &text.canonical;
+    let normalized = &text.normalized;
     let edges: Vec<usize> = match language(text).segment {
         Segment::Words => {
-            canonical.split_word_bound_indices().map(|(at, _)| at).chain([canonical.len()]).collect()
+            normalized.split_word_bound_indices().map(|(at, _)| at).chain([normalized.len()]).collect()
         }
-        Segment::Characters => canonical.char_indices().map(|(at, _)| at).chain([canonical.len()]).collect(),
+        Segment::Characters => {
+            normalized.char_indices().map(|(at, _)| at).chain([normalized.len()]).collect()
+        }
     };
     let edge = |step: usize| edges[(edges.len() - 1) * step / steps];
     (0..steps)
         .flat_map(|from| (from + 1..=steps).map(move |to| (from, to)))
-        .map(|(from, to)| &canonical[edge(from)..edge(to)])
+        .map(|(from, to)| &normalized[edge(from)..edge(to)])
         .collect()
 }
 
 #[test]
-fn a_stretch_cut_out_of_a_text_is_found_in_it_whole() {
+fn a_stretch_of_a_text_is_fully_contained_in_it() {
     let (mut sure, mut all) = (0, 0);
     for text in DEMO.iter() {
         let language = language(text);
-        let whole = fingerprint(&text.canonical, language, 0);
+        let whole = fingerprint(&text.normalized, language, 0);
         for stretch in stretches(text, 12) {
             let part = fingerprint(stretch, language, 0);
             if (part.tokens as usize) < language.shingle {
@@ -308,7 +310,7 @@ fn half_a_text_or_more_is_a_copy_of_it() {
             all += 1;
             let pair = compare(&whole, &part, &Rules::default());
             copies += u32::from(pair.relation.is_duplicate());
-            // Numbers of a part are numbers of the whole.
+            // The numbers of a part are numbers of the whole.
             assert_ne!(pair.relation, Relation::SameTemplate, "{stretch:?}");
         }
     }
@@ -328,7 +330,7 @@ fn every_truncation_of_a_fingerprint_is_refused_by_its_length() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_fingerprint_is_seen_or_refused() {
+fn every_flipped_bit_of_a_fingerprint_changes_it_or_is_refused() {
     for text in DEMO.iter().step_by(9) {
         let print = of_text(text, 7);
         let bytes = print.encode();
@@ -352,10 +354,10 @@ fn every_flipped_bit_of_a_fingerprint_is_seen_or_refused() {
 }
 
 #[test]
-fn lists_longer_than_they_may_be_are_refused() {
-    // More of a list than a fingerprint keeps, in order and with bytes enough for it.
+fn lists_that_are_too_long_are_refused() {
+    // More items than a fingerprint keeps, in order and with enough bytes.
     struct List {
-        /// Where its length stands, and where the size of the whole set.
+        /// Offsets of its length and of the size of the whole set.
         length: usize,
         set: Option<usize>,
         most: usize,
@@ -393,19 +395,19 @@ fn the_fingerprint_of_a_typical_article_has_at_most_800_bytes() {
 
 #[test]
 fn fingerprints_of_scheme_1_are_refused_by_name() {
-    // Layout 1 and scheme 1, and as many bytes as an empty text had.
+    // Layout 1 and scheme 1, with as many bytes as an empty text had.
     let mut bytes = vec![1, 1];
     bytes.resize(562, 0);
     let error = Fingerprint::decode(&bytes).unwrap_err();
     assert_eq!(error, DecodeError::Scheme(1));
-    assert_eq!(error.to_string(), "fingerprint scheme 1 is not known here; this program makes scheme 2");
+    assert_eq!(error.to_string(), "unknown fingerprint scheme 1; this version writes scheme 2");
 }
 
 #[test]
 fn the_fast_versions_equal_the_plain_ones_on_every_demo_article() {
     for text in DEMO.iter() {
         for language in [language(text), &LANGUAGES[0]] {
-            let cut = shingles(&text.canonical, language);
+            let cut = shingles(&text.normalized, language);
             assert_eq!(minhash::lanes(&cut.shingles), minhash::plain(&cut.shingles));
             assert_eq!(simhash::simhash(&cut.words), simhash::plain(&cut.words));
         }

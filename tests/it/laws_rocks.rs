@@ -1,4 +1,4 @@
-//! State in RocksDB reads as state in memory does, whatever happens to the process or the files.
+//! State in RocksDB reads like state in memory, whatever happens to the process or the files.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -14,10 +14,10 @@ use samestory_engine::index::{
 use samestory_engine::model::DocumentNumber;
 
 use crate::history::{
-    Step, applied, batches, history, lang, postings, progress, reads_like_the_model, steps,
+    HistoryStep, applied, assert_reads_like_the_model, batches, history, index_schemes, lang, progress, steps,
 };
 
-/// A directory that goes away with the test.
+/// A directory that is deleted with the test.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -40,7 +40,7 @@ impl Drop for Dir {
 }
 
 fn options(ahead: Durability) -> RocksOptions {
-    RocksOptions::new(postings(), ahead, Budget::new(8 << 20, 4 << 20))
+    RocksOptions::new(index_schemes(), ahead, Budget::new(8 << 20, 4 << 20))
 }
 
 const LOGGED: Durability = Durability::Changelog { partition: 3 };
@@ -80,9 +80,9 @@ fn apply_changes(Logged { store, attestor }: &mut Logged, changes: &[Change]) {
     }
 }
 
-/// A history in which every document gets a number of its own.
+/// A history in which every document gets a new number.
 fn long_history(length: u8) -> Vec<Change> {
-    let step = |n: u8| Step {
+    let step = |n: u8| HistoryStep {
         what: [0, 1, 2, 0, 5, 7, 4][usize::from(n) % 7],
         lang: usize::from(n) % 2,
         id: n % 5,
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn rocksdb_reads_as_memory_does(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>()) {
+    fn rocksdb_reads_like_memory(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>()) {
         let dir = Dir::new("equal");
         let changes = history(&steps);
         let options = options(if logged { LOGGED } else { Durability::OwnWal });
@@ -111,15 +111,15 @@ proptest! {
         }
         let expected = applied(&changes).dump().unwrap();
         prop_assert_eq!(&store.dump().unwrap(), &expected);
-        reads_like_the_model(&*store, &changes, cap, edge);
+        assert_reads_like_the_model(&*store, &changes, cap, edge);
         drop(store);
         let mut store = Logged::open(&dir.0, &options).unwrap();
         prop_assert_eq!(&*store.dump().unwrap(), &expected);
-        reads_like_the_model(&store.reader(), &changes, cap, edge);
+        assert_reads_like_the_model(&store.reader(), &changes, cap, edge);
         prop_assert_eq!(verify(&*store).unwrap().findings, Vec::<String>::new());
         store.compact().unwrap();
         prop_assert_eq!(&*store.dump().unwrap(), &expected);
-        reads_like_the_model(&*store, &changes, cap, edge);
+        assert_reads_like_the_model(&*store, &changes, cap, edge);
     }
 }
 
@@ -133,7 +133,7 @@ fn a_store_in_use_is_refused_at_once() {
 }
 
 #[test]
-fn what_is_not_a_state_directory_is_refused_and_left_alone() {
+fn anything_but_a_state_directory_is_refused_and_left_alone() {
     let dir = Dir::new("strangers");
     fs::create_dir_all(&dir.0).unwrap();
     let file = dir.0.join("articles.ndjson");
@@ -143,11 +143,11 @@ fn what_is_not_a_state_directory_is_refused_and_left_alone() {
         assert!(matches!(refusal, StoreError::Unusable { .. }), "{refusal}");
         assert!(refusal.to_string().contains(&path.display().to_string()), "{refusal}");
     }
-    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1, "nothing was made");
+    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1, "nothing was created");
 }
 
 #[test]
-fn a_start_that_was_cut_off_before_anything_was_written_is_made_good() {
+fn a_start_interrupted_before_the_first_write_is_completed() {
     let dir = Dir::new("cut-off");
     fs::create_dir_all(&dir.0).unwrap();
     for file in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
@@ -172,13 +172,13 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Everything that can be read, or why not.
+/// Reads everything, or returns the error.
 fn everything(dir: &Path) -> Result<usize, StoreError> {
     let store = Logged::open(dir, &options(LOGGED))?;
     Ok(store.dump()?.len())
 }
 
-/// What the engine asks for every document of a history: its number, the document, and who shares its buckets.
+/// The queries of the engine for every document of a history: its number, the document, and its buckets.
 fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
     let mut store = match Logged::open(dir, &options(LOGGED)) {
         Ok(store) => store,
@@ -192,7 +192,7 @@ fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
     documents
         .flat_map(|document| {
             let language = document.language;
-            let keys = postings().for_language(language).keys(&document.fingerprint);
+            let keys = index_schemes().for_language(language).keys(&document.fingerprint);
             let horizon = document.last_seen;
             [
                 store.number_of(language, &document.id).map(|found| format!("{found:?}")),
@@ -208,7 +208,7 @@ fn answers(dir: &Path, changes: &[Change]) -> Vec<Result<String, StoreError>> {
 }
 
 #[test]
-fn a_damaged_file_is_reported_and_never_read_as_not_there() {
+fn a_damaged_file_is_reported_and_never_read_as_missing() {
     let (sound, damaged) = (Dir::new("sound"), Dir::new("damaged"));
     let changes = filled(&sound);
     let rows = everything(&sound.0).unwrap();
@@ -224,7 +224,7 @@ fn a_damaged_file_is_reported_and_never_read_as_not_there() {
                 0 => bytes.truncate(length / 2),
                 1 => bytes.clear(),
                 2 => fs::remove_file(&target).unwrap(),
-                // Data stands at the front.
+                // The data is at the front of the file.
                 _ => bytes[(damage - 3) * 7 + 2] ^= 0x10,
             }
             if damage != 2 {
@@ -249,7 +249,7 @@ fn a_damaged_file_is_reported_and_never_read_as_not_there() {
 }
 
 #[test]
-fn a_store_without_its_current_file_is_damaged_and_not_made_anew() {
+fn a_store_without_its_current_file_is_damaged_and_not_recreated() {
     let dir = Dir::new("current");
     filled(&dir);
     fs::remove_file(dir.0.join("CURRENT")).unwrap();
@@ -271,11 +271,12 @@ fn a_store_of_another_log_or_scheme_is_refused_by_name() {
 }
 
 #[test]
-fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
+fn other_bands_are_refused_and_rebanding_equals_building_with_them() {
     let dir = Dir::new("reband");
     let changes = filled(&dir);
     let mut options = options(LOGGED);
-    options.postings = IndexSchemes::new(IndexScheme { samples: 9, ..*postings().for_language(lang(0)) });
+    options.postings =
+        IndexSchemes::new(IndexScheme { samples: 9, ..*index_schemes().for_language(lang(0)) });
     let refusal = Logged::open(&dir.0, &options).err().unwrap();
     assert!(matches!(refusal, StoreError::OtherBands { .. }), "{refusal}");
     assert!(refusal.to_string().contains("`samestory state rebuild`"), "{refusal}");
@@ -304,7 +305,7 @@ fn other_bands_are_refused_and_rebanding_equals_having_had_them_always() {
     assert_eq!(verify(&store).unwrap().findings, Vec::<String>::new());
 }
 
-/// All that a store holds, as changes.
+/// The content of a store, as changes.
 fn contents(store: &Rocks) -> Vec<Change> {
     let mut changes = Vec::new();
     for language in store.languages() {
@@ -321,9 +322,9 @@ fn contents(store: &Rocks) -> Vec<Change> {
     changes
 }
 
-/// What an upgrade does: this program opens the old state and goes on with it, as with one that it has made itself.
+/// An upgrade: this version opens the old state and continues with it as with its own.
 #[test]
-fn a_kept_state_goes_on_as_one_of_this_version() {
+fn a_kept_state_continues_like_one_of_this_version() {
     let kept = kept_state();
     let (old, new) = (Dir::new("kept-old"), Dir::new("kept-new"));
     copy(&kept, &old.0);
@@ -344,7 +345,7 @@ fn a_kept_state_goes_on_as_one_of_this_version() {
 }
 
 #[test]
-fn inspecting_counts_what_is_there() {
+fn inspecting_counts_the_rows() {
     let dir = Dir::new("inspect");
     let changes = filled(&dir);
     let mut store = Logged::open(&dir.0, &options(LOGGED)).unwrap();
@@ -365,7 +366,7 @@ fn a_process_that_is_killed() {
     let Ok(dir) = std::env::var("SAMESTORY_TEST_KILLED") else { return };
     let (dir, ahead) = dir.split_once('|').unwrap();
     let mut options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
-    // So small that families fill up, each at its own time, all the while.
+    // So small that the memtables of all column families fill up all the time, each at its own pace.
     options.write_buffer = 64 << 10;
     let mut store = Logged::open(Path::new(dir), &options).unwrap();
     for (n, change) in endless().enumerate() {
@@ -379,8 +380,15 @@ fn endless() -> impl Iterator<Item = Vec<Change>> {
     (0u64..).map(|n| {
         let words =
             (0..12).map(|at| ((n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * at)) % 3) as u8).collect();
-        let step =
-            Step { what: 0, lang: 0, id: 0, words, time: n as i64, cluster: n % 7, same_number: false };
+        let step = HistoryStep {
+            what: 0,
+            lang: 0,
+            id: 0,
+            words,
+            time: n as i64,
+            cluster: n % 7,
+            same_number: false,
+        };
         let Some(Change::Document(mut document)) = history(&[step]).pop() else { unreachable!() };
         let own = std::sync::Arc::make_mut(&mut document);
         own.number = samestory_engine::model::DocumentNumber(n);
@@ -390,7 +398,7 @@ fn endless() -> impl Iterator<Item = Vec<Change>> {
 }
 
 #[test]
-fn what_survives_a_kill_is_what_whole_batches_left() {
+fn only_complete_batches_survive_a_kill() {
     for ahead in ["logged", "itself"] {
         let mut survived = 0;
         for round in 0..4 {
@@ -409,7 +417,7 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
             assert_eq!(applied_batches.find(|&count| count == kill_at), Some(kill_at));
             child.kill().unwrap();
             child.wait().unwrap();
-            let told = applied_batches.last().unwrap_or(kill_at);
+            let acknowledged = applied_batches.last().unwrap_or(kill_at);
             let options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
             let logs: Vec<u64> =
                 dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
@@ -422,9 +430,9 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
                 "{ahead} after {batches} batches"
             );
             match options.ahead {
-                // Its own log has everything it said it had applied.
-                Durability::OwnWal => assert!(batches >= told, "{batches} of {told} batches"),
-                // It keeps no log; the changelog gives back what is missing.
+                // Its own WAL has everything that it reported as applied.
+                Durability::OwnWal => assert!(batches >= acknowledged, "{batches} of {acknowledged} batches"),
+                // It has no WAL; the changelog restores what is missing.
                 Durability::Changelog { .. } => assert!(logs.iter().all(|log| *log == 0), "{logs:?}"),
             }
             survived += batches;
@@ -433,9 +441,9 @@ fn what_survives_a_kill_is_what_whole_batches_left() {
     }
 }
 
-/// What the kept states were made with. Like their bytes, this never changes.
+/// The options of the kept states. Like their bytes, they never change.
 fn kept_options() -> RocksOptions {
-    RocksOptions { postings: IndexSchemes::new(*postings().for_language(lang(0))), ..options(LOGGED) }
+    RocksOptions { postings: IndexSchemes::new(*index_schemes().for_language(lang(0))), ..options(LOGGED) }
 }
 
 fn printed(store: &Rocks) -> String {
@@ -446,8 +454,8 @@ fn printed(store: &Rocks) -> String {
 
 /// A state directory is kept for every format version: it opens, or is refused by name.
 ///
-/// To keep one of a new version, name a directory that does not exist in `SAMESTORY_KEEP_STATE`; its files `LOG` and
-/// `OPTIONS-*` need not be kept.
+/// To keep one of a new version, name a directory that does not exist in `SAMESTORY_KEEP_STATE`; its files
+/// `LOG` and `OPTIONS-*` need not be kept.
 #[test]
 fn a_kept_state_still_opens_and_reads_the_same() {
     if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
@@ -465,15 +473,15 @@ fn a_kept_state_still_opens_and_reads_the_same() {
     assert_eq!(verify(&*store).unwrap().findings, Vec::<String>::new());
 }
 
-/// The kept state of the present format. While nothing is released it may be kept again under the same number.
+/// The kept state of the current format. Until a release it may be regenerated under the same number.
 fn kept_state() -> std::path::PathBuf {
     let version = samestory_engine::index::VERSION;
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/state/v{version}"))
 }
 
-/// Positions of format 1 are bare numbers, so such a state cannot say which topic it was made from.
+/// Positions in format 1 are bare numbers, so such a state cannot name the topic it was built from.
 #[test]
-fn a_state_of_format_one_is_refused_by_name_and_left_as_it_is() {
+fn a_state_of_format_one_is_refused_by_name_and_left_unchanged() {
     let dir = Dir::new("format-one");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1");
     copy(&kept, &dir.0);

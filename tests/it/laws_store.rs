@@ -4,26 +4,26 @@ use proptest::prelude::*;
 use samestory_engine::index::{Change, ChangeKey, IndexScheme, Overlay, Store, StoreError, View};
 
 use crate::history::{
-    Step, applied, compacted, history, lang, memory, postings, reads_like_the_model, sketch, step, steps,
-    time,
+    HistoryStep, applied, assert_reads_like_the_model, compacted, history, index_schemes, lang, memory,
+    sketch, step, steps, time,
 };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_store_answers_as_a_search_of_everything_does(steps in steps(), cut in 0usize..40, cap in 0usize..4, edge in proptest::option::of(0u64..6)) {
+    fn a_store_answers_like_a_full_search(steps in steps(), cut in 0usize..40, cap in 0usize..4, edge in proptest::option::of(0u64..6)) {
         let changes = history(&steps);
-        reads_like_the_model(&applied(&changes), &changes, cap, edge);
+        assert_reads_like_the_model(&applied(&changes), &changes, cap, edge);
         let (before, after) = changes.split_at(cut.min(changes.len()));
         let base = applied(before);
         let mut overlay = Overlay::new(&base);
         after.iter().for_each(|change| overlay.lay(change).unwrap());
-        reads_like_the_model(&overlay, &changes, cap, edge);
+        assert_reads_like_the_model(&overlay, &changes, cap, edge);
     }
 
     #[test]
-    fn an_overlay_reads_as_the_store_will(steps in steps(), cut in 0usize..40) {
+    fn an_overlay_reads_like_the_store_after_applying(steps in steps(), cut in 0usize..40) {
         let changes = history(&steps);
         let (before, after) = changes.split_at(cut.min(changes.len()));
         let mut base = applied(before);
@@ -46,13 +46,13 @@ proptest! {
     }
 
     #[test]
-    fn a_compacted_log_restores_what_the_full_log_does(steps in steps()) {
+    fn a_compacted_log_restores_the_same_state(steps in steps()) {
         let changes = history(&steps);
         prop_assert_eq!(applied(&compacted(&changes)).dump().unwrap(), applied(&changes).dump().unwrap());
     }
 
     #[test]
-    fn neither_batches_nor_the_order_of_keys_show(steps in steps(), size in 1usize..7) {
+    fn neither_batching_nor_the_order_of_keys_matters(steps in steps(), size in 1usize..7) {
         let changes = history(&steps);
         let mut in_batches = memory();
         for batch in changes.chunks(size) {
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_removed_leaves_nothing_behind(steps in steps()) {
+    fn removing_leaves_nothing_behind(steps in steps()) {
         let changes = history(&steps);
         let mut store = applied(&changes);
         let removals: Vec<Change> = changes.iter().filter_map(|change| match change.key() {
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn a_change_survives_the_log(steps in steps()) {
+    fn a_change_survives_encoding(steps in steps()) {
         for change in history(&steps) {
             let (key, value) = change.encode();
             prop_assert_eq!(ChangeKey::decode(&key).unwrap(), change.key());
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_records_are_refused_or_read_whole(steps in proptest::collection::vec(step(), 1..4), at in any::<proptest::sample::Index>(), bit in 0u8..8, cut in any::<bool>()) {
+    fn damaged_records_are_refused_or_read_completely(steps in proptest::collection::vec(step(), 1..4), at in any::<proptest::sample::Index>(), bit in 0u8..8, cut in any::<bool>()) {
         for change in history(&steps) {
             let (key, Some(mut value)) = change.encode() else { continue };
             let at = at.index(value.len());
@@ -104,7 +104,7 @@ proptest! {
             } else {
                 value[at] ^= 1 << bit;
                 if let Ok(read) = Change::decode(&key, Some(&value)) {
-                    prop_assert_eq!(read.encode(), (key, Some(value)), "what is read is what was written");
+                    prop_assert_eq!(read.encode(), (key, Some(value)), "decoding and encoding changed the bytes");
                 }
             }
         }
@@ -113,7 +113,7 @@ proptest! {
 
 #[test]
 fn seeing_an_article_again_moves_only_its_expiry() {
-    let steps = [Step {
+    let steps = [HistoryStep {
         what: 0,
         lang: 0,
         id: 0,
@@ -136,9 +136,16 @@ fn seeing_an_article_again_moves_only_its_expiry() {
 }
 
 #[test]
-fn what_was_laid_over_an_earlier_state_is_refused() {
-    let changes =
-        history(&[Step { what: 0, lang: 0, id: 0, words: vec![0], time: 0, cluster: 0, same_number: true }]);
+fn a_write_set_for_an_earlier_state_is_refused() {
+    let changes = history(&[HistoryStep {
+        what: 0,
+        lang: 0,
+        id: 0,
+        words: vec![0],
+        time: 0,
+        cluster: 0,
+        same_number: true,
+    }]);
     let mut store = memory();
     let mut overlay = Overlay::new(&store);
     changes.iter().for_each(|change| overlay.lay(change).unwrap());
@@ -152,7 +159,7 @@ fn what_was_laid_over_an_earlier_state_is_refused() {
 
 #[test]
 fn an_empty_text_is_posted_nowhere_and_a_short_one_by_its_content() {
-    let posting = *postings().for_language(lang(0));
+    let posting = *index_schemes().for_language(lang(0));
     assert_eq!(posting.keys(&sketch(0, &[])), []);
     assert_eq!(posting.keys(&sketch(0, &[0, 1])), [IndexScheme::content(&sketch(0, &[0, 1]))]);
     assert!(posting.keys(&sketch(0, &[0, 1, 2, 1])).len() > 32);

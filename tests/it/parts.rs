@@ -1,4 +1,4 @@
-//! Parts and wholes of real articles are found with the postings that are the default.
+//! Parts and wholes of real articles match with the default index schemes.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use samestory_engine::model::{Article, RelationKind};
 use super::engine_fixture::{EngineFixture, article, headline};
 use super::support::shared_data;
 
-/// Real articles of at least so many words, each with its words.
+/// Real articles of at least this many words, each as its words.
 fn articles(file: &str, words: usize) -> Option<Vec<Vec<String>>> {
     let text = fs::read_to_string(shared_data(file)?).unwrap();
     let body = |line: &str| {
@@ -25,7 +25,7 @@ fn share(found: usize, all: usize) -> f64 {
 }
 
 #[test]
-fn a_quarter_of_an_article_is_found_in_it_and_an_article_in_a_page() {
+fn a_quarter_of_an_article_matches_it_and_an_article_matches_its_page() {
     for (file, language) in [("wikinews_en_2020.ndjson", "en"), ("bbc_hi.ndjson", "hi")] {
         let Some(all) = articles(file, 240) else { return };
         let new = |name: &str, title: usize, words: &[String]| Article {
@@ -40,11 +40,11 @@ fn a_quarter_of_an_article_is_found_in_it_and_an_article_in_a_page() {
         let (mut quarters, mut embedded) = (0, 0);
         for (n, words) in all.iter().enumerate() {
             let source = format!("a{n}");
-            // What is cut short keeps its headline.
+            // A truncated article keeps its headline.
             let part = fixture.tag(&new(&format!("part{n}"), n, &words[..words.len() / 4]));
             quarters += usize::from(part.match_type == Some(MatchType::Partial));
             fixture.delete(&format!("part{n}"));
-            // Words of others around it, twice as many as its own.
+            // Surrounded by words of others, twice as many as its own.
             let others: Vec<String> =
                 all.iter().rev().flatten().skip(97 * n).take(2 * words.len()).cloned().collect();
             let page = [&others[..words.len()], words, &others[words.len()..]].concat();

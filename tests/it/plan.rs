@@ -1,4 +1,5 @@
-//! `samestory plan`: what it prints is in `docs/operations.md` word for word, and what it cannot plan for it says.
+//! `samestory plan`: `docs/operations.md` shows its output word for word, and it refuses what it cannot plan
+//! for.
 
 use std::process::{Command, Output};
 
@@ -18,7 +19,7 @@ fn out(arguments: &[&str]) -> String {
 const EXAMPLE: [&str; 4] = ["--articles", "500000", "--languages", "en=60,hi=25,bn=15"];
 
 #[test]
-fn the_document_shows_what_is_printed() {
+fn the_document_shows_the_output() {
     let printed = out(&EXAMPLE);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
     let document = std::fs::read_to_string(path).unwrap();
@@ -34,28 +35,29 @@ fn the_document_shows_what_is_printed() {
 
 #[test]
 fn programs_get_the_same_numbers() {
-    let told: Value = serde_json::from_str(&out(&[&EXAMPLE[..], &["--json"]].concat())).unwrap();
-    let number = |key: &str| told["sizes"][key].as_f64().unwrap();
+    let planned: Value = serde_json::from_str(&out(&[&EXAMPLE[..], &["--json"]].concat())).unwrap();
+    let number = |key: &str| planned["sizes"][key].as_f64().unwrap();
     assert_eq!(number("remembered_articles"), 3_500_000.0, "match.retention is seven days");
     assert_eq!(number("state_bytes"), 3_500_000.0 * 2048.0);
     assert_eq!((number("match_replicas"), number("partitions")), (3.0, 4.0));
-    assert_eq!(told["needs"]["languages"][0][0], "en");
+    assert_eq!(planned["needs"]["languages"][0][0], "en");
     assert!((number("busiest_partition") - 0.6).abs() < 1e-9);
-    // Two partitions for three languages: two replicas, and hi and bn do not live together with en.
-    let told: Value =
+    // Two partitions for three languages: two replicas, and hi and bn do not share one with en.
+    let planned: Value =
         serde_json::from_str(&out(&[&EXAMPLE[..], &["--partitions", "2", "--json"]].concat())).unwrap();
-    assert_eq!(told["sizes"]["match_replicas"], 2);
-    assert!((told["sizes"]["busiest_partition"].as_f64().unwrap() - 0.75).abs() < 1e-9, "{told}");
+    assert_eq!(planned["sizes"]["match_replicas"], 2);
+    assert!((planned["sizes"]["busiest_partition"].as_f64().unwrap() - 0.75).abs() < 1e-9, "{planned}");
 }
 
-// Filters, indexes and decoded documents are outside the budget of the stores. The plan had one number for all of it, with one
-// partition's documents, whatever a process held: four busy partitions took 120 MB more than it said.
+// Filters, indexes and decoded documents are outside the stores' memory budget. The plan had one number for
+// all of it, with one partition's documents, however many a process held: four busy partitions took 120 MB
+// more than planned.
 #[test]
-fn memory_outside_the_budget_is_said_and_grows_with_partitions() {
+fn memory_outside_the_budget_is_reported_and_grows_with_partitions() {
     let memory = |more: &[&str]| -> (f64, f64) {
         let arguments = [&["--articles", "142857", "--days", "7", "--json"], more].concat();
-        let told: Value = serde_json::from_str(&out(&arguments)).unwrap();
-        let number = |key: &str| told["sizes"][key].as_f64().unwrap();
+        let planned: Value = serde_json::from_str(&out(&arguments)).unwrap();
+        let number = |key: &str| planned["sizes"][key].as_f64().unwrap();
         let replica = number("memory_bytes_of_each_replica");
         let outside = number("memory_bytes_of_each_replica_outside_the_budget");
         assert_eq!(outside, replica - f64::from(256 << 20));
@@ -71,7 +73,7 @@ fn memory_outside_the_budget_is_said_and_grows_with_partitions() {
 }
 
 #[test]
-fn days_come_from_the_settings_unless_they_are_given() {
+fn the_number_of_days_defaults_to_the_settings() {
     let days = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
         let output = command.env_remove("SAMESTORY_CONFIG").args(arguments).output().unwrap();
@@ -89,7 +91,7 @@ fn days_come_from_the_settings_unless_they_are_given() {
 }
 
 #[test]
-fn what_cannot_be_planned_for_is_refused_by_name() {
+fn an_impossible_plan_is_refused_by_name() {
     for (arguments, part) in [
         (&["--articles", "0"][..], "--articles 0: a day has"),
         (&["--articles", "NaN"], "--articles NaN"),
@@ -108,14 +110,14 @@ fn what_cannot_be_planned_for_is_refused_by_name() {
         (&[], "--articles"),
     ] {
         let output = plan(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.contains(part) && output.stdout.is_empty(), "{arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part) && output.stdout.is_empty(), "{arguments:?}: {message}");
     }
 }
 
 #[test]
-fn whoever_asks_too_much_of_one_worker_is_told() {
+fn too_much_load_for_one_worker_is_reported() {
     let busy = out(&["--articles", "100000000", "--languages", "en=9,hi=1"]);
     assert!(busy.contains("A language cannot be split"), "{busy}");
     assert!(!out(&EXAMPLE).contains("cannot be split"));

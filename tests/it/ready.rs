@@ -1,11 +1,12 @@
-//! `samestory ready`: what a stage says becomes an exit code, for those who have nothing else to ask with.
+//! `samestory ready`: turns the status of a stage into an exit code, for environments without another HTTP
+//! client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Output};
 use std::thread;
 
-/// Answers every request with this, and passes on what was asked for.
+/// Answers every request with `answer`, with PATH replaced by the requested path.
 fn stage(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -27,41 +28,49 @@ fn ask(listen: &str, more: &[&str]) -> Output {
     command.env_remove("SAMESTORY_CONFIG").args(["--set", &listen, "ready"]).args(more).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
 #[test]
-fn what_the_stage_says_becomes_an_exit_code() {
+fn the_status_of_the_stage_becomes_an_exit_code() {
     let ready = stage("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nPATH");
-    // Who listens everywhere is asked here.
+    // A stage that listens on all interfaces is asked on loopback.
     for (listen, more, path) in [
         (ready.to_string(), &[][..], "/readyz"),
         (format!("0.0.0.0:{}", ready.port()), &["--alive"], "/healthz"),
     ] {
         let output = ask(&listen, more);
-        assert_eq!((output.status.code(), said(&output)), (Some(0), format!("{path}\n")));
+        assert_eq!((output.status.code(), printed(&output)), (Some(0), format!("{path}\n")));
     }
     let not = stage("HTTP/1.1 503 Service Unavailable\r\n\r\n{\"ready\":false,\"reasons\":[\"restoring\"]}");
     let output = ask(&not.to_string(), &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("restoring") && said(&output).contains("not ready"), "{}", said(&output));
+    assert!(
+        printed(&output).contains("restoring") && printed(&output).contains("not ready"),
+        "{}",
+        printed(&output)
+    );
 }
 
 #[test]
-fn no_answer_is_not_ready_and_nobody_to_ask_is_a_wrong_setting() {
+fn no_answer_means_not_ready_and_no_listener_means_a_wrong_setting() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let output = ask(&gone, &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains(&format!("{gone} does not answer")), "{}", said(&output));
+    assert!(printed(&output).contains(&format!("{gone} does not answer")), "{}", printed(&output));
     let stranger = stage("220 mail.example ESMTP\r\n\r\n");
     let output = ask(&stranger.to_string(), &[]);
-    assert!(output.status.code() == Some(1) && said(&output).contains("speaks no HTTP"), "{}", said(&output));
+    assert!(
+        output.status.code() == Some(1) && printed(&output).contains("speaks no HTTP"),
+        "{}",
+        printed(&output)
+    );
     let output = ask("off", &[]);
     assert!(
-        output.status.code() == Some(2) && said(&output).contains("http.listen = off"),
+        output.status.code() == Some(2) && printed(&output).contains("http.listen = off"),
         "{}",
-        said(&output)
+        printed(&output)
     );
 }
 
@@ -69,5 +78,9 @@ fn no_answer_is_not_ready_and_nobody_to_ask_is_a_wrong_setting() {
 fn standard_input_is_not_produced_twice() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_samestory")).args(["produce", "-", "--repeat"]).output().unwrap();
-    assert!(output.status.code() == Some(2) && said(&output).contains("only once"), "{}", said(&output));
+    assert!(
+        output.status.code() == Some(2) && printed(&output).contains("only once"),
+        "{}",
+        printed(&output)
+    );
 }

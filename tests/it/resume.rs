@@ -1,5 +1,5 @@
-//! A file run that is killed at any moment and run again, until it is done: the output is that of a run that nobody
-//! disturbed, byte for byte.
+//! A file run that is killed at any moment and restarted until it completes: the output equals that of an
+//! undisturbed run, byte for byte.
 
 use std::fs;
 use std::path::Path;
@@ -11,17 +11,14 @@ use super::folder::{Folder, story};
 
 const ARTICLES: usize = 3000;
 
-/// Stories with copies, light edits, updates, deletes and lines that cannot be read, in two languages.
+/// Stories with copies, light edits, updates, deletes and unreadable lines, in two languages.
 fn articles(folder: &Folder, name: &str, seed: usize) {
     let mut lines = String::new();
     for at in 0..ARTICLES {
         let line = match at % 11 {
             3 => format!("{{\"id\":\"c{at}\",\"text\":{:?}}}", story(seed + at - 3, "")),
             5 => {
-                format!(
-                    "{{\"id\":\"e{at}\",\"text\":{:?}}}",
-                    story(seed + at - 5, "Edited by another fixture.")
-                )
+                format!("{{\"id\":\"e{at}\",\"text\":{:?}}}", story(seed + at - 5, "Edited by another desk."))
             }
             7 => format!("{{\"id\":\"a{}\",\"text\":{:?}}}", at - 7, story(seed + at, "")),
             8 => "{broken".to_owned(),
@@ -49,7 +46,7 @@ fn length(path: &Path) -> u64 {
 }
 
 #[test]
-fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
+fn a_run_killed_at_any_moment_resumes_as_if_nothing_had_happened() {
     let folder = Folder::new("resume");
     articles(&folder, "one.ndjson", 0);
     articles(&folder, "two.ndjson", ARTICLES / 2);
@@ -68,7 +65,7 @@ fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
             chance ^= chance << 13;
             chance ^= chance >> 7;
             chance ^= chance << 17;
-            // Wait for some progress, then for a moment that falls anywhere in a batch. In the end, let it finish.
+            // Waits for some progress, then for a moment anywhere in a batch. The last run is left to finish.
             let before = length(&path);
             attempts += 1;
             if attempts <= 12 {
@@ -91,7 +88,7 @@ fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
         }
         assert!(fs::read(&path).unwrap() == undisturbed, "round {round} differs");
         assert!(folder.read(&format!("{output}.dead")) == dead, "the dead letters of round {round} differ");
-        // Once more: there is nothing left to do, and nothing is written.
+        // Once more: nothing is left to do, and nothing is written.
         assert!(start(&folder, &state, &output).wait().unwrap().success());
         assert_eq!(length(&path), undisturbed.len() as u64);
     }
@@ -102,7 +99,7 @@ fn a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn a_file_that_has_grown_is_read_on() {
+fn a_file_that_has_grown_is_continued() {
     let folder = Folder::new("grown");
     let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}\n", story(at, ""));
     folder.write("one.ndjson", (line(1) + &line(2)).as_bytes());
@@ -110,15 +107,15 @@ fn a_file_that_has_grown_is_read_on() {
         || folder.run(&["file", "one.ndjson", "--state", "state", "--output", "out.ndjson", "--no-article"]);
     run();
     folder.write("one.ndjson", (line(1) + &line(2) + &line(3)).as_bytes());
-    let said = run();
-    assert!(said.stderr.contains("2 records were judged before"), "{}", said.stderr);
+    let printed = run();
+    assert!(printed.stderr.contains("2 records were judged before"), "{}", printed.stderr);
     let output = folder.read("out.ndjson");
     assert_eq!(output.lines().count(), 3);
     assert!(output.lines().all(|line| line.contains("\"verdict\":\"unique\"")), "{output}");
 }
 
 #[test]
-fn an_output_that_was_cut_is_not_continued() {
+fn a_truncated_output_is_not_continued() {
     let folder = Folder::new("cut");
     folder.write("one.ndjson", format!("{{\"id\":\"a\",\"text\":{:?}}}\n", story(1, "")).as_bytes());
     let arguments = ["file", "one.ndjson", "--state", "state", "--output", "out.ndjson"];
@@ -150,10 +147,10 @@ fn state_in_use_is_refused_not_waited_for() {
     assert!(refused.contains("in use by another process"), "{refused}");
 }
 
-/// A crawler was writing a line when the file was read: half of it became a dead letter, and the whole line was passed over
-/// by the next run as judged. Each line is judged once, whole.
+/// A crawler was writing a line while the file was read: half of it became a dead letter, and the next run
+/// skipped the complete line as already judged. Each line is judged once, when it is complete.
 #[test]
-fn a_line_without_its_end_is_left_until_it_has_one() {
+fn an_unfinished_line_waits_for_its_end() {
     let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}", story(at, ""));
     let row = |at: usize| format!("r{at},{}", story(at, ""));
     let array = |last: &str| format!("[{},\n{},\n{last}", line(0), line(1));
@@ -172,23 +169,26 @@ fn a_line_without_its_end_is_left_until_it_has_one() {
             folder.run(&[&["file", name, "--state", "state", "--no-article"], &output[..]].concat()).stderr
         };
         folder.write(name, growing.as_bytes());
-        let said = run();
-        assert!(said.contains(":3: the last line has no end yet") || name == "table.csv", "{name}: {said}");
-        assert!(said.contains("the last line has no end yet"), "{name}: {said}");
+        let printed = run();
+        assert!(
+            printed.contains(":3: the last line has no end yet") || name == "table.csv",
+            "{name}: {printed}"
+        );
+        assert!(printed.contains("the last line has no end yet"), "{name}: {printed}");
         assert_eq!(folder.read("out.ndjson").lines().count(), 2, "{name}");
         folder.write(name, grown.as_bytes());
-        let said = run();
-        assert!(!said.contains("has no end yet"), "{name}: {said}");
-        assert_eq!(folder.read("out.ndjson").lines().count(), 3, "{name}: {said}");
+        let printed = run();
+        assert!(!printed.contains("has no end yet"), "{name}: {printed}");
+        assert_eq!(folder.read("out.ndjson").lines().count(), 3, "{name}: {printed}");
         assert_eq!(folder.read("dead.ndjson"), "", "{name}");
         run();
         assert_eq!(folder.read("out.ndjson").lines().count(), 3, "{name}");
     }
 }
 
-/// An article is whole at its last bracket: such a line does not wait for an end that may never come.
+/// An article is complete at its last bracket: such a line does not wait for a line end that may never come.
 #[test]
-fn a_whole_article_without_an_end_of_line_is_judged_at_once() {
+fn a_complete_article_without_a_line_end_is_judged_at_once() {
     let folder = Folder::new("whole-last-line");
     let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}", story(at, ""));
     let run = || folder.run(&["file", "in.ndjson", "--state", "state", "--output", "out.ndjson"]);
@@ -203,7 +203,7 @@ fn a_whole_article_without_an_end_of_line_is_judged_at_once() {
 }
 
 #[test]
-fn a_state_goes_on_with_the_pairs_that_it_began_with() {
+fn a_state_continues_with_the_pairs_it_started_with() {
     let folder = Folder::new("state-pairs");
     let line = |at: usize| format!("{{\"id\":\"a{at}\",\"text\":{:?}}}\n", story(at, ""));
     folder.write("in.ndjson", line(0).as_bytes());

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::shared_data;
 use crate::web::{ask, get, post};
 
-/// A running `samestory serve` with its directory, both gone with the test.
+/// A running `samestory serve` with its directory, both removed with the test.
 struct Served {
     dir: PathBuf,
     child: Child,
@@ -42,12 +42,12 @@ impl Served {
         let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         let address = loop {
-            let said = fs::read_to_string(dir.join("log")).unwrap();
-            if let Some(line) = said.lines().find(|line| line.contains("serving the query API")) {
+            let printed = fs::read_to_string(dir.join("log")).unwrap();
+            if let Some(line) = printed.lines().find(|line| line.contains("serving the query API")) {
                 let line: Value = serde_json::from_str(line).unwrap();
                 break line["address"].as_str().unwrap().to_owned();
             }
-            assert!(Instant::now() < deadline, "{said}");
+            assert!(Instant::now() < deadline, "{printed}");
             thread::sleep(Duration::from_millis(20));
         };
         Served { dir, child, address }
@@ -77,7 +77,7 @@ impl Drop for Served {
     }
 }
 
-/// Words that no two stories have in this order.
+/// A sequence of words that no other story has.
 fn story(number: usize) -> Vec<String> {
     let word = |at: usize| ((number * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44).to_string();
     (0..200).map(|at| format!("w{}", word(at))).collect()
@@ -87,10 +87,11 @@ fn article(id: &str, words: &[String]) -> Value {
     json!({"id": id, "language": "en", "title": format!("About {id}"), "url": "https://news.example/x", "body": words.join(" ")})
 }
 
-/// What does not fit between a value and its schema, with its place. As much of JSON Schema as the document uses.
-fn misfits(schema: &Value, document: &Value, value: &Value, place: &str) -> Vec<String> {
+/// The violations of a schema by a value, with their locations. Covers as much of JSON Schema as the document
+/// uses.
+fn schema_violations(schema: &Value, document: &Value, value: &Value, location: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
-        return misfits(document.pointer(&name[1..]).unwrap(), document, value, place);
+        return schema_violations(document.pointer(&name[1..]).unwrap(), document, value, location);
     }
     let mut wrong = Vec::new();
     let kind = match value {
@@ -107,43 +108,47 @@ fn misfits(schema: &Value, document: &Value, value: &Value, place: &str) -> Vec<
         other => other.as_str().into_iter().collect(),
     };
     if !(kinds.contains(&kind) || kind == "integer" && kinds.contains(&"number")) {
-        wrong.push(format!("{place} is {kind}, not {kinds:?}"));
+        wrong.push(format!("{location} is {kind}, not {kinds:?}"));
     }
     if schema["enum"].as_array().is_some_and(|allowed| !allowed.contains(value)) {
-        wrong.push(format!("{place} is {value}"));
+        wrong.push(format!("{location} is {value}"));
     }
     if let Some(members) = value.as_object() {
         for name in schema["required"].as_array().into_iter().flatten() {
             if !members.contains_key(name.as_str().unwrap()) {
-                wrong.push(format!("{place} has no {name}"));
+                wrong.push(format!("{location} has no {name}"));
             }
         }
         for (name, member) in members {
             match schema["properties"].get(name) {
-                Some(schema) => wrong.extend(misfits(schema, document, member, &format!("{place}.{name}"))),
-                None if schema["additionalProperties"] == false => wrong.push(format!("{place} has {name}")),
+                Some(schema) => {
+                    wrong.extend(schema_violations(schema, document, member, &format!("{location}.{name}")))
+                }
+                None if schema["additionalProperties"] == false => {
+                    wrong.push(format!("{location} has {name}"))
+                }
                 None => {}
             }
         }
     }
     for (at, item) in value.as_array().into_iter().flatten().enumerate() {
-        wrong.extend(misfits(&schema["items"], document, item, &format!("{place}[{at}]")));
+        wrong.extend(schema_violations(&schema["items"], document, item, &format!("{location}[{at}]")));
     }
     wrong
 }
 
-/// The answer is one that the document has for this path, method and status.
+/// Asserts that the document describes this answer for the path, method and status.
 pub(crate) fn fits(document: &Value, path: &str, method: &str, (status, answer): &(u16, Value)) {
     let response = &document["paths"][path][method]["responses"][status.to_string()];
     let content =
         response["content"].as_object().unwrap_or_else(|| panic!("{method} {path}: no {status}: {answer}"));
     let schema = &content.values().next().unwrap()["schema"];
-    let wrong = misfits(schema, document, answer, "$");
+    let wrong = schema_violations(schema, document, answer, "$");
     assert!(wrong.is_empty(), "{method} {path} {status}: {wrong:?} in {answer}");
 }
 
 #[test]
-fn every_answer_is_as_the_document_says() {
+fn every_answer_matches_the_document() {
     let demo = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/demo/articles.ndjson")).unwrap();
     let mut articles: Vec<Value> = demo
         .lines()
@@ -235,7 +240,7 @@ fn a_copy_with_a_fifth_of_its_words_changed_is_among_the_ten() {
         let words = story(number);
         let mut changed = words.clone();
         for (at, word) in changed.iter_mut().enumerate() {
-            // A fifth of the words, anywhere: a different place in each story.
+            // A fifth of the words, at different positions in each story.
             if (at * 7919 + number * 104_729).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff < 0xffff / 5
             {
                 *word = format!("x{number}x{at}");
@@ -257,7 +262,7 @@ fn a_copy_with_a_fifth_of_its_words_changed_is_among_the_ten() {
     assert!(found >= 90, "{found} of 100");
 }
 
-/// Real articles, and each again with a fifth of its words in place of which others stand.
+/// Real articles, and each again with a fifth of its words replaced.
 #[test]
 fn a_real_article_with_a_fifth_of_its_words_changed_is_among_the_ten() {
     for (file, language) in [("wikinews_en_2020.ndjson", "en"), ("bbc_hi.ndjson", "hi")] {
@@ -304,14 +309,14 @@ fn a_real_article_with_a_fifth_of_its_words_changed_is_among_the_ten() {
 }
 
 #[test]
-fn bad_questions_are_bounded_and_others_are_answered() {
+fn bad_requests_are_bounded_and_others_are_answered() {
     let served =
         Served::new("rude", &[article("a", &story(1))], &[("SAMESTORY__HTTP__TOKEN", "open sesame")]);
     ask_rudely(&served.address);
     ask_slowly(&served.address);
 }
 
-/// A body that comes at one byte a second: it is not waited for longer than ten.
+/// Sends a body at one byte per second: the server gives up after ten seconds.
 pub(crate) fn ask_slowly(address: &str) {
     let mut slow = TcpStream::connect(address).unwrap();
     let head = "POST /api/v1/check HTTP/1.1\r\nhost: s\r\nauthorization: Bearer open sesame\r\ncontent-length: 1000\r\n\r\n";
@@ -319,14 +324,14 @@ pub(crate) fn ask_slowly(address: &str) {
     slow.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let (began, mut answer) = (Instant::now(), [0; 12]);
     while slow.read(&mut answer).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it still waits for more");
+        assert!(began.elapsed() < Duration::from_secs(30), "the server still waits for more");
         slow.write_all(b" ").unwrap();
     }
     assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 408");
 }
 
-// A web page could let its own name stand for 127.0.0.1 (DNS rebinding) and read the API through its visitor's browser: the
-// name in the request was not looked at.
+// A web page could resolve its own name to 127.0.0.1 (DNS rebinding) and read the API through its visitor's
+// browser, because the host in the request was not checked.
 #[test]
 fn a_request_that_names_another_host_is_refused() {
     let articles = [article("a", &story(1))];
@@ -348,7 +353,7 @@ fn a_request_that_names_another_host_is_refused() {
     }
 }
 
-/// Everything that a client can do wrong, of an API that has an article `a` and the token `open sesame`.
+/// Everything that a client can do wrong, against an API with an article `a` and the token `open sesame`.
 pub(crate) fn ask_rudely(address: &str) {
     let with = |token: &str, rest: &str| {
         ask(
@@ -377,7 +382,7 @@ pub(crate) fn ask_rudely(address: &str) {
     let deep = "[".repeat(100_000);
     let deep = format!("{}content-length: {}\r\n\r\n{deep}", head("POST /api/v1/check"), deep.len());
     assert_eq!(asked(deep), Some(400));
-    // A body that never comes to its end, and heads that do not.
+    // A body that never ends, and heads that never end.
     let mut slow = TcpStream::connect(address).unwrap();
     slow.write_all(format!("{}content-length: 100\r\n\r\n{{", head("POST /api/v1/check")).as_bytes())
         .unwrap();

@@ -1,20 +1,22 @@
-//! `samestory config …`: what holds in the end, what is wrong and where; and secrets that nobody gets to see.
+//! `samestory config …`: the effective settings, what is wrong with them and where; and secrets are never
+//! shown.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// A directory with settings, gone with the test.
-struct Place(PathBuf);
+/// A directory with settings, removed with the test.
+struct SettingsDir(PathBuf);
 
-impl Place {
-    fn new(name: &str, settings: &str) -> Place {
-        let place =
-            Place(std::env::temp_dir().join(format!("samestory-settings-{name}-{}", std::process::id())));
-        fs::create_dir_all(&place.0).unwrap();
-        fs::write(place.0.join("samestory.toml"), settings).unwrap();
-        place
+impl SettingsDir {
+    fn new(name: &str, settings: &str) -> SettingsDir {
+        let dir = SettingsDir(
+            std::env::temp_dir().join(format!("samestory-settings-{name}-{}", std::process::id())),
+        );
+        fs::create_dir_all(&dir.0).unwrap();
+        fs::write(dir.0.join("samestory.toml"), settings).unwrap();
+        dir
     }
 
     fn command(&self) -> Command {
@@ -28,7 +30,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SettingsDir {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -39,9 +41,9 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn later_places_win_and_what_holds_is_printed() {
-    let place = Place::new("layers", "[match]\nthreshold = 0.3\ncoverage = 0.7\n");
-    let output = place
+fn later_layers_win_and_the_effective_settings_are_printed() {
+    let dir = SettingsDir::new("layers", "[match]\nthreshold = 0.3\ncoverage = 0.7\n");
+    let output = dir
         .command()
         .env("SAMESTORY__MATCH__THRESHOLD", "0.4")
         .env("SAMESTORY__STAGE__WORKERS", "3")
@@ -54,76 +56,83 @@ fn later_places_win_and_what_holds_is_printed() {
     assert_eq!((number("match", "threshold"), number("match", "coverage")), (Some(0.6), Some(0.7)));
     assert_eq!(number("match", "min_confidence"), Some(0.5), "defaults are printed too");
     assert_eq!(printed["stage"]["workers"].as_integer(), Some(3));
-    // What is printed can be used.
-    let again = Place::new("again", &toml::to_string(&printed).unwrap());
+    // The output is a valid settings file.
+    let again = SettingsDir::new("again", &toml::to_string(&printed).unwrap());
     assert_eq!(text(&again.run(&["config", "print"])), toml::to_string(&printed).unwrap());
-    // And the setting holds: at 0.99 texts that are alike are not the same.
-    let bands = |set: &str| text(&place.run(&["--set", set, "bands"]));
+    // And the setting takes effect: at 0.99, similar texts are not the same.
+    let bands = |set: &str| text(&dir.run(&["--set", set, "bands"]));
     assert_ne!(bands("match.threshold=0.5"), bands("match.threshold=0.9"));
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
-    let place = Place::new("wrong", "[stage]\nworkers = 2\n\n[topics]\npartition = 3\n");
-    let output = place.run(&["config", "check"]);
+fn wrong_settings_are_refused_with_their_location_before_anything_starts() {
+    let dir = SettingsDir::new("wrong", "[stage]\nworkers = 2\n\n[topics]\npartition = 3\n");
+    let output = dir.run(&["config", "check"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output);
-    assert!(said.contains("line 5") && said.contains("did you mean `partitions`?"), "{said}");
-    let place = Place::new("right", "[match]\nalgorithm = \"simhash64\"\nhamming = 9\n");
-    let said = text(&place.run(&["config", "check"]));
-    assert!(said.contains("settings are right") && said.contains("warning: match.hamming = 9"), "{said}");
+    let printed_text = text(&output);
+    assert!(
+        printed_text.contains("line 5") && printed_text.contains("did you mean `partitions`?"),
+        "{printed_text}"
+    );
+    let dir = SettingsDir::new("right", "[match]\nalgorithm = \"simhash64\"\nhamming = 9\n");
+    let printed_text = text(&dir.run(&["config", "check"]));
+    assert!(
+        printed_text.contains("settings are right") && printed_text.contains("warning: match.hamming = 9"),
+        "{printed_text}"
+    );
     for (set, part) in [
         ("match.threshold=7", "match.threshold = 7"),
         ("match.treshold=0.7", "did you mean `threshold`?"),
         ("kafka.group.id=mine", "command line"),
     ] {
-        let output = place.run(&["--set", set, "config", "check"]);
+        let output = dir.run(&["--set", set, "config", "check"]);
         assert_eq!(output.status.code(), Some(2), "{set}");
         assert!(text(&output).contains(part), "{set}: {}", text(&output));
     }
 }
 
 #[test]
-fn secrets_that_are_not_here_can_be_left_out_of_a_check() {
-    let place = Place::new("absent", "[kafka]\n\"sasl.password\" = { env = \"SAMESTORY_TEST_NO_SUCH\" }\n");
-    let output = place.run(&["config", "check"]);
+fn a_check_can_leave_out_missing_secrets() {
+    let dir =
+        SettingsDir::new("absent", "[kafka]\n\"sasl.password\" = { env = \"SAMESTORY_TEST_NO_SUCH\" }\n");
+    let output = dir.run(&["config", "check"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("SAMESTORY_TEST_NO_SUCH"));
-    assert!(place.run(&["config", "check", "--without-secrets"]).status.success());
-    assert!(place.run(&["config", "print"]).status.success());
+    assert!(dir.run(&["config", "check", "--without-secrets"]).status.success());
+    assert!(dir.run(&["config", "print"]).status.success());
 }
 
 #[test]
 fn the_reference_is_the_document() {
-    let place = Place::new("reference", "");
+    let dir = SettingsDir::new("reference", "");
     let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md")).unwrap();
-    assert_eq!(String::from_utf8(place.run(&["config", "reference"]).stdout).unwrap(), document);
+    assert_eq!(String::from_utf8(dir.run(&["config", "reference"]).stdout).unwrap(), document);
 }
 
-/// Secrets in every place that takes one, and everything that is printed or logged at the loudest.
+/// Secrets everywhere that accepts one, and everything printed or logged at the highest level.
 #[cfg(feature = "kafka")]
 #[test]
 fn no_secret_is_ever_shown() {
     const SECRET: &str = "hunter2";
-    let place = Place::new("secrets", "");
-    fs::write(place.0.join("secret"), format!("{SECRET}-file\n")).unwrap();
-    // A port that nobody listens on: the client says all it has to say about that.
+    let dir = SettingsDir::new("secrets", "");
+    fs::write(dir.0.join("secret"), format!("{SECRET}-file\n")).unwrap();
+    // A port without a listener: the client logs all it can about that.
     let settings = format!(
         "[http]\nlisten = \"127.0.0.1:0\"\nquery = \"127.0.0.1:0\"\ntoken = \"{SECRET}-http\"\n[registry]\nurl = \"http://127.0.0.1:9\"\nusername = \
          \"crawl\"\npassword = \"{SECRET}-registry\"\n[kafka]\n\"bootstrap.servers\" = \"127.0.0.1:9\"\n\"security.protocol\" = \
          \"sasl_plaintext\"\n\"sasl.mechanism\" = \"PLAIN\"\n\"sasl.username\" = \"{SECRET}-user\"\n\"sasl.password\" = \
          {{ env = \"OURS\" }}\n\"ssl.key.password\" = {{ file = \"{}\" }}\n\"ssl.keystore.password\" = \
          \"{SECRET}-written\"\n",
-        place.0.join("secret").display()
+        dir.0.join("secret").display()
     );
-    fs::write(place.0.join("samestory.toml"), &settings).unwrap();
+    fs::write(dir.0.join("samestory.toml"), &settings).unwrap();
     let command = || {
-        let mut command = place.command();
+        let mut command = dir.command();
         command.env("OURS", format!("{SECRET}-env")).env("SAMESTORY_LOG", "trace");
         command.env("SAMESTORY__KAFKA__SASL_OAUTHBEARER_CONFIG", format!("{SECRET}-variable"));
         command
     };
-    let mut said = String::new();
+    let mut printed_text = String::new();
     for arguments in [
         &["config", "print"][..],
         &["config", "print", "--redacted"],
@@ -135,9 +144,9 @@ fn no_secret_is_ever_shown() {
         &["--set", "registry.url=https://crawl:hunter2-url@registry.example", "config", "check"],
         &["topics", "--check"],
     ] {
-        said += &text(&command().args(arguments).output().unwrap());
+        printed_text += &text(&command().args(arguments).output().unwrap());
     }
-    // The library's own words on a property that it does not know, or does not take, hold the value.
+    // librdkafka's messages on an unknown or rejected property contain the value.
     for (property, value) in [("SASL_PASWORD", "hunter2-typo"), ("SOCKET_TIMEOUT_MS", "hunter2-number")] {
         for arguments in [&["config", "check"][..], &["run"]] {
             let variable = format!("SAMESTORY__KAFKA__{property}");
@@ -145,19 +154,22 @@ fn no_secret_is_ever_shown() {
             let key = property.to_lowercase().replace('_', ".");
             assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
             assert!(text(&refused).contains(&key), "{}", text(&refused));
-            said += &text(&refused);
+            printed_text += &text(&refused);
         }
     }
     let child = command().arg("run").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(4));
     let ended = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(ended.success());
-    said += &text(&child.wait_with_output().unwrap());
-    // Broken where the secret stands.
-    fs::write(place.0.join("samestory.toml"), settings.replace("-written\"", "-written")).unwrap();
+    printed_text += &text(&child.wait_with_output().unwrap());
+    // A syntax error right at the secret.
+    fs::write(dir.0.join("samestory.toml"), settings.replace("-written\"", "-written")).unwrap();
     let broken = command().args(["config", "check"]).output().unwrap();
     assert_eq!(broken.status.code(), Some(2));
-    said += &text(&broken);
-    assert!(said.contains("does not answer") && said.contains("bootstrap.servers"), "{said}");
-    assert!(!said.contains(SECRET), "{said}");
+    printed_text += &text(&broken);
+    assert!(
+        printed_text.contains("does not answer") && printed_text.contains("bootstrap.servers"),
+        "{printed_text}"
+    );
+    assert!(!printed_text.contains(SECRET), "{printed_text}");
 }

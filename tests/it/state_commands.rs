@@ -1,4 +1,4 @@
-//! `samestory state …` as it is run: on states that are sound, damaged, in use, unfinished, foreign, or none at all.
+//! `samestory state …` on states that are sound, damaged, in use, unfinished, foreign or missing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,18 +9,19 @@ use rocksdb::{ColumnFamilyDescriptor, DB, Options};
 use samestory_engine::fingerprint::Fingerprint;
 use serde_json::Value;
 
-use super::folder::{Folder, Said, story};
+use super::folder::{Folder, RunOutput, story};
 
 const COMMANDS: [&str; 5] = ["inspect", "verify", "compact", "export", "rebuild"];
 
-/// Stories in two languages with copies, light edits, an update and a delete; the state that knows them is `state`.
+/// Stories in two languages with copies, light edits, an update and a delete; the state that has processed
+/// them is `state`.
 fn judged(folder: &Folder, articles: usize) {
     let mut lines = String::new();
     for at in 0..articles {
         let lang = ["de", "en"][at % 2];
         let (id, text) = match at % 10 {
             6 => (format!("c{at}"), story(at - 6, "")),
-            7 => (format!("e{at}"), story(at - 6, "Edited by another fixture.")),
+            7 => (format!("e{at}"), story(at - 6, "Edited by another desk.")),
             8 => (format!("a{}", at - 8), story(at, "")),
             _ => (format!("a{at}"), story(at, "")),
         };
@@ -34,17 +35,17 @@ fn judged(folder: &Folder, articles: usize) {
     folder.run(&["file", "one.ndjson", "--state", "state", "--output", "out.ndjson", "--quiet"]);
 }
 
-/// Runs a command that must fail: what was said on either side.
-fn refused(folder: &Folder, arguments: &[&str]) -> Said {
-    let (success, said) = folder.start(arguments, b"");
-    assert!(!success, "{arguments:?} should have failed: {}", said.stdout);
-    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
-    said
+/// Runs a command that must fail; returns its output.
+fn refused(folder: &Folder, arguments: &[&str]) -> RunOutput {
+    let (success, printed) = folder.start(arguments, b"");
+    assert!(!success, "{arguments:?} should have failed: {}", printed.stdout);
+    assert!(!printed.stderr.contains("panicked"), "{}", printed.stderr);
+    printed
 }
 
 fn export(folder: &Folder) -> Vec<Value> {
-    let said = folder.run(&["state", "export", "state", "--quiet"]);
-    said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let printed = folder.run(&["state", "export", "state", "--quiet"]);
+    printed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn inspect(folder: &Folder) -> Value {
@@ -59,7 +60,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Opens the state behind the program's back.
+/// Opens the database directly, bypassing the program.
 fn tampered(state: &Path, tamper: impl FnOnce(&DB)) {
     let names = DB::list_cf(&Options::default(), state).unwrap();
     let families = names.iter().map(|name| ColumnFamilyDescriptor::new(name, Options::default()));
@@ -74,7 +75,7 @@ fn rows(db: &DB, family: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// The files that hold the rows of a family.
+/// The SST files of a column family.
 fn tables(state: &Path, family: &str) -> Vec<PathBuf> {
     let mut tables = Vec::new();
     tampered(state, |db| {
@@ -88,14 +89,14 @@ fn tables(state: &Path, family: &str) -> Vec<PathBuf> {
 
 fn flip(table: &Path) {
     let mut bytes = fs::read(table).unwrap();
-    // Data stands at the front.
+    // The data is at the front of the file.
     bytes[40] ^= 0x10;
     fs::write(table, bytes).unwrap();
 }
 
 #[test]
 fn a_state_is_inspected_verified_compacted_and_exported() {
-    let folder = Folder::trusting("state-commands");
+    let folder = Folder::trust_declared("state-commands");
     judged(&folder, 60);
     let seen = inspect(&folder);
     assert_eq!(seen["format"]["version"], 2);
@@ -113,7 +114,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
         let mut numbers: Vec<u64> =
             mine.iter().map(|document| document["number"].as_u64().unwrap()).collect();
         assert!(numbers.is_sorted() && language["next_number"].as_u64().unwrap() > numbers.pop().unwrap());
-        // 15 bands, 16 samples and the content, and a text of 120 words has all of them.
+        // 15 bands, 16 samples and the content hash; a text of 120 words has all of them.
         assert_eq!(language["postings"], 32 * mine.len());
         assert!(language["clusters"].as_u64().unwrap() > 0);
         assert_eq!(language["stream_time"].as_str().unwrap().len(), "2026-03-02T06:10:59Z".len());
@@ -157,39 +158,40 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
 
 #[test]
 fn a_state_of_format_one_is_refused_by_every_command_with_a_way_out() {
-    let folder = Folder::trusting("state-kept");
+    let folder = Folder::trust_declared("state-kept");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state");
     copy(&kept.join("v1"), &folder.path().join("state"));
     for command in ["inspect", "verify", "compact", "export"] {
-        let said = refused(&folder, &["state", command, "state"]);
+        let printed = refused(&folder, &["state", command, "state"]);
         assert!(
-            said.stderr.contains("format version 1") && said.stderr.contains("`samestory state rebuild`"),
+            printed.stderr.contains("format version 1")
+                && printed.stderr.contains("`samestory state rebuild`"),
             "{command}: {}",
-            said.stderr
+            printed.stderr
         );
     }
-    let said = refused(&folder, &["state", "rebuild", "state"]).stderr;
+    let printed = refused(&folder, &["state", "rebuild", "state"]).stderr;
     assert!(
-        said.contains("format version 1") && said.contains("restores itself from its changelog"),
-        "{said}"
+        printed.contains("format version 1") && printed.contains("restores itself from its changelog"),
+        "{printed}"
     );
 }
 
 #[test]
-fn a_flipped_byte_is_found_and_damaged_bands_are_made_anew() {
-    let folder = Folder::trusting("state-flipped");
+fn a_flipped_byte_is_found_and_damaged_bands_are_rebuilt() {
+    let folder = Folder::trust_declared("state-flipped");
     judged(&folder, 200);
     let state = folder.path().join("state");
     let documents = export(&folder);
     let damaged = [tables(&state, "bands:de"), tables(&state, "bands:en")].concat();
     damaged.iter().for_each(|table| flip(table));
-    let said = refused(&folder, &["state", "verify", "state"]);
+    let printed = refused(&folder, &["state", "verify", "state"]);
     for table in &damaged {
         let name = table.file_name().unwrap().to_str().unwrap();
-        assert!(said.stdout.contains(name), "{name} is not named in:\n{}", said.stdout);
+        assert!(printed.stdout.contains(name), "{name} is not named in:\n{}", printed.stdout);
     }
-    assert!(said.stdout.contains("checksum mismatch"), "{}", said.stdout);
-    assert!(said.stderr.contains("`samestory state rebuild --force state`"), "{}", said.stderr);
+    assert!(printed.stdout.contains("checksum mismatch"), "{}", printed.stdout);
+    assert!(printed.stderr.contains("`samestory state rebuild --force state`"), "{}", printed.stderr);
     folder.run(&["state", "rebuild", "--force", "state"]);
     folder.run(&["state", "verify", "state"]);
     assert_eq!(export(&folder), documents);
@@ -197,54 +199,58 @@ fn a_flipped_byte_is_found_and_damaged_bands_are_made_anew() {
 
 #[test]
 fn damaged_documents_are_named_and_nothing_is_dropped() {
-    let folder = Folder::trusting("state-documents");
+    let folder = Folder::trust_declared("state-documents");
     judged(&folder, 200);
     let state = folder.path().join("state");
     let table = tables(&state, "docs:en").remove(0);
     flip(&table);
-    let said = refused(&folder, &["state", "verify", "state"]);
-    assert!(said.stdout.contains(table.file_name().unwrap().to_str().unwrap()), "{}", said.stdout);
-    assert!(said.stdout.contains("bands:en: not compared with its documents"), "{}", said.stdout);
-    assert!(!said.stdout.contains("bands:de"), "{}", said.stdout);
+    let printed = refused(&folder, &["state", "verify", "state"]);
+    assert!(printed.stdout.contains(table.file_name().unwrap().to_str().unwrap()), "{}", printed.stdout);
+    assert!(printed.stdout.contains("bands:en: not compared with its documents"), "{}", printed.stdout);
+    assert!(!printed.stdout.contains("bands:de"), "{}", printed.stdout);
     for words in ["run `samestory file` over the same files", "one.ndjson"] {
-        assert!(said.stderr.contains(words), "{}", said.stderr);
+        assert!(printed.stderr.contains(words), "{}", printed.stderr);
     }
     folder.write("other.toml", b"[lsh]\nbands = 16\nrows = 8\n");
     for arguments in [&["--force"][..], &["--config", "other.toml"]] {
-        let said = refused(&folder, &[&["state", "rebuild", "state"], arguments].concat());
+        let printed = refused(&folder, &[&["state", "rebuild", "state"], arguments].concat());
         assert!(
-            said.stderr.contains("is damaged") && said.stderr.contains("was left as it is"),
+            printed.stderr.contains("is damaged") && printed.stderr.contains("was left as it is"),
             "{}",
-            said.stderr
+            printed.stderr
         );
-        assert!(said.stderr.contains("run `samestory file` over the same files"), "{}", said.stderr);
+        assert!(printed.stderr.contains("run `samestory file` over the same files"), "{}", printed.stderr);
     }
     let mut postings = 0;
     tampered(&state, |db| postings = rows(db, "bands:en").len());
-    assert!(postings > 0, "the bands were dropped, and cannot be made again");
+    assert!(postings > 0, "the bands were dropped, and cannot be rebuilt");
     assert!(refused(&folder, &["state", "export", "state"]).stderr.contains("is damaged"));
-    // A table that was cut short is found when it is opened.
+    // A truncated SST file is detected when it is opened.
     fs::write(&table, b"short").unwrap();
     for command in COMMANDS {
-        let said = refused(&folder, &["state", command, "state"]);
+        let printed = refused(&folder, &["state", command, "state"]);
         let name = table.file_name().unwrap().to_str().unwrap();
-        assert!(format!("{}{}", said.stdout, said.stderr).contains(name), "{command}: {}", said.stderr);
+        assert!(
+            format!("{}{}", printed.stdout, printed.stderr).contains(name),
+            "{command}: {}",
+            printed.stderr
+        );
     }
 }
 
 #[test]
-fn every_row_that_does_not_fit_is_named() {
-    let folder = Folder::trusting("state-rows");
+fn every_inconsistent_row_is_named() {
+    let folder = Folder::trust_declared("state-rows");
     judged(&folder, 60);
     let state = folder.path().join("state");
     tampered(&state, |db| {
         let handle = |name: &str| db.cf_handle(name).unwrap();
         let bands = rows(db, "bands:en");
         db.delete_cf(&handle("bands:en"), &bands[0].0).unwrap();
-        // Of document 4660, which is not there: numbers stand in postings with their bits turned over.
+        // A row of document 4660, which does not exist: postings store numbers with inverted bits.
         let stray = [&bands[1].0[..10], &(!4660u64).to_be_bytes()].concat();
         db.put_cf(&handle("bands:en"), stray, []).unwrap();
-        // Of another document, and of one that is not there.
+        // Rows of another document, and of one that does not exist.
         let ids = rows(db, "ids");
         db.put_cf(&handle("ids"), &ids[0].0, &ids[2].1).unwrap();
         db.delete_cf(&handle("ids"), &ids[4].0).unwrap();
@@ -283,8 +289,8 @@ fn every_row_that_does_not_fit_is_named() {
 }
 
 #[test]
-fn a_rebuild_killed_in_the_middle_is_begun_again() {
-    let folder = Folder::trusting("state-killed");
+fn a_rebuild_killed_in_the_middle_starts_over() {
+    let folder = Folder::trust_declared("state-killed");
     judged(&folder, 6000);
     let documents = export(&folder);
     folder.write("new.toml", b"[lsh]\nbands = 42\nrows = 3\n");
@@ -293,7 +299,7 @@ fn a_rebuild_killed_in_the_middle_is_begun_again() {
         "{\"id\":\"z1\",\"lang\":\"en\",\"text\":".to_owned() + &format!("{:?}}}\n", story(101, "And more."));
     folder.write("two.ndjson", more.as_bytes());
     let file = ["--config", "new.toml", "file", "two.ndjson", "--state", "state", "--no-article"];
-    for told in ["bands of state", "de: "] {
+    for progress in ["bands of state", "de: "] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_samestory"))
             .args(rebuild)
             .current_dir(folder.path())
@@ -302,18 +308,18 @@ fn a_rebuild_killed_in_the_middle_is_begun_again() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.starts_with(told)), "it never said {told:?}");
+        assert!(lines.any(|line| line.starts_with(progress)), "it never printed {progress:?}");
         child.kill().unwrap();
-        assert!(!child.wait().unwrap().success(), "it was done before it was killed after {told:?}");
-        if told == "de: " {
+        assert!(!child.wait().unwrap().success(), "it completed before it was killed after {progress:?}");
+        if progress == "de: " {
             assert!(inspect(&folder)["format"]["rebanding"].as_bool().unwrap());
         }
         let refusal = folder.fail(&file);
         assert!(refusal.contains("`samestory state rebuild`"), "{refusal}");
     }
-    let said = refused(&folder, &["state", "verify", "state"]);
-    assert!(said.stdout.contains("making the bands anew was cut off"), "{}", said.stdout);
-    assert!(said.stderr.contains("`samestory state rebuild state`"), "{}", said.stderr);
+    let printed = refused(&folder, &["state", "verify", "state"]);
+    assert!(printed.stdout.contains("making the bands anew was cut off"), "{}", printed.stdout);
+    assert!(printed.stderr.contains("`samestory state rebuild state`"), "{}", printed.stderr);
     let done = folder.run(&rebuild).stderr;
     assert!(done.contains("en: ") && done.contains("state state: done"), "{done}");
     folder.run(&["state", "verify", "state"]);
@@ -324,8 +330,8 @@ fn a_rebuild_killed_in_the_middle_is_begun_again() {
 }
 
 #[test]
-fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
-    let folder = Folder::trusting("state-scheme");
+fn a_state_of_another_scheme_is_left_alone_and_the_ways_out_are_named() {
+    let folder = Folder::trust_declared("state-scheme");
     judged(&folder, 30);
     let state = folder.path().join("state");
     tampered(&state, |db| {
@@ -338,10 +344,10 @@ fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
     assert_eq!(seen["format"]["scheme"], 9);
     assert!(seen["remarks"][0].as_str().unwrap().contains("scheme 2"), "{seen}");
     for arguments in [&["state", "rebuild", "state"][..], &["state", "rebuild", "state", "--force"]] {
-        let said = refused(&folder, arguments).stderr;
-        assert!(said.contains("scheme 9, and this program has 2"), "{said}");
-        assert!(said.contains("was left as it is") && said.contains("one.ndjson"), "{said}");
-        assert!(!said.contains("a state on the bus"), "{said}");
+        let printed = refused(&folder, arguments).stderr;
+        assert!(printed.contains("scheme 9, and this program has 2"), "{printed}");
+        assert!(printed.contains("was left as it is") && printed.contains("one.ndjson"), "{printed}");
+        assert!(!printed.contains("a state on the bus"), "{printed}");
     }
     tampered(&state, |db| {
         let meta = db.cf_handle("meta").unwrap();
@@ -351,17 +357,20 @@ fn a_state_of_another_scheme_is_left_alone_with_what_can_be_done() {
         db.put_cf(&meta, "format", format).unwrap();
     });
     for command in COMMANDS {
-        let said = refused(&folder, &["state", command, "state"]).stderr;
-        assert!(said.contains("format version 7"), "{command}: {said}");
+        let printed = refused(&folder, &["state", command, "state"]).stderr;
+        assert!(printed.contains("format version 7"), "{command}: {printed}");
     }
-    // A version that cannot be read does not say whose state it is, so both ways are named.
-    let said = refused(&folder, &["state", "rebuild", "state"]).stderr;
-    assert!(said.contains("a state of `samestory file`") && said.contains("a state on the bus"), "{said}");
+    // An unreadable version does not tell whose state it is, so both ways out are named.
+    let printed = refused(&folder, &["state", "rebuild", "state"]).stderr;
+    assert!(
+        printed.contains("a state of `samestory file`") && printed.contains("a state on the bus"),
+        "{printed}"
+    );
 }
 
 #[test]
 fn a_state_in_use_is_refused_by_every_command() {
-    let folder = Folder::trusting("state-in-use");
+    let folder = Folder::trust_declared("state-in-use");
     judged(&folder, 10);
     let mut first = Command::new(env!("CARGO_BIN_EXE_samestory"))
         .args(["file", "-", "--state", "state", "--output", "held.ndjson"])
@@ -373,18 +382,18 @@ fn a_state_in_use_is_refused_by_every_command() {
     while !folder.path().join("held.ndjson").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let said = COMMANDS.map(|command| refused(&folder, &["state", command, "state"]).stderr);
+    let printed = COMMANDS.map(|command| refused(&folder, &["state", command, "state"]).stderr);
     drop(first.stdin.take());
     assert!(first.wait().unwrap().success());
-    for said in said {
-        assert!(said.contains("state state is in use by another process"), "{said}");
+    for printed in printed {
+        assert!(printed.contains("state state is in use by another process"), "{printed}");
     }
     folder.run(&["state", "verify", "state"]);
 }
 
 #[test]
-fn what_is_no_state_is_refused_and_left_alone() {
-    let folder = Folder::trusting("state-none");
+fn anything_but_a_state_is_refused_and_left_alone() {
+    let folder = Folder::trust_declared("state-none");
     folder.write("file.txt", b"hello");
     for name in ["empty", "strangers", "database"] {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -411,8 +420,8 @@ fn what_is_no_state_is_refused_and_left_alone() {
     let before = listing();
     for command in COMMANDS {
         for (name, why) in expected {
-            let said = refused(&folder, &["state", command, name]).stderr;
-            assert!(said.contains(&format!("state {name} cannot be used: {why}")), "{command}: {said}");
+            let printed = refused(&folder, &["state", command, name]).stderr;
+            assert!(printed.contains(&format!("state {name} cannot be used: {why}")), "{command}: {printed}");
         }
     }
     assert_eq!(listing(), before);
@@ -420,7 +429,7 @@ fn what_is_no_state_is_refused_and_left_alone() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    let folder = Folder::trusting("state-help");
+    let folder = Folder::trust_declared("state-help");
     let help = folder.run(&["state", "--help"]).stdout;
     for command in COMMANDS {
         assert!(help.contains(&format!("samestory state {command}")) || command == "rebuild", "{help}");

@@ -1,4 +1,4 @@
-//! Texts to try things on: random ones of every script, and the demo's articles.
+//! Test texts: random ones in every script, and the demo's articles.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 mod scripts;
 pub(crate) use scripts::any_script;
 
-/// An article as it comes, as far as its text goes.
+/// The fields of an article that concern its text.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Article {
     pub(crate) id: String,
@@ -24,26 +24,26 @@ pub(crate) struct Article {
 }
 
 impl Article {
-    /// Its text, as it would be prepared on its way to a fingerprint.
+    /// Its text, prepared as for a fingerprint.
     pub(crate) fn text(&self) -> Text {
         let content_type = self.content_type.as_deref().and_then(ContentType::parse);
         prepare(&self.body, content_type, self.language.as_deref(), &Options::default()).unwrap()
     }
 }
 
-/// The demo's articles, in the order they arrive.
+/// The demo's articles, in stream order.
 pub(crate) fn demo() -> Vec<Article> {
     read_articles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/articles.ndjson"))
 }
 
-/// The articles of a file, one a line.
+/// The articles of a file with one per line.
 pub(crate) fn read_articles(path: &Path) -> Vec<Article> {
     let lines = fs::read_to_string(path).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Characters that mind their neighbours, close together: starters that marks compose with, also where they already
-/// hold a mark, marks of every kind of combining class, and what vanishes between them.
+/// Characters that interact with their neighbours: starters that compose with marks, some of which already
+/// contain one, marks of every combining class, and invisible characters between them.
 #[rustfmt::skip]
 const TOUCHY: &[char] = &[
     'a', 'e', 'i', 'I', 'u', 'o', '<', '1', ' ', 'İ', 'ı', 'ù', 'ê', 'ệ', 'ẹ', 'ơ', 'ǖ', 'ç', 'ḉ', 'ß', 'ſ', 'ẛ', 'Å',
@@ -55,10 +55,10 @@ const TOUCHY: &[char] = &[
     '\u{200b}', '\u{200d}', '\u{202e}', '\u{640}', '\u{a0}', '\u{3000}', '¨', '\u{37a}', '\u{1d15e}', '\u{1d165}', '\u{110a5}', '\u{110ba}',
 ];
 
-/// Short text in which neighbours meet that seldom do.
+/// Short texts with unusual neighbours.
 pub(crate) fn touchy() -> impl Strategy<Value = String> {
     let of_length =
         |length| prop::collection::vec(prop::sample::select(TOUCHY), length).prop_map(String::from_iter);
-    // Mostly a few: one that needs the whole rule decides for all its neighbours.
+    // Mostly short, because one character that needs the slow path takes all its neighbours along.
     prop_oneof![3 => of_length(0..4), 1 => of_length(0..12)]
 }

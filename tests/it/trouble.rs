@@ -1,4 +1,5 @@
-//! A file run in trouble: no space, no place to write, Ctrl-C. It says so, loses nothing, and goes on when run again.
+//! A file run in trouble: no space, no write permission, Ctrl-C. It reports the problem, loses nothing, and
+//! resumes when run again.
 
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,11 +10,12 @@ use super::folder::{Folder, story};
 
 const ARTICLES: usize = 5000;
 
-/// Stories with copies, edits and broken lines; as much besides as makes the output outgrow the state.
+/// Stories with copies, edits and broken lines, plus `besides` bytes per line that make the output outgrow
+/// the state.
 fn articles(folder: &Folder, besides: usize) {
     let mut lines = String::new();
     for at in 0..ARTICLES {
-        let (number, end) = if at % 5 == 4 { (at - 4, "Edited by another fixture.") } else { (at, "") };
+        let (number, end) = if at % 5 == 4 { (at - 4, "Edited by another desk.") } else { (at, "") };
         let besides = "x".repeat(besides);
         lines += &format!("{{\"id\":\"a{at}\",\"text\":{:?},\"x\":\"{besides}\"}}\n", story(number, end));
         if at % 100 == 99 {
@@ -34,8 +36,8 @@ fn undisturbed(folder: &Folder, more: &[&str]) -> [Vec<u8>; 2] {
     ["quiet.ndjson", "quiet.dead"].map(|name| fs::read(folder.path().join(name)).unwrap())
 }
 
-/// Runs where no file may be larger than so many blocks of 512 bytes. Writing more is an error, as on a full disk, rather
-/// than the signal that it would be by default.
+/// Runs with a maximum file size of `blocks` blocks of 512 bytes. Writing more is an error, as on a full
+/// disk, instead of the default signal.
 fn with_little_space(folder: &Folder, blocks: u32, more: &[&str]) -> Output {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     Command::new("sh")
@@ -47,23 +49,23 @@ fn with_little_space(folder: &Folder, blocks: u32, more: &[&str]) -> Output {
         .unwrap()
 }
 
-fn goes_on_after(folder: &Folder, blocks: u32, more: &[&str], message: &str) {
+fn assert_resumes_after(folder: &Folder, blocks: u32, more: &[&str], message: &str) {
     let undisturbed = undisturbed(folder, more);
     let mut failures = 0;
     for _ in 0..2 {
         let full = with_little_space(folder, blocks, more);
-        let said = String::from_utf8_lossy(&full.stderr);
-        // What was written before makes room: then the state has a new log.
+        let printed = String::from_utf8_lossy(&full.stderr);
+        // The second attempt may have room enough, because the state starts a new WAL.
         if full.status.success() {
             break;
         }
         failures += 1;
-        assert_eq!(full.status.code(), Some(1), "{said}");
-        assert!(said.contains(message) && !said.contains("panicked"), "{said}");
-        // Nothing was wiped, and what is there is whole.
+        assert_eq!(full.status.code(), Some(1), "{printed}");
+        assert!(printed.contains(message) && !printed.contains("panicked"), "{printed}");
+        // Nothing was lost, and everything present is complete.
         folder.run(&["state", "verify", "state"]);
     }
-    assert!(failures > 0, "there was space enough");
+    assert!(failures > 0, "no run ran out of space");
     let seen = folder.run(&["state", "inspect", "state", "--json"]).stdout;
     let seen: serde_json::Value = serde_json::from_str(&seen).unwrap();
     let judged = seen["inputs"]
@@ -80,24 +82,24 @@ fn goes_on_after(folder: &Folder, blocks: u32, more: &[&str], message: &str) {
 }
 
 #[test]
-fn a_state_without_space_stops_the_run_and_goes_on_later() {
+fn a_state_without_space_stops_the_run_and_resumes_later() {
     let folder = Folder::new("full-state");
     articles(&folder, 0);
-    goes_on_after(&folder, 10_000, &["--no-article"], "no space left for state state");
+    assert_resumes_after(&folder, 10_000, &["--no-article"], "no space left for state state");
 }
 
 #[test]
-fn an_output_without_space_stops_the_run_and_goes_on_later() {
+fn an_output_without_space_stops_the_run_and_resumes_later() {
     let folder = Folder::new("full-output");
     articles(&folder, 4000);
-    goes_on_after(&folder, 20_000, &[], "cannot write out.ndjson");
+    assert_resumes_after(&folder, 20_000, &[], "cannot write out.ndjson");
 }
 
 #[test]
-fn a_state_that_cannot_be_written_is_said_before_anything_is_done() {
+fn an_unwritable_state_is_reported_before_anything_is_done() {
     let folder = Folder::new("unwritable");
     folder.write("one.ndjson", format!("{{\"id\":\"a\",\"text\":{:?}}}\n", story(1, "")).as_bytes());
-    let mut places = vec!["one.ndjson/state".to_owned(), "/proc/no/state".to_owned()];
+    let mut states = vec!["one.ndjson/state".to_owned(), "/proc/no/state".to_owned()];
     let locked = folder.path().join("locked");
     fs::create_dir(&locked).unwrap();
     let mut permissions = fs::metadata(&locked).unwrap().permissions();
@@ -105,17 +107,17 @@ fn a_state_that_cannot_be_written_is_said_before_anything_is_done() {
     fs::set_permissions(&locked, permissions).unwrap();
     // Root may write anywhere.
     if fs::write(locked.join("probe"), "").is_err() {
-        places.push("locked/state".to_owned());
+        states.push("locked/state".to_owned());
     }
-    for place in places {
-        let said = folder.fail(&["file", "one.ndjson", "--state", &place, "--output", "out.ndjson"]);
-        assert!(said.contains(&format!("state {place} cannot be used")), "{said}");
-        assert!(!folder.path().join("out.ndjson").exists(), "{place}");
+    for state in states {
+        let printed = folder.fail(&["file", "one.ndjson", "--state", &state, "--output", "out.ndjson"]);
+        assert!(printed.contains(&format!("state {state} cannot be used")), "{printed}");
+        assert!(!folder.path().join("out.ndjson").exists(), "{state}");
     }
 }
 
 fn start(folder: &Folder, state: &str, output: &str, dead: &str) -> Child {
-    // Whoever runs the tests in the background may have had SIGINT ignored.
+    // SIGINT may be ignored if the tests run in the background.
     Command::new("env")
         .args(["--default-signal=INT", env!("CARGO_BIN_EXE_samestory")])
         .args(arguments(state, output, dead, &[]))
@@ -127,7 +129,7 @@ fn start(folder: &Folder, state: &str, output: &str, dead: &str) -> Child {
 }
 
 #[test]
-fn a_run_that_is_interrupted_goes_on_as_if_it_had_not_been() {
+fn an_interrupted_run_resumes_as_if_nothing_had_happened() {
     let folder = Folder::new("interrupted");
     articles(&folder, 0);
     let undisturbed = undisturbed(&folder, &[]);
@@ -148,7 +150,7 @@ fn a_run_that_is_interrupted_goes_on_as_if_it_had_not_been() {
         let status = run.wait().unwrap();
         interrupted += u32::from(!status.success());
     }
-    assert!(interrupted > 0, "every run was done before it was interrupted");
+    assert!(interrupted > 0, "every run completed before it was interrupted");
     assert!(start(&folder, "state", "out.ndjson", "out.dead").wait().unwrap().success());
     for (name, undisturbed) in ["out.ndjson", "out.dead"].into_iter().zip(undisturbed) {
         assert!(fs::read(folder.path().join(name)).unwrap() == undisturbed, "{name} differs");

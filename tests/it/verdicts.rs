@@ -1,4 +1,4 @@
-//! Every rule of a verdict by itself: the rows of the table, clusters, updates, deletes, times.
+//! Every rule of a verdict in isolation: the rows of the table, clusters, updates, deletes, times.
 
 use samestory_engine::engine::{
     Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings,
@@ -25,17 +25,17 @@ fn timed(article: Article, millis: i64) -> Article {
     Article { fetched_at: at(millis), ..article }
 }
 
-fn of(tagged: &Tagged) -> (Verdict, Option<MatchType>, Option<&str>) {
+fn summary(tagged: &Tagged) -> (Verdict, Option<MatchType>, Option<&str>) {
     (tagged.verdict, tagged.match_type, tagged.duplicate_of.as_ref().map(|id| id.as_str()))
 }
 
-/// A tombstone where the article moved to the other topic.
-fn null(name: &str, outlet: OutputTopic) -> Output {
+/// The tombstone for an article that moved to the other topic.
+fn moved_tombstone(name: &str, outlet: OutputTopic) -> Output {
     Output::Tombstone { id: id(name), outlet, lives: true }
 }
 
-/// A tombstone of an article that is gone.
-fn gone(name: &str, outlet: OutputTopic) -> Output {
+/// The tombstone for a deleted article.
+fn deletion_tombstone(name: &str, outlet: OutputTopic) -> Output {
     Output::Tombstone { id: id(name), outlet, lives: false }
 }
 
@@ -43,10 +43,10 @@ fn gone(name: &str, outlet: OutputTopic) -> Output {
 fn another_article_with_the_same_content_is_exact() {
     let mut fixture = fixture();
     let first = fixture.tag(&article("a", &story(1)));
-    assert_eq!(of(&first), (Verdict::Unique, None, None));
+    assert_eq!(summary(&first), (Verdict::Unique, None, None));
     assert_eq!((first.cluster.to_string().as_str(), first.canonical_id.as_str()), ("en:0:0", "a"));
     let second = fixture.tag(&article("b", &story(1).to_uppercase()));
-    assert_eq!(of(&second), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&second), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((second.cluster.to_string().as_str(), second.canonical_id.as_str()), ("en:0:0", "a"));
     assert_eq!([second.similarity, second.containment, second.confidence], [Fraction::new(1.0); 3]);
 }
@@ -56,7 +56,7 @@ fn a_few_words_changed_is_near() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     let near = fixture.tag(&article("b", &window(1, 100, 80, 0, 20)));
-    assert_eq!(of(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+    assert_eq!(summary(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
     assert!(near.similarity > Fraction::new(0.8) && near.similarity < Fraction::new(1.0), "{near:?}");
 }
 
@@ -65,10 +65,10 @@ fn a_part_and_a_whole_that_adds_little_are_partial() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &window(1, 100, 240, 0, 0)));
     let part = fixture.tag(&article("part", &window(1, 160, 60, 0, 0)));
-    assert_eq!(of(&part), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
+    assert_eq!(summary(&part), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
     assert!(part.containment > Fraction::new(0.9), "{part:?}");
     let whole = fixture.tag(&article("whole", &window(1, 100, 400, 0, 0)));
-    assert_eq!(of(&whole), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
+    assert_eq!(summary(&whole), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_whole_that_adds_more_than_it_repeats_is_unique_and_extends() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     let whole = fixture.tag(&article("whole", &window(1, 0, 300, 0, 0)));
-    assert_eq!(of(&whole), (Verdict::Unique, None, None));
+    assert_eq!(summary(&whole), (Verdict::Unique, None, None));
     let related: Vec<_> = whole.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
     assert_eq!(related, [("a", RelationKind::Extends)]);
     assert_eq!(whole.cluster.to_string(), "en:0:1");
@@ -87,13 +87,13 @@ fn other_numbers_in_the_same_wording_are_the_same_template() {
     let mut fixture = fixture();
     fixture.tag(&article("monday", &window(1, 100, 80, 0, 0)));
     let tuesday = fixture.tag(&article("tuesday", &window(1, 100, 80, 1, 0)));
-    assert_eq!(of(&tuesday), (Verdict::Unique, None, None));
+    assert_eq!(summary(&tuesday), (Verdict::Unique, None, None));
     let related: Vec<_> = tuesday.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
     assert_eq!(related, [("monday", RelationKind::SameTemplate)]);
 }
 
 #[test]
-fn the_best_is_what_most_evidence_speaks_for_not_what_is_most_similar() {
+fn the_best_match_has_the_most_evidence_not_the_highest_similarity() {
     // A hundred and twenty words, four of them numbers.
     let report = |day: u64| {
         let at = |place: u64| match place % 30 {
@@ -114,7 +114,7 @@ fn the_best_is_what_most_evidence_speaks_for_not_what_is_most_similar() {
     };
     let mut fixture = fixture();
     fixture.tag(&titled("monday", "Harbour traffic on Monday", &report(0)));
-    // Shares the numbers, and less of the words than Monday's report does.
+    // Shares the numbers, and fewer of the words than Monday's report does.
     fixture.tag(&titled("tuesday", "Harbour traffic on Tuesday", &words(&report(1), 12)));
     let copy = fixture.tag(&titled("copy", "Harbour traffic on Tuesday", &report(1)));
     assert_eq!((copy.verdict, copy.duplicate_of.clone()), (Verdict::NearDuplicate, Some(id("tuesday"))));
@@ -124,18 +124,18 @@ fn the_best_is_what_most_evidence_speaks_for_not_what_is_most_similar() {
 }
 
 #[test]
-fn the_same_item_in_other_wording_is_rewritten_if_nobody_else_has_its_phrases() {
+fn the_same_item_in_other_words_is_rewritten_if_its_phrases_are_rare() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &rewrite(&story(1), 1)));
     let copy = fixture.tag(&article("b", &rewrite(&story(1), 2)));
-    assert_eq!(of(&copy), (Verdict::NearDuplicate, Some(MatchType::Rewritten), Some("a")));
+    assert_eq!(summary(&copy), (Verdict::NearDuplicate, Some(MatchType::Rewritten), Some("a")));
     assert!(copy.similarity < Fraction::new(0.4), "{copy:?}");
     assert_eq!(copy.cluster.to_string(), "en:0:0");
 }
 
 #[test]
-fn what_is_written_by_one_form_is_not_rewritten() {
-    // Without the second opinion each is a story of its own, as it is where the form is well known.
+fn reports_from_one_form_are_not_rewritten() {
+    // Without the second opinion each is a unique story, as it is if the form is well known.
     let alone = LanguageSettings { algorithm: Algorithm::Minhash, ..LanguageSettings::default() };
     let mut fixture = EngineFixture::new(Settings { default: alone, ..Settings::default() });
     for own in 1..12 {
@@ -144,7 +144,7 @@ fn what_is_written_by_one_form_is_not_rewritten() {
     }
     fixture.engine = Engine::new(Settings::default());
     let report = fixture.tag(&article("form-12", &rewrite(&story(1), 12)));
-    assert_eq!(of(&report), (Verdict::Unique, None, None), "others have these phrases");
+    assert_eq!(summary(&report), (Verdict::Unique, None, None), "other clusters have these phrases");
     assert!(report.similarity > Fraction::new(0.13), "{report:?}");
 }
 
@@ -156,12 +156,12 @@ fn a_rewrite_has_the_same_numbers() {
     let copy = fixture.tag(&article("b", &rewrite(&report(0), 3)));
     assert_eq!(copy.duplicate_of, Some(id("a")));
     let other = fixture.tag(&article("c", &rewrite(&report(1), 2)));
-    assert_eq!(of(&other), (Verdict::Unique, None, None));
+    assert_eq!(summary(&other), (Verdict::Unique, None, None));
     assert!(other.similarity > Fraction::new(0.13), "{other:?}");
 }
 
 #[test]
-fn a_story_that_opens_as_before_and_goes_on_is_a_version_of_it() {
+fn a_story_with_the_same_opening_that_continues_is_a_version_of_it() {
     let titled = |name: &str, words: u64| Article {
         title: Some("Council votes for a new bridge".to_owned()),
         ..article(name, &news(1, words))
@@ -169,11 +169,11 @@ fn a_story_that_opens_as_before_and_goes_on_is_a_version_of_it() {
     let mut fixture = fixture();
     fixture.tag(&titled("first", 120));
     let grown = fixture.tag(&titled("grown", 320));
-    assert_eq!(of(&grown), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("first")));
+    assert_eq!(summary(&grown), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("first")));
 }
 
 #[test]
-fn a_page_with_an_article_in_it_is_no_rewrite_of_what_stands_beside_it() {
+fn a_page_with_an_article_in_it_is_no_rewrite_of_its_other_content() {
     let page = format!("{} {}", rewrite(&window(2, 100, 200, 0, 0), 5), window(1, 100, 125, 0, 0));
     let titled =
         |name: &str, title: u64, body: &str| Article { title: Some(headline(title)), ..article(name, body) };
@@ -186,16 +186,16 @@ fn a_page_with_an_article_in_it_is_no_rewrite_of_what_stands_beside_it() {
 }
 
 #[test]
-fn half_of_an_article_is_a_part_even_if_another_half_came_before() {
+fn half_of_an_article_is_a_part_even_after_another_half() {
     let half = |edit: u64| window(1, 100, 60, 0, edit);
     let mut fixture = fixture();
     fixture.tag(&article("whole", &window(1, 100, 240, 0, 0)));
     fixture.tag(&article("wire", &window(1, 100, 240, 0, 30)));
     assert_eq!(fixture.tag(&article("half", &half(0))).match_type, Some(MatchType::Partial));
     let other = fixture.tag(&article("other half", &half(20)));
-    assert_eq!(of(&other), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("half")));
+    assert_eq!(summary(&other), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("half")));
     let copy = fixture.tag(&article("copy", &window(1, 100, 240, 0, 20)));
-    assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, and not it of them");
+    assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, not the other way round");
 }
 
 #[test]
@@ -214,24 +214,32 @@ fn short_texts_need_more_evidence_and_empty_ones_never_match() {
     let short = window(1, 100, 49, 0, 0);
     assert_eq!(fixture.tag(&article("a", &short)).flags, [Flag::ShortText]);
     let flash = fixture.tag(&article("b", &window(1, 100, 49, 0, 20)));
-    assert_eq!(of(&flash), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")), "one word is another");
+    assert_eq!(
+        summary(&flash),
+        (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")),
+        "one word differs"
+    );
     let rewritten = fixture.tag(&article("rewritten", &rewrite(&window(1, 100, 45, 0, 0), 2)));
-    assert_eq!(of(&rewritten), (Verdict::Unique, None, None), "every fifth is");
+    assert_eq!(summary(&rewritten), (Verdict::Unique, None, None), "every fifth word differs");
     fixture.tag(&article("long", &window(2, 100, 240, 0, 0)));
     let teaser = fixture.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
-    assert_eq!(of(&teaser), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("long")));
+    assert_eq!(summary(&teaser), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("long")));
     let figures = fixture.tag(&article("figures", &window(2, 120, 40, 1, 0)));
-    assert_eq!(of(&figures), (Verdict::Unique, None, None), "its numbers are others");
+    assert_eq!(summary(&figures), (Verdict::Unique, None, None), "its numbers differ");
     fixture.tag(&article("word", &window(3, 100, 7, 0, 0)));
     let part = fixture.tag(&article("brief", &window(3, 100, 6, 0, 0)));
-    assert_eq!(of(&part), (Verdict::Unique, None, None), "too short to be compared");
+    assert_eq!(summary(&part), (Verdict::Unique, None, None), "too short to be compared");
     let copy = fixture.tag(&article("c", &short));
-    assert_eq!(of(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     for name in ["empty", "void"] {
         let empty = fixture.tag(&article(name, " … "));
         assert_eq!((empty.verdict, &empty.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
     }
-    assert_eq!(fixture.tag(&article("void", "")).verdict, Verdict::Unique, "other blanks are other content");
+    assert_eq!(
+        fixture.tag(&article("void", "")).verdict,
+        Verdict::Unique,
+        "different blanks are different content"
+    );
 }
 
 #[test]
@@ -243,7 +251,7 @@ fn the_same_article_again_changes_nothing() {
     let before = fixture.store.dump().unwrap();
     let outputs = fixture.article(&timed(article("b", &story(1)), 3_000));
     let again = tagged(&outputs).unwrap();
-    assert_eq!(of(again), (Verdict::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
+    assert_eq!(summary(again), (Verdict::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
     assert_eq!((again.cluster.to_string().as_str(), again.canonical_id.as_str()), ("en:0:0", "a"));
     assert_eq!(outputs.len(), 1);
     let after = fixture.store.dump().unwrap();
@@ -252,7 +260,7 @@ fn the_same_article_again_changes_nothing() {
 }
 
 #[test]
-fn seen_again_is_remembered_in_eighths_of_the_retention() {
+fn last_seen_advances_in_eighths_of_the_retention() {
     let mut fixture = fixture();
     let seen = |fixture: &EngineFixture| {
         let english = find("en").unwrap().lang;
@@ -274,11 +282,11 @@ fn seen_again_is_remembered_in_eighths_of_the_retention() {
     fixture.tag(&timed(article("a", &story(1)), eighth + 2));
     assert_eq!(seen(&fixture), 2 * eighth + 2);
     fixture.tag(&timed(article("a", &story(1)), 5));
-    assert_eq!(seen(&fixture), 2 * eighth + 2, "what comes late moves nothing back");
+    assert_eq!(seen(&fixture), 2 * eighth + 2, "a late article moves nothing back");
 }
 
-// `last_seen` moved in steps and was rounded down: an article sent again just before a step was forgotten up to an eighth
-// of the retention early, and its next copy was published as unique.
+// `last_seen` advanced in steps and was rounded down: an article resent just before a step was forgotten up
+// to an eighth of the retention early, and its next copy was published as unique.
 #[test]
 fn an_article_sent_again_is_remembered_for_its_whole_retention() {
     const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -287,11 +295,11 @@ fn an_article_sent_again_is_remembered_for_its_whole_retention() {
     fixture.tag(&timed(article("a", &story(1)), DAY - 1));
     fixture.set_stream_time(9 * DAY - 2);
     let copy = fixture.tag(&timed(article("b", &story(1)), 9 * DAY - 2));
-    assert_eq!(of(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
 }
 
-// An unchanged resend goes to near-duplicate while the article stays on unique. The document knew of unique alone, so a
-// later version left the resend on near-duplicate for good.
+// An unchanged resend goes to near-duplicate while the article stays on unique. The document only recorded
+// unique, so a later version left the resend on near-duplicate for good.
 #[test]
 fn a_change_retracts_what_a_resend_left_on_the_other_topic() {
     let mut fixture = fixture();
@@ -300,48 +308,52 @@ fn a_change_retracts_what_a_resend_left_on_the_other_topic() {
     assert_eq!(fixture.tag(&article("b", &story(2))).match_type, Some(MatchType::SameArticle));
     let outputs = fixture.article(&article("b", &story(3)));
     assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::Unique);
-    assert_eq!(outputs[1..], [null("b", OutputTopic::NearDuplicate)]);
+    assert_eq!(outputs[1..], [moved_tombstone("b", OutputTopic::NearDuplicate)]);
     let outputs = fixture.article(&article("b", &story(4)));
     assert_eq!(outputs.len(), 1, "there is nothing left to retract: {outputs:?}");
     fixture.tag(&article("b", &story(4)));
     let outputs = fixture.article(&article("b", &window(1, 100, 80, 0, 20)));
     assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
-    assert_eq!(outputs[1], null("b", OutputTopic::Unique));
+    assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::Unique));
 }
 
 #[test]
-fn an_update_forgets_the_old_fingerprint() {
+fn an_update_removes_the_old_fingerprint() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     let updated = fixture.tag(&article("a", &story(2)));
     assert_eq!((updated.verdict, updated.revision), (Verdict::Unique, 1));
-    assert_eq!(fixture.tag(&article("b", &story(1))).verdict, Verdict::Unique, "nobody says that any more");
+    assert_eq!(
+        fixture.tag(&article("b", &story(1))).verdict,
+        Verdict::Unique,
+        "no document has that text any more"
+    );
     assert_eq!(fixture.tag(&article("c", &story(2))).duplicate_of, Some(id("a")));
 }
 
 #[test]
-fn an_update_that_moves_leaves_a_null_behind() {
+fn an_update_that_moves_leaves_a_tombstone_behind() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     fixture.tag(&article("b", &story(2)));
     let outputs = fixture.article(&article("b", &window(1, 100, 80, 0, 20)));
     assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
-    assert_eq!(outputs[1], null("b", OutputTopic::Unique));
+    assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::Unique));
     let outputs = fixture.article(&article("b", &story(3)));
     assert_eq!(tagged(&outputs).unwrap().revision, 2);
-    assert_eq!(outputs[1], null("b", OutputTopic::NearDuplicate));
+    assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::NearDuplicate));
     let outputs = fixture.article(&article("b", &story(4)));
     assert_eq!(outputs.len(), 1, "it stays where it was: {outputs:?}");
 }
 
 #[test]
-fn a_founder_who_changes_leaves_its_name_to_the_cluster() {
+fn a_founder_that_changes_leaves_its_number_to_the_cluster() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     fixture.tag(&article("b", &story(1)));
     let outputs = fixture.article(&article("a", &story(2)));
     let changed = tagged(&outputs).unwrap();
-    assert_eq!(changed.cluster.to_string(), "en:0:2", "a name is not given twice");
+    assert_eq!(changed.cluster.to_string(), "en:0:2", "a number is never reused");
     let Output::ClusterDeleted { id: gone, remaining } = &outputs[1] else { panic!("{outputs:?}") };
     assert_eq!((gone.to_string().as_str(), remaining), ("en:0:0", &Some(id("b"))));
     let outputs = fixture.article(&article("c", &story(1)));
@@ -351,17 +363,20 @@ fn a_founder_who_changes_leaves_its_name_to_the_cluster() {
 }
 
 #[test]
-fn a_delete_leaves_nulls_and_nothing_else() {
+fn a_delete_leaves_tombstones_and_nothing_else() {
     let mut fixture = fixture();
     for name in ["a", "b", "c"] {
         fixture.tag(&article(name, &story(1)));
     }
     let outputs = fixture.delete("a");
-    assert_eq!(outputs[..2], [gone("a", OutputTopic::Unique), gone("a", OutputTopic::NearDuplicate)]);
+    assert_eq!(
+        outputs[..2],
+        [deletion_tombstone("a", OutputTopic::Unique), deletion_tombstone("a", OutputTopic::NearDuplicate)]
+    );
     let [cluster] = clusters(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((cluster.canonical.as_str(), cluster.size), ("b", 2));
     assert_eq!(cluster.canonical_changed_from, Some(id("a")));
-    assert_eq!(fixture.delete("a"), [], "it is not known any more");
+    assert_eq!(fixture.delete("a"), [], "it is already deleted");
     fixture.delete("b");
     fixture.delete("c");
     assert!(fixture.store.dump().unwrap().iter().all(|row| row.family == "meta"));
@@ -388,13 +403,14 @@ fn an_update_in_another_language_leaves_the_first() {
     let outputs = fixture.article(&german);
     let moved = tagged(&outputs).unwrap();
     assert_eq!((moved.verdict, moved.cluster.to_string().as_str()), (Verdict::Unique, "de:0:0"));
-    assert_eq!(outputs[1], null("b", OutputTopic::NearDuplicate));
+    assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::NearDuplicate));
     assert_eq!(fixture.store.languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
 }
 
 #[test]
 fn a_chain_of_versions_splits_where_it_leaves_the_canonical() {
-    // Each goes on where the one before it ends, and drops as much at its beginning. There are no numbers in it.
+    // Each continues where the previous one ends, and drops as much at its beginning. They contain no
+    // numbers.
     let version =
         |n: u64| (80 * n..80 * n + 200).map(|place| word(7 << 20 | place)).collect::<Vec<_>>().join(" ");
     let mut fixture = fixture();
@@ -444,7 +460,7 @@ fn each_policy_has_its_own_canonical() {
 }
 
 #[test]
-fn a_cluster_record_comes_with_the_second_member_and_names_the_newest() {
+fn a_cluster_record_is_published_with_the_second_member_and_lists_the_newest() {
     let mut fixture = fixture();
     assert_eq!(fixture.article(&article("a", &story(1))).len(), 1);
     let outputs = fixture.article(&article("b", &story(1)));
@@ -472,7 +488,7 @@ fn with_retention(millis: u64) -> EngineFixture {
 }
 
 #[test]
-fn what_is_expired_is_not_matched_though_it_is_not_removed_yet() {
+fn expired_documents_do_not_match_even_before_removal() {
     let mut fixture = with_retention(1_000);
     for n in 0..7 {
         fixture.tag(&timed(article(&format!("a{n}"), &story(n)), n as i64));
@@ -483,13 +499,13 @@ fn what_is_expired_is_not_matched_though_it_is_not_removed_yet() {
     let english = find("en").unwrap().lang;
     let left =
         |fixture: &EngineFixture| fixture.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
-    assert_eq!(left(&fixture), 2, "four go at a time");
+    assert_eq!(left(&fixture), 2, "four are removed at a time");
     let again = fixture.tag(&timed(article("again", &story(5)), 1_005));
     assert_eq!((again.verdict, left(&fixture)), (Verdict::Unique, 0));
 }
 
 #[test]
-fn an_expired_canonical_stands_for_nobody() {
+fn an_expired_canonical_is_replaced() {
     let mut fixture = with_retention(1_000);
     for n in 0..6 {
         fixture.tag(&timed(article(&format!("other{n}"), &story(n + 10)), 0));
@@ -506,8 +522,8 @@ fn an_expired_canonical_stands_for_nobody() {
     assert_eq!(cluster.canonical_changed_from, Some(id("a")));
 }
 
-/// A null without a name is final, but a cluster of sixty got one while its founder was live: only its newest fifty
-/// members were looked at, and all of them were overdue.
+/// A tombstone without a canonical is final, but a cluster of sixty got one while its founder was live: only
+/// its newest fifty members were examined, and all of them were overdue.
 #[test]
 fn a_large_cluster_with_a_live_member_is_not_gone() {
     let mut fixture = with_retention(1_000);
@@ -540,7 +556,7 @@ fn an_article_that_arrives_expired_is_judged_and_not_stored() {
     fixture.tag(&timed(article("a", &story(1)), 5_000));
     fixture.set_stream_time(5_000);
     let late = fixture.tag(&timed(article("late", &story(1)), 4_000));
-    assert_eq!(of(&late), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&late), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((&late.flags[..], late.cluster.to_string().as_str()), (&[Flag::Expired][..], "en:0:0"));
     assert_eq!(fixture.store.languages_of(&id("late")).unwrap(), []);
     let stored = fixture.tag(&timed(article("b", &story(2)), 4_001));
@@ -556,10 +572,10 @@ fn a_time_far_ahead_expires_nothing() {
     let mut fixture = with_retention(10_000_000);
     let give = |fixture: &mut EngineFixture, name: &str, fetched: i64, record: i64| {
         let article = timed(article(name, &story(1)), fetched);
-        let prepared = samestory_engine::engine::Preparer::new(super::engine_fixture::trusting())
+        let prepared = samestory_engine::engine::Preparer::new(super::engine_fixture::trust_declared())
             .prepare(&article, &super::engine_fixture::line(1))
             .unwrap();
-        tagged(&fixture.give(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
+        tagged(&fixture.submit(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
     };
     give(&mut fixture, "a", 1_000, 1_000);
     let ahead = give(&mut fixture, "ahead", 253_370_764_800_000, 2_000);
@@ -574,7 +590,7 @@ fn a_time_far_ahead_expires_nothing() {
 }
 
 #[test]
-fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
+fn a_hot_bucket_is_flagged_and_the_canonical_is_examined() {
     let mut fixture = EngineFixture::new(Settings { max_bucket: 8, ..Settings::default() });
     let first = fixture.tag(&article("first", &story(1)));
     assert_eq!(first.flags, []);
@@ -584,7 +600,7 @@ fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
     }
     let last = last.unwrap();
     assert_eq!((last.duplicate_of, &last.flags[..]), (Some(id("first")), &[Flag::Capped][..]));
-    let prepared = samestory_engine::engine::Preparer::new(super::engine_fixture::trusting());
+    let prepared = samestory_engine::engine::Preparer::new(super::engine_fixture::trust_declared());
     let near = prepared
         .prepare(&article("near", &window(1, 100, 80, 0, 20)), &super::engine_fixture::line(1))
         .unwrap();
@@ -594,10 +610,10 @@ fn an_overfull_bucket_is_said_and_the_canonical_is_looked_at() {
     assert_eq!(tagged(&plan.decided[0].outputs).unwrap().duplicate_of, Some(id("first")));
 }
 
-/// Whoever stands for a crowd leaves it, by a new version of the same article, by expiry, or for another language: the
-/// text that drives it out is compared with who stands for the crowd now.
+/// The canonical of a hot bucket leaves its cluster: by a new version of the same article, by expiry, or for
+/// another language. The article that causes it is compared with the new canonical.
 #[test]
-fn a_crowd_whose_canonical_goes_with_the_article_at_hand_has_another() {
+fn a_hot_bucket_whose_canonical_leaves_with_the_current_article_gets_another() {
     let retention = Retention::Millis(1_000);
     let default = LanguageSettings { retention, ..LanguageSettings::default() };
     let mut fixture =
@@ -605,13 +621,13 @@ fn a_crowd_whose_canonical_goes_with_the_article_at_hand_has_another() {
     for n in 0..12 {
         fixture.article(&timed(article(&format!("copy{n}"), &story(1)), 10 * n));
     }
-    // A new version of the first, still much like the others.
+    // A new version of the first, still very similar to the others.
     let changed = fixture.tag(&timed(article("copy0", &window(1, 100, 74, 0, 0)), 200));
     assert_eq!(
         (changed.verdict, changed.canonical_id, &changed.flags[..]),
         (Verdict::NearDuplicate, id("copy1"), &[Flag::Capped][..])
     );
-    // The next two are overdue when another copy comes.
+    // The next two are overdue when another copy arrives.
     fixture.set_stream_time(1_021);
     let late = fixture.tag(&timed(article("late", &story(1)), 1_021));
     assert_eq!((late.verdict, late.canonical_id), (Verdict::ExactDuplicate, id("copy3")));
@@ -630,13 +646,13 @@ fn history_changes_state_and_publishes_nothing() {
         live.article(&article);
         assert_eq!(backfilled.article(&article), [], "{name}");
     }
-    assert_eq!(backfilled.give(at(60), Incoming::Delete(id("b"))), []);
-    live.give(at(60), Incoming::Delete(id("b")));
+    assert_eq!(backfilled.submit(at(60), Incoming::Delete(id("b"))), []);
+    live.submit(at(60), Incoming::Delete(id("b")));
     let article = timed(article("d", &story(1)), 1_000);
     assert_eq!(backfilled.article(&article), live.article(&article));
-    // Nothing of it stands anywhere, so nothing is withdrawn.
+    // It was published nowhere, so nothing is retracted.
     let changed = timed(super::engine_fixture::article("a", &story(5)), 1_001);
-    assert!(!backfilled.article(&changed).contains(&null("a", OutputTopic::Unique)));
+    assert!(!backfilled.article(&changed).contains(&moved_tombstone("a", OutputTopic::Unique)));
 }
 
 #[test]
@@ -645,7 +661,7 @@ fn doubtful_duplicates_are_flagged_for_review() {
         let review = Some((Fraction::new(low), Fraction::new(high)));
         let mut fixture = EngineFixture::new(Settings { review, ..Settings::default() });
         let first = fixture.tag(&article("a", &story(1)));
-        assert_eq!(first.flags, [], "a text of its own needs no review");
+        assert_eq!(first.flags, [], "a unique article needs no review");
         fixture.tag(&article("b", &window(1, 100, 80, 0, 20))).flags
     };
     assert_eq!(between(0.0, 1.0), [Flag::Review]);
@@ -664,16 +680,16 @@ fn under_simhash_the_hamming_distance_decides() {
     for algorithm in [Algorithm::Simhash128, Algorithm::Simhash64] {
         let far = with(algorithm, 0);
         assert_eq!(
-            of(&far),
+            summary(&far),
             (Verdict::Unique, None, None),
             "bits differ, whatever lies in the other: {far:?}"
         );
         let near = with(algorithm, 40);
-        assert_eq!(of(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+        assert_eq!(summary(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
         let bits = if algorithm == Algorithm::Simhash128 { 128.0 } else { 64.0 };
         assert_eq!((near.similarity.get() * bits * 10.0).round() % 10.0, 0.0, "whole bits: {near:?}");
     }
     let combined = with(Algorithm::Combined, 0);
     assert_eq!(combined.match_type, Some(MatchType::Near));
-    assert_eq!(combined, with(Algorithm::Combined, 40), "no line through the distance decides");
+    assert_eq!(combined, with(Algorithm::Combined, 40), "the distance does not decide");
 }

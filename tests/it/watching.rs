@@ -1,5 +1,6 @@
-//! From the program to a person: Prometheus scrapes it, an alert fires, Alertmanager sends it, Slack receives it. All real
-//! but Slack and the waiting times. Run by `make test-deploy`, which gets the tools.
+//! From the program to a person: Prometheus scrapes it, an alert fires, Alertmanager sends it, Slack receives
+//! it. Everything is real except Slack and the waiting times. `make test-deploy` runs it and fetches the
+//! tools.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -36,12 +37,12 @@ fn tool(name: &str) -> PathBuf {
     PathBuf::from(tools).join("bin").join(name)
 }
 
-/// A port that nobody has at the moment.
+/// A port that is currently free.
 fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// An incoming webhook on loopback: what it is sent comes out here.
+/// An incoming webhook on loopback, which passes on what it receives.
 fn slack() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -78,7 +79,7 @@ fn take(stream: TcpStream) -> String {
 
 #[test]
 #[ignore = "needs Prometheus and Alertmanager: make test-deploy"]
-fn a_stage_that_is_not_ready_is_told_to_a_person() {
+fn a_stage_that_is_not_ready_alerts_a_person() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = std::env::temp_dir().join(format!("samestory-watching-{}", std::process::id()));
     fs::create_dir_all(&dir).unwrap();
@@ -88,7 +89,7 @@ fn a_stage_that_is_not_ready_is_told_to_a_person() {
         path.to_str().unwrap().to_owned()
     };
     let (url, messages) = slack();
-    // The program, with a broker that is not there: it lives, and is not ready.
+    // The program with an unreachable broker: it is alive but not ready.
     let settings = file(
         "samestory.toml",
         "[http]\nlisten = \"127.0.0.1:0\"\nquery = \"off\"\n[kafka]\n\"bootstrap.servers\" = \"127.0.0.1:9\"\n",
@@ -98,15 +99,15 @@ fn a_stage_that_is_not_ready_is_told_to_a_person() {
     let _stage = Process::start(program, &["--config", &settings, "run"], &log);
     let deadline = Instant::now() + PATIENCE;
     let address = loop {
-        let said = fs::read_to_string(&log).unwrap();
-        if let Some(line) = said.lines().find(|line| line.contains("serving /healthz")) {
+        let printed = fs::read_to_string(&log).unwrap();
+        if let Some(line) = printed.lines().find(|line| line.contains("serving /healthz")) {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             break line["address"].as_str().unwrap().to_owned();
         }
-        assert!(Instant::now() < deadline, "{said}");
+        assert!(Instant::now() < deadline, "{printed}");
         thread::sleep(Duration::from_millis(50));
     };
-    // The rules and the example as they are, but that nobody waits a quarter of an hour.
+    // The rules and the example as they are, but without waiting a quarter of an hour.
     let rules = fs::read_to_string(root.join("helm/samestory/rules/samestory.yaml")).unwrap();
     let rules = file("rules.yml", &rules.replace("for: 15m", "for: 1s"));
     let secret = file("slack-url", &url);
@@ -144,7 +145,7 @@ fn a_stage_that_is_not_ready_is_told_to_a_person() {
     );
     let message = messages.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let log = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
-        panic!("nobody was told; {} {}", log("prometheus.log"), log("alertmanager.log"))
+        panic!("no alert arrived; {} {}", log("prometheus.log"), log("alertmanager.log"))
     });
     for part in ["FIRING SamestoryNotReady", &address, "docs/runbook.md#samestorynotready", "#news-pipeline"]
     {

@@ -6,7 +6,7 @@ const PRIME: u64 = 0x0100_0000_01b3;
 const OFFSET_BASIS_32: u32 = 0x811c_9dc5;
 const PRIME_32: u32 = 0x0100_0193;
 
-/// The FNV-1a hash of some bytes, 64 bits.
+/// The 64-bit FNV-1a hash of `bytes`.
 ///
 /// ```
 /// assert_eq!(samestory_compat::fnv::fnv1a_64(b"hello"), 11831194018420276491);
@@ -24,8 +24,8 @@ pub const fn fnv1a_64(bytes: &[u8]) -> u64 {
 
 /// The FNV-1a hash of a text as the original computes it: over the low byte of each UTF-16 code unit.
 ///
-/// On ASCII it equals [`fnv1a_64`]. Elsewhere texts collide that differ only in the high bytes, so it serves to read
-/// existing hashes and not to make new ones.
+/// On ASCII it equals [`fnv1a_64`]. Elsewhere, texts that differ only in the high bytes collide, so use it to
+/// match existing hashes and not for new ones.
 ///
 /// ```
 /// use samestory_compat::fnv::{fnv1a_64, fnv1a_64_utf16};
@@ -37,7 +37,7 @@ pub fn fnv1a_64_utf16(text: &str) -> u64 {
     text.encode_utf16().fold(OFFSET_BASIS, |hash, unit| (hash ^ u64::from(unit & 0xff)).wrapping_mul(PRIME))
 }
 
-/// The FNV-1a hash of some bytes, 32 bits, with a seed mixed into the offset basis.
+/// The 32-bit FNV-1a hash of `bytes`, with a seed XORed into the offset basis.
 ///
 /// ```
 /// assert_eq!(samestory_compat::fnv::fnv1a_32_seeded(b"foobar", 0), 0xbf9cf968);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_vectors_come_out() {
+    fn hashes_match_the_published_vectors() {
         assert_eq!(fnv1a_64(b"hello"), 11831194018420276491);
         assert_eq!(fnv1a_64(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | 0..512 | 128 lanes, `u32` little-endian |
 //!
-//! FNV-1a mixes its last bytes poorly, so the lanes are not independent. How much more the estimate varies for it has not been
-//! measured yet.
+//! FNV-1a mixes its last bytes poorly, so the lanes are not independent. The effect on the variance of the
+//! estimate has not been measured yet.
 
 use std::sync::LazyLock;
 
@@ -39,14 +39,15 @@ static SEEDS: LazyLock<[u32; LANES]> = LazyLock::new(|| {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FnvMinHash([u32; LANES]);
 
-/// Bytes that are not a signature: there are not 512 of them.
+/// Bytes of the wrong length: a signature has 512.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a signature has {SIGNATURE_BYTES} bytes, got {0}")]
 pub struct InvalidSignature(pub usize);
 
 /// The signature of a text's ASCII words in shingles of three; `None` if it has no words.
 ///
-/// Words are those of [`compute_simhash`](super::simhash::compute_simhash). Fewer than three make one shingle together.
+/// Words are those of [`compute_simhash`](super::simhash::compute_simhash). Fewer than three make one shingle
+/// together.
 ///
 /// ```
 /// use samestory_compat::fnv_minhash::compute_minhash;
@@ -81,7 +82,7 @@ impl FnvMinHash {
         &self.0
     }
 
-    /// The estimated Jaccard similarity: the share of lanes that agree.
+    /// The estimated Jaccard similarity: the fraction of lanes that agree.
     pub fn similarity(&self, other: &FnvMinHash) -> f64 {
         let equal = self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count();
         equal as f64 / LANES as f64
@@ -96,11 +97,11 @@ impl FnvMinHash {
         bytes
     }
 
-    /// Reads the bytes that the original stores.
+    /// Parses the bytes that the original stores.
     ///
     /// # Errors
     ///
-    /// [`InvalidSignature`] unless there are 512: hash the text again.
+    /// [`InvalidSignature`] unless there are 512 bytes; hash the text again.
     pub fn from_bytes(bytes: &[u8]) -> Result<FnvMinHash, InvalidSignature> {
         let bytes: &[u8; SIGNATURE_BYTES] = bytes.try_into().map_err(|_| InvalidSignature(bytes.len()))?;
         let mut hash = FnvMinHash([0; LANES]);

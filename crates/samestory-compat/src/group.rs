@@ -1,4 +1,4 @@
-//! Articles grouped by SimHash: newest first, greedily, each group around one centre.
+//! Groups articles by SimHash: newest first, greedily, each group around one centre.
 //!
 //! Field names in JSON are those of the original:
 //!
@@ -25,23 +25,23 @@ use super::simhash::{InvalidHash, MAX_DISTANCE, is_near_duplicate_within, parse}
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HashedArticle {
-    /// Names the article in the result.
+    /// Identifies the article in the result.
     pub id: String,
-    /// For the reader; grouping ignores it.
+    /// For people; grouping ignores it.
     #[serde(default)]
     pub headline: String,
     /// Sixteen hex digits, as from [`compute_simhash`](super::simhash::compute_simhash).
     #[serde(rename = "simHash", alias = "simhash")]
     pub simhash: String,
-    /// Milliseconds since 1970 began. JSON may also give an ISO 8601 date, as [`parse_published`] reads it.
+    /// Milliseconds since the Unix epoch. In JSON also an ISO 8601 date, as parsed by [`parse_published`].
     #[serde(deserialize_with = "published")]
     pub published_at: i64,
-    /// For the reader; grouping ignores it.
+    /// For people; grouping ignores it.
     #[serde(default)]
     pub source_domain: String,
 }
 
-/// Articles within the distance of their centre.
+/// The articles within the maximum distance of one centre.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArticleGroup {
@@ -51,7 +51,7 @@ pub struct ArticleGroup {
     pub center_article_id: String,
     /// The centre, then the others, newest first.
     pub member_ids: Vec<String>,
-    /// Mean distance of the others from the centre; 0 when there are none.
+    /// Mean distance of the others from the centre; 0 if there are none.
     pub average_distance: f64,
 }
 
@@ -60,14 +60,15 @@ pub struct ArticleGroup {
 #[error("{0:?} is not an ISO 8601 date such as 2026-03-01 or 2026-03-01T08:00:00Z")]
 pub struct InvalidDate(pub String);
 
-/// Milliseconds since 1970 began, from an ISO 8601 date.
+/// Parses an ISO 8601 date into milliseconds since the Unix epoch.
 ///
-/// A date without a time is midnight in UTC, as in JavaScript. A time without an offset is UTC as well; JavaScript would take
-/// the time zone of the machine, and then the same file groups differently on another machine.
+/// A date without a time is midnight in UTC, as in JavaScript. A time without an offset is UTC as well;
+/// JavaScript would use the time zone of the machine, so that the same file would group differently on
+/// another machine.
 ///
 /// # Errors
 ///
-/// [`InvalidDate`] if it is none.
+/// [`InvalidDate`] if `date` is not one.
 ///
 /// ```
 /// use samestory_compat::group::parse_published;
@@ -101,7 +102,7 @@ fn published<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error
     }
 }
 
-/// Whether two articles' hashes are at most [`MAX_DISTANCE`] (3) apart.
+/// Whether the hashes of two articles are at most [`MAX_DISTANCE`] (3) apart.
 ///
 /// # Errors
 ///
@@ -110,7 +111,7 @@ pub fn are_articles_similar(a: &HashedArticle, b: &HashedArticle) -> Result<bool
     are_articles_similar_within(a, b, MAX_DISTANCE)
 }
 
-/// Whether two articles' hashes are at most `max_distance` apart.
+/// Whether the hashes of two articles are at most `max_distance` apart.
 ///
 /// # Errors
 ///
@@ -132,10 +133,10 @@ pub fn group_articles_by_similarity(articles: &[HashedArticle]) -> Vec<ArticleGr
 
 /// Puts every article into exactly one group.
 ///
-/// The newest article without a group becomes a centre and takes every other within `max_distance`; among articles of
-/// one instant the earlier in the input goes first. An article with an invalid hash gets a group of its own, so that one
-/// bad row neither disappears nor spoils the batch. Each article is compared with each centre: time grows with
-/// articles × groups.
+/// The newest article without a group becomes a centre and takes every other within `max_distance`; articles
+/// of the same instant go in input order. An article with an invalid hash gets a group of its own, so that
+/// one bad row neither disappears nor spoils the batch. Each article is compared with each centre, so time
+/// grows with articles × groups.
 pub fn group_articles_by_similarity_within(
     articles: &[HashedArticle],
     max_distance: u32,
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn likeness_does_not_travel_along_a_chain() {
+    fn similarity_is_not_transitive() {
         let articles = [
             article("a", "0000000000000000", 3),
             article("b", "0000000000000007", 2),
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_article_with_an_invalid_hash_stands_alone() {
+    fn an_article_with_an_invalid_hash_gets_its_own_group() {
         let articles = [
             article("ok", "0000000000000000", 4),
             article("bad", "not a hash", 3),

@@ -1,8 +1,8 @@
 //! Text fingerprints that other near-duplicate systems define, exact to the byte.
 //!
-//! A team that already stores such hashes can move to samestory, or to any Rust program, without hashing its archive again.
-//! Each function returns the other system's numbers to the last bit, and a test holds it to that. Nothing here takes part
-//! in samestory's own verdicts.
+//! A team that already stores such hashes can move to samestory, or to any Rust program, without hashing its
+//! archive again. Each function returns the other system's numbers to the last bit, and a test verifies that.
+//! None of this takes part in samestory's own verdicts.
 //!
 //! ```
 //! use samestory_compat::simhash::{compute_simhash, hamming_distance, match_type, MatchType};

@@ -23,42 +23,42 @@ pub const LANES: usize = 128;
 /// Characters in a shingle.
 pub const SHINGLE_CHARACTERS: usize = 5;
 
-/// Lane i hashes under the seed i times this.
+/// Lane i hashes with the seed i times this.
 const SEED_STEP: u64 = 0x517c_c1b7_2722_0a95;
 
-/// The answer to [`check_duplicate`].
+/// The answer of [`check_duplicate`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DuplicateCheck {
-    /// The document asked about.
+    /// The document in question.
     pub doc_id: String,
-    /// Whether an earlier document is at least as similar as the threshold asks.
+    /// Whether an earlier document reaches the threshold.
     pub is_duplicate: bool,
-    /// That document: the most similar one, the first inserted where several are.
+    /// That document: the most similar one, or the first inserted among equals.
     pub original_doc_id: Option<String>,
-    /// How similar the most similar candidate is, below the threshold too; 0 when the bands found none.
+    /// Similarity of the most similar candidate, even below the threshold; 0 if the bands found none.
     pub similarity: f64,
 }
 
 /// A banding that does not fit the signature.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BandingError {
-    /// Choose factors of 128.
+    /// The product is not 128; choose factors of 128.
     #[error("bands × rows = {bands} × {rows} but a signature has {LANES} lanes")]
     Lanes {
-        /// As asked.
+        /// Requested bands.
         bands: usize,
-        /// As asked.
+        /// Requested rows.
         rows: usize,
     },
-    /// Choose a threshold between the two.
+    /// The threshold is not between 0 and 1.
     #[error("threshold {0} is not between 0 and 1")]
     Threshold(f64),
 }
 
-/// The (bands, rows) with `bands · rows = lanes` at which two documents of similarity `threshold` become candidates with a
-/// probability nearest to one half; `None` without lanes.
+/// The (bands, rows) with `bands · rows = lanes` at which two documents of similarity `threshold` become
+/// candidates with a probability closest to one half; `None` without lanes.
 ///
-/// Thresholds outside 0.1 to 0.99 count as the nearer of the two. The fewest bands win a tie.
+/// Thresholds outside 0.1 to 0.99 are clamped. The fewest bands win a tie.
 ///
 /// ```
 /// use samestory_compat::recap::{collision_probability, optimal_lsh_params};
@@ -84,15 +84,15 @@ pub fn collision_probability(bands: usize, rows: usize, similarity: f64) -> f64 
     1.0 - (1.0 - similarity.powi(rows as i32)).powi(bands as i32)
 }
 
-/// The signature of a text as it stands: characters are neither folded nor normalised.
+/// The signature of a text, which is neither folded nor normalised.
 ///
-/// Each run of five characters is hashed with XXH3; lane i keeps the least XXH3 of those hashes under its own seed. A
-/// text of fewer than five characters is one run.
+/// Each run of five characters is hashed with XXH3; lane i keeps the smallest XXH3 of those hashes under its
+/// own seed. A text of fewer than five characters is one run.
 pub fn signature(text: &str) -> MinHashSig<LANES> {
     let mut starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     starts.push(text.len());
     let width = SHINGLE_CHARACTERS.min(starts.len() - 1);
-    // A window has one more bound than characters.
+    // A window has one more boundary than characters.
     let runs = starts.windows(width + 1).map(|window| &text[window[0]..window[width]]);
     let hashes: HashSet<u64> = runs.map(|run| xxh3_64(run.as_bytes())).collect();
     let mut lanes = [u64::MAX; LANES];
@@ -104,18 +104,18 @@ pub fn signature(text: &str) -> MinHashSig<LANES> {
     MinHashSig::from_lanes(lanes)
 }
 
-/// The documents seen so far: signatures in bands.
+/// An index of the documents seen so far: signatures in bands.
 #[derive(Clone, Debug)]
 pub struct DuplicateIndex {
     bands: LshIndex<LANES>,
-    /// Numbers grow with every insertion, so that the lowest is the first inserted.
+    /// Numbers grow with every insertion, so the lowest one was inserted first.
     names: BTreeMap<u64, String>,
     numbers: HashMap<String, u64>,
     next: u64,
 }
 
 impl DuplicateIndex {
-    /// An empty index with this many bands of this many rows.
+    /// An empty index with this many bands and rows.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl DuplicateIndex {
         Ok(DuplicateIndex { bands, names: BTreeMap::new(), numbers: HashMap::new(), next: 0 })
     }
 
-    /// An empty index with the bands of [`optimal_lsh_params`], for example 32 × 4 for 0.5.
+    /// An empty index with the banding of [`optimal_lsh_params`], for example 32 × 4 for 0.5.
     ///
     /// # Errors
     ///
@@ -139,22 +139,22 @@ impl DuplicateIndex {
         DuplicateIndex::new(bands, rows)
     }
 
-    /// Bands and rows.
+    /// The numbers of bands and rows.
     pub fn banding(&self) -> (usize, usize) {
         (self.bands.bands(), self.bands.rows())
     }
 
-    /// How many documents it holds.
+    /// Number of documents in the index.
     pub fn len(&self) -> usize {
         self.bands.len()
     }
 
-    /// Whether it holds none.
+    /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.bands.is_empty()
     }
 
-    /// Keeps a document; one of the same id is forgotten first.
+    /// Adds a document, replacing one with the same id.
     pub fn insert(&mut self, doc_id: &str, signature: MinHashSig<LANES>) {
         self.remove(doc_id);
         self.bands.insert(self.next, signature);
@@ -163,14 +163,14 @@ impl DuplicateIndex {
         self.next += 1;
     }
 
-    /// Forgets a document; says whether it was there.
+    /// Removes a document; returns whether it was present.
     pub fn remove(&mut self, doc_id: &str) -> bool {
         let Some(number) = self.numbers.remove(doc_id) else { return false };
         self.names.remove(&number);
         self.bands.remove(number).is_some()
     }
 
-    /// The most similar candidate that is not `doc_id` itself; the first inserted wins a tie.
+    /// The most similar candidate other than `doc_id` itself; the first inserted wins a tie.
     pub fn best(&self, doc_id: &str, signature: &MinHashSig<LANES>) -> Option<(&str, f64)> {
         let candidates = self.bands.query(signature);
         candidates
@@ -182,11 +182,12 @@ impl DuplicateIndex {
     }
 }
 
-/// Asks whether a document repeats an earlier one and, if it does not and `insert_if_unique` says so, keeps it.
+/// Checks whether a document repeats an earlier one. If it does not and `insert_if_unique` is set, adds it to
+/// the index.
 ///
-/// It differs from the original where that one depends on the order of a hash map or is of no use: the most similar
-/// candidate is named and not just any above the threshold; a document is never its own duplicate, and kept again its
-/// new content replaces the old; blank content is unique and is not kept.
+/// It differs from the original where that one depends on the order of a hash map or is not useful: it names
+/// the most similar candidate instead of any above the threshold; a document is never its own duplicate, and
+/// inserting it again replaces its content; blank content is unique and is not inserted.
 pub fn check_duplicate(
     doc_id: &str,
     content: &str,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_alone_keeps_nothing() {
+    fn checking_alone_inserts_nothing() {
         let mut index = index();
         check_duplicate("a", STORM, &mut index, 0.7, false);
         assert!(index.is_empty());
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_equals_is_the_original() {
+    fn among_equals_the_first_is_the_original() {
         let mut index = index();
         for id in ["z", "m", "a"] {
             index.insert(id, signature(STORM));
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_come_from_the_threshold_or_fill_the_signature() {
+    fn bands_follow_from_the_threshold_or_must_fill_the_signature() {
         assert_eq!(DuplicateIndex::for_threshold(0.5).unwrap().banding(), (32, 4));
         assert_eq!(index().banding(), (16, 8));
         assert_eq!(DuplicateIndex::new(32, 4).unwrap().banding(), (32, 4));
@@ -315,9 +316,9 @@ mod tests {
         assert!(DuplicateIndex::for_threshold(f64::NAN).is_err());
     }
 
-    /// Each shingle hashed and each lane seeded by hand, as the original does it.
+    /// Hashes each shingle and seeds each lane by hand, as the original does.
     #[test]
-    fn lanes_are_the_originals() {
+    fn lanes_equal_the_originals() {
         let lane = |n: u64, runs: &[&str]| {
             let seed = n.wrapping_mul(0x517c_c1b7_2722_0a95);
             runs.iter()
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_lie_nearest_to_one_half() {
+    fn parameters_are_closest_to_one_half() {
         assert_eq!(optimal_lsh_params(128, 0.5), Some((32, 4)));
         assert_eq!(optimal_lsh_params(128, 0.0), optimal_lsh_params(128, 0.1));
         assert_eq!(optimal_lsh_params(128, 5.0), optimal_lsh_params(128, 0.99));

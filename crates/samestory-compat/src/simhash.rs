@@ -1,4 +1,4 @@
-//! SimHash of words as 16 hex digits, and what its distances mean.
+//! SimHash of words as 16 hex digits, and the meaning of distances.
 //!
 //! ```
 //! use samestory_compat::simhash::{compute_simhash, hamming_distance, match_type, MatchType};
@@ -15,18 +15,18 @@ use super::fnv::fnv1a_64;
 use super::votes::Votes;
 use super::words::{ascii_words, unicode_words};
 
-/// The largest distance at which two hashes still count as near-duplicates, unless the caller says otherwise.
+/// The default for the largest distance at which two hashes count as near-duplicates.
 pub const MAX_DISTANCE: u32 = 3;
 
 const DIGITS: usize = 16;
 const BITS: u32 = 64;
 
-/// A hash that is not exactly sixteen hex digits, of either case. Compute it again from the text.
+/// A hash that is not exactly sixteen hex digits, in either case. Compute it again from the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Hashes must be 16-character hex strings")]
 pub struct InvalidHash;
 
-/// What a Hamming distance says about two texts.
+/// What a Hamming distance means for two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchType {
@@ -51,12 +51,12 @@ impl fmt::Display for MatchType {
     }
 }
 
-/// The SimHash of a text's ASCII words, as sixteen lower-case hex digits; without words, sixteen zeros.
+/// The SimHash of a text's ASCII words, as sixteen lower-case hex digits; sixteen zeros if it has none.
 ///
-/// Equal to the original on any text. It lower-cases the text, replaces everything outside `[A-Za-z0-9_]` and white space
-/// by a space, and lets each occurrence of a word of two characters or more vote with its FNV-1a hash. Letters of other
-/// scripts are therefore lost: a Russian article hashes by its numbers and Latin names alone.
-/// [`compute_simhash_unicode`] keeps them.
+/// Equal to the original on any text. It lower-cases the text, replaces everything outside `[A-Za-z0-9_]` and
+/// white space by a space, and lets each occurrence of a word of two characters or more vote with its FNV-1a
+/// hash. Letters of other scripts are therefore lost: a Russian article hashes by its numbers and Latin names
+/// alone. [`compute_simhash_unicode`] keeps them.
 ///
 /// ```
 /// use samestory_compat::simhash::compute_simhash;
@@ -71,8 +71,8 @@ pub fn compute_simhash(text: &str) -> String {
 
 /// [`compute_simhash`] with the words of every script. The two agree on ASCII text.
 ///
-/// Words consist of letters, marks, decimal digits, joiners and connector punctuation, and are hashed as UTF-8. Scripts
-/// without spaces between words make one word of each run between punctuation.
+/// Words consist of letters, marks, decimal digits, joiners and connector punctuation, and are hashed as
+/// UTF-8. Scripts without spaces between words make one word of each run between punctuation.
 ///
 /// ```
 /// use samestory_compat::simhash::{compute_simhash, compute_simhash_unicode};
@@ -89,7 +89,7 @@ fn simhash<'a>(words: impl Iterator<Item = &'a str>) -> String {
     format!("{:016x}", words.map(|word| fnv1a_64(word.as_bytes())).collect::<Votes>().outcome())
 }
 
-/// How many bits differ, 0 to 64.
+/// Number of differing bits, 0 to 64.
 ///
 /// # Errors
 ///
@@ -99,22 +99,22 @@ pub fn hamming_distance(a: &str, b: &str) -> Result<u32, InvalidHash> {
     Ok((parse(a)? ^ parse(b)?).count_ones())
 }
 
-/// How many bits differ, for hashes already known to be valid.
+/// Number of differing bits, for hashes already known to be valid.
 ///
-/// Compares digit by digit as far as both go and takes what is not a hex digit as 0, so bad input gives a
-/// meaningless number and never a panic.
+/// Compares digit by digit up to the length of the shorter hash and treats anything but a hex digit as 0, so
+/// bad input gives a meaningless number but never a panic.
 pub fn hamming_distance_unchecked(a: &str, b: &str) -> u32 {
     let value = |c: char| c.to_digit(16).unwrap_or(0);
     a.chars().zip(b.chars()).take(DIGITS).map(|(a, b)| (value(a) ^ value(b)).count_ones()).sum()
 }
 
 pub(super) fn parse(hash: &str) -> Result<u64, InvalidHash> {
-    // `from_str_radix` alone would take a leading plus sign.
+    // `from_str_radix` alone would accept a leading plus sign.
     let valid = hash.len() == DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit());
     if valid { u64::from_str_radix(hash, 16).map_err(|_| InvalidHash) } else { Err(InvalidHash) }
 }
 
-/// 1 − distance / 64; distances past 64 do not exist and count as 64.
+/// 1 − distance / 64; larger distances count as 64.
 pub fn similarity(distance: u32) -> f64 {
     1.0 - f64::from(distance.min(BITS)) / f64::from(BITS)
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sixteen_hex_digits_is_refused() {
+    fn anything_but_sixteen_hex_digits_is_refused() {
         let bad = [
             "",
             "short",
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn near_means_three_bits_unless_told_otherwise() {
+    fn near_means_three_bits_by_default() {
         assert_eq!(is_near_duplicate("0000000000000000", "0000000000000007"), Ok(true));
         assert_eq!(is_near_duplicate("0000000000000000", "000000000000000f"), Ok(false));
         assert_eq!(is_near_duplicate_within("0000000000000000", "000000000000000f", 4), Ok(true));

@@ -1,4 +1,4 @@
-//! TLSH digests (128 buckets, one checksum byte) through `tlsh2`.
+//! TLSH digests (128 buckets, one checksum byte), computed by `tlsh2`.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use super::txtfp::canonicalize;
 /// TLSH is not defined below this many bytes.
 pub const MIN_BYTES: usize = 50;
 
-/// Why there is no digest, or no distance.
+/// Why there is no digest or no distance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlshError {
-    /// Compare such short texts word for word instead.
+    /// The input is too short; compare such texts word for word instead.
     #[error("TLSH needs at least {MIN_BYTES} bytes, got {0}")]
     TooShort(usize),
-    /// The bytes repeat so much that the digest would say nothing; compare them word for word instead.
+    /// The bytes repeat too much for a meaningful digest; compare them word for word instead.
     #[error("TLSH needs more variety than these {0} bytes have")]
     TooUniform(usize),
-    /// Not a digest of ours: `T1` and 70 hex digits.
+    /// Not a digest: `T1` and 70 hex digits.
     #[error("not a TLSH digest: {0:?}")]
     NotADigest(String),
 }
 
-/// The digest of some bytes: `T1` and 70 upper-case hex digits.
+/// The digest of `bytes`: `T1` and 70 upper-case hex digits.
 ///
-/// The bytes are taken as they come; [`digest_text`] normalises first.
+/// The bytes are hashed as they are; [`digest_text`] normalises first.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn digest(bytes: &[u8]) -> Result<String, TlshError> {
     Ok(tlsh.hash().map(char::from).iter().collect())
 }
 
-/// The digest of a text, normalised first: case, width and invisible characters change nothing. txtfp digests text this way.
+/// The digest of a text after txtfp's normalisation: case, width and invisible characters make no difference.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn digest_text(text: &str) -> Result<String, TlshError> {
     digest(canonicalize(text).as_bytes())
 }
 
-/// What a distance says about two texts, on the scale of the original.
+/// What a distance means for two texts, on the scale of the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Band {
@@ -108,11 +108,11 @@ impl fmt::Display for Band {
     }
 }
 
-/// How far two digests are apart, lengths included: 0 for the same, growing without a fixed bound.
+/// The distance of two digests, lengths included: 0 for equal ones, without an upper bound.
 ///
 /// # Errors
 ///
-/// [`TlshError::NotADigest`] names the one that is none.
+/// [`TlshError::NotADigest`], with the offending one.
 pub fn distance(a: &str, b: &str) -> Result<u32, TlshError> {
     let parse = |digest: &str| digest.parse::<Tlsh128_1>().map_err(|_| TlshError::NotADigest(digest.into()));
     Ok(parse(a)?.diff(&parse(b)?, true).unsigned_abs())
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_digest_has_no_distance() {
+    fn anything_but_a_digest_has_no_distance() {
         let lorem = digest(LOREM).unwrap();
         for bad in ["", "T1", &lorem[2..], &lorem.replace('9', "é")] {
             assert_eq!(distance(&lorem, bad), Err(TlshError::NotADigest(bad.into())));

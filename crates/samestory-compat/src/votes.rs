@@ -1,6 +1,6 @@
 //! Charikar's vote: each hash votes on each of 64 bits, and a bit is set only by a clear majority.
 
-/// Votes for and against each bit. Sums saturate, so that no weights can turn a majority round.
+/// Votes for and against each bit. Sums saturate, so that no weights can overflow and reverse a majority.
 pub(super) struct Votes([i64; 64]);
 
 impl Votes {
@@ -14,7 +14,7 @@ impl Votes {
         }
     }
 
-    /// A tie is a zero. Both definitions we follow say so, and it makes "no votes" come out as zero.
+    /// A tie is a zero. Both definitions that we follow say so, and it makes "no votes" zero.
     pub(super) fn outcome(&self) -> u64 {
         let majority = |bits, (bit, sum): (usize, &i64)| bits | u64::from(*sum > 0) << bit;
         self.0.iter().enumerate().fold(0, majority)

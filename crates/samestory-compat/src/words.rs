@@ -1,9 +1,10 @@
-//! Words as the JavaScript original cuts them, under [`simhash`](crate::simhash) and [`fnv_minhash`](crate::fnv_minhash).
+//! Words as the JavaScript original cuts them, for [`simhash`](crate::simhash) and
+//! [`fnv_minhash`](crate::fnv_minhash).
 
 use icu_properties::props::GeneralCategory;
 use icu_properties::{CodePointMapData, CodePointMapDataBorrowed};
 
-/// The shortest word that counts, in characters.
+/// Minimum length of a word, in characters.
 const SHORTEST: usize = 2;
 
 /// The words of `toLowerCase()`'s result: `replace(/[^\w\s]/g, ' ')`, split at white space, two characters or more.
@@ -13,8 +14,9 @@ pub(crate) fn ascii_words(lower: &str) -> impl Iterator<Item = &str> {
     lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| word.len() >= SHORTEST)
 }
 
-/// The same with the word characters of every script: `[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]`, which is how
-/// UTS #18 defines `\w`. Marks and joiners belong to the word; without them Hindi and Persian fall into pieces.
+/// The same with the word characters of every script: `[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]`,
+/// which is how UTS #18 defines `\w`. Marks and joiners belong to the word; without them Hindi and Persian
+/// words fall apart.
 pub(crate) fn unicode_words(lower: &str) -> impl Iterator<Item = &str> {
     lower.split(|c: char| !is_word_character(c)).filter(|word| word.chars().nth(SHORTEST - 1).is_some())
 }

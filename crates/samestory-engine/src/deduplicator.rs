@@ -280,7 +280,7 @@ impl Deduplicator {
         });
         verdict.unwrap_or_else(|| {
             Err(Error::Rejected {
-                reason: crate::model::Reason::Undeliverable,
+                reason: crate::model::DeadLetterReason::Undeliverable,
                 message: "the settings publish nothing for it".to_owned(),
             })
         })

@@ -1,7 +1,7 @@
 //! The one error of the library.
 
 use crate::index::StoreError;
-use crate::model::{IdError, Reason};
+use crate::model::{DeadLetterReason, IdError};
 
 /// Why an article was not judged, or a question not answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum Error {
     #[error("the article was rejected ({}): {message}", reason.as_str())]
     Rejected {
         /// The kind of problem.
-        reason: Reason,
+        reason: DeadLetterReason,
         /// What is wrong and what to do.
         message: String,
     },

@@ -50,7 +50,7 @@ pub use error::Error;
 pub use fingerprint::Fingerprint;
 pub use index::{Retention, StoreError};
 pub use model::{
-    ArticleId, ClusterId, Contribution, EventTime, Flag, Fraction, Lang, LanguageSource, MatchType, Position,
-    Reason, Related, RelationKind, Tagged as Verdict, Verdict as VerdictKind,
+    ArticleId, ClusterId, Contribution, DeadLetterReason, EventTime, Flag, Fraction, Lang, LanguageSource,
+    MatchType, Position, Related, RelationKind, Tagged as Verdict, Verdict as VerdictKind,
 };
 pub use options::Options;

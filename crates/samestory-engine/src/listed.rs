@@ -1,9 +1,9 @@
-//! Enums that know all their variants. A list kept by hand forgets the variant that was added last: a dead-letter reason
-//! without a series at zero has an alert that never fires.
+//! Enums that know all their variants. A list maintained by hand misses the variant added last: a dead-letter
+//! reason without a series at zero has an alert that never fires.
 
 #[doc(hidden)]
 #[macro_export]
-/// Declares an enum with `ALL`, its variants in the order of their declaration.
+/// Declares an enum with `ALL`, its variants in declaration order.
 macro_rules! listed {
     (
         $(#[$meta:meta])*
@@ -13,7 +13,7 @@ macro_rules! listed {
         $visible enum $name { $($(#[$about])* $variant),+ }
 
         impl $name {
-            /// All of them, in the order of their declaration.
+            /// Every variant, in declaration order.
             $visible const ALL: [$name; [$(stringify!($variant)),+].len()] = [$($name::$variant),+];
         }
     };
@@ -25,13 +25,13 @@ mod tests {
         #[derive(Debug, PartialEq)]
         enum Season {
             Spring,
-            /// The last one declared is listed too.
+            /// The last variant is listed too.
             Summer,
         }
     }
 
     #[test]
-    fn every_variant_is_listed_in_its_order() {
+    fn every_variant_is_listed_in_declaration_order() {
         assert_eq!(Season::ALL, [Season::Spring, Season::Summer]);
     }
 }

@@ -1,4 +1,6 @@
-//! Everything that decides a verdict, as one value: how text is read, how pairs are judged, how documents are indexed.
+//! Everything that decides a verdict, as one value: text preparation, comparison settings and index schemes.
+//! The front door and the stage build their engine and index from it, so equal options and equal input mean
+//! equal verdicts.
 
 use crate::engine::compare::Rules;
 use crate::engine::{Engine, LanguageSettings, Settings};
@@ -12,11 +14,11 @@ use crate::text;
 /// without a settings file: it remembers every article for good.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// From article to normalised text.
+    /// How bodies become normalised text.
     pub text: text::Options,
     /// How articles are judged.
     pub settings: Settings,
-    /// How documents are found again, language by language.
+    /// How documents are indexed, per language.
     pub schemes: IndexSchemes,
 }
 

@@ -1,5 +1,5 @@
-//! What the engine measures about labelled pairs, as the later article sees them on arrival: the table that weights are
-//! fitted to.
+//! The engine's measures on labelled pairs, as the later article sees them on arrival. `samestory eval`
+//! writes them as the table that `dev/fit.py` fits the weights to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,16 +12,16 @@ use samestory_engine::index::{Durability, Memory, StoreError};
 use super::labelled::{Expect, Label, Set};
 use super::run::{self, Options};
 
-/// The names of the columns.
+/// The tab-separated column names.
 pub fn header() -> String {
     let measures: Vec<&str> = Measure::ALL.iter().map(|measure| measure.as_str()).collect();
     format!("set\told\tnew\tsame\tkind\tcandidate\tsimilarity\tlanguage\ttokens\t{}", measures.join("\t"))
 }
 
-/// A row for each labelled pair of a set, and for each pair that the engine compares on its own.
+/// Appends a row for each labelled pair of a set, and for each other pair that the engine compares.
 ///
 /// # Errors
-/// The state could not be read: a defect, for it is in memory.
+/// The state could not be read; that is a bug, because it is in memory.
 pub fn rows(
     engine_options: &EngineOptions,
     set: &Set,
@@ -31,7 +31,7 @@ pub fn rows(
     let prepared = run::prepare(engine_options, set, options);
     let engine = Engine::new(engine_options.settings.clone());
     let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
-    let places: BTreeMap<&str, usize> =
+    let index_of: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
     let mut listed: BTreeMap<usize, Vec<(usize, Label, &str)>> = BTreeMap::new();
     for pair in &set.pairs {
@@ -42,7 +42,7 @@ pub fn rows(
         let mut written = BTreeSet::new();
         let candidates = engine.candidates(&store, own, None)?;
         for candidate in &candidates.all {
-            let Some(&old) = places.get(candidate.document.id.as_str()) else { continue };
+            let Some(&old) = index_of.get(candidate.document.id.as_str()) else { continue };
             let list = listed.get(&at).and_then(|pairs| pairs.iter().find(|(other, ..)| *other == old));
             let grouped = one.expect.is_some()
                 && set.articles[old].expect.is_some()
@@ -87,7 +87,7 @@ pub fn rows(
                 );
             }
         }
-        run::remember(&engine, &mut store, own.clone())?;
+        run::judge_and_store(&engine, &mut store, own.clone())?;
     }
     Ok(())
 }

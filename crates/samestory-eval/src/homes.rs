@@ -1,6 +1,7 @@
-//! How well the home of an article holds its edited copies together, measured on files of articles.
+//! Measures how well homes keep edited copies together, on files of articles.
 //!
-//! Declared languages are not used for placing, only for naming the rows: that is the law which is measured.
+//! Articles are placed by their text alone, because that is the rule under test; declared languages only name
+//! the rows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,22 +17,22 @@ use samestory_engine::text::language::{Segment, Trust};
 use samestory_engine::text::markup::ContentType;
 use samestory_engine::text::{Options, Oversized};
 
-/// What was measured for the articles that name one language.
+/// The measurements for the articles that declare one language.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Homes {
-    /// Articles that are copies of no other.
+    /// Articles that are not copies of another.
     pub articles: u32,
-    /// How many of them live in the home of their language; in `und` where the table does not have it.
+    /// How many of them are placed in the home of their language, or in `und` if the table lacks it.
     pub at_home: u32,
-    /// Edited copies, told by their `source_id`.
+    /// Edited copies, recognised by their `source_id`.
     pub copies: u32,
-    /// How many of them live where their original lives.
+    /// How many of them share the home of their original.
     pub copies_together: u32,
     /// Passages of 24 to 50 words, cut out of the articles.
     pub extracts: u32,
-    /// How many of them live where the article lives.
+    /// How many of them share the home of their article.
     pub extracts_together: u32,
-    /// The share of running words that are in the language's list: what its row in the table should say.
+    /// The fraction of running words that are in the language's list: the value for its row of the table.
     pub coverage: f64,
 }
 
@@ -45,7 +46,7 @@ struct Line {
     source_id: Option<String>,
 }
 
-/// Measures a file with one JSON article a line, by the language that each names. Results are added to `all`.
+/// Measures a file with one JSON article per line, by declared language. Adds the results to `all`.
 ///
 /// # Errors
 /// Names the file, the line and what is expected there.
@@ -67,26 +68,26 @@ pub fn measure(path: &Path, all: &mut BTreeMap<String, Homes>) -> Result<(), Lab
     let mut homes = BTreeMap::new();
     for line in &originals {
         let content_type = line.content_type.as_deref().and_then(ContentType::parse);
-        // What is over the limit lives nowhere.
-        let Ok((home, canonical)) = place(&line.body, content_type) else { continue };
+        // An article over the limit has no home.
+        let Ok((home, normalized)) = find_home(&line.body, content_type) else { continue };
         homes.insert(line.id.as_str(), home);
         let row = line.lang.as_deref().and_then(language::find);
         let measured = all.entry(name(line)).or_default();
         let before = f64::from(measured.articles);
         measured.articles += 1;
         measured.at_home += u32::from(home == row.map_or(Lang::UND, language::Language::home));
-        let coverage = row.map_or(0.0, |row| language::coverage(row.lang, &canonical));
+        let coverage = row.map_or(0.0, |row| language::coverage(row.lang, &normalized));
         measured.coverage = (measured.coverage * before + f64::from(coverage)) / (before + 1.0);
-        for extract in extracts(&canonical, language::row(home).segment) {
+        for extract in extracts(&normalized, language::row(home).segment) {
             measured.extracts += 1;
-            let extract = place(&extract, Some(ContentType::Plain));
+            let extract = find_home(&extract, Some(ContentType::Plain));
             measured.extracts_together += u32::from(extract.is_ok_and(|(found, _)| found == home));
         }
     }
     for line in &copies {
         let content_type = line.content_type.as_deref().and_then(ContentType::parse);
         let source = line.source_id.as_deref().and_then(|source| homes.get(source));
-        if let (Some(&source), Ok((home, _))) = (source, place(&line.body, content_type)) {
+        if let (Some(&source), Ok((home, _))) = (source, find_home(&line.body, content_type)) {
             let measured = all.entry(name(line)).or_default();
             measured.copies += 1;
             measured.copies_together += u32::from(home == source);
@@ -99,25 +100,25 @@ fn name(line: &Line) -> String {
     line.lang.clone().unwrap_or_else(|| "und".to_owned())
 }
 
-fn place(body: &str, content_type: Option<ContentType>) -> Result<(Lang, String), Oversized> {
+fn find_home(body: &str, content_type: Option<ContentType>) -> Result<(Lang, String), Oversized> {
     let options = Options { trust: Trust::Text, ..Options::default() };
     let text = text::prepare(body, content_type, None, &options)?;
-    Ok((text.language.home, text.canonical))
+    Ok((text.language.home, text.normalized))
 }
 
-/// Three passages, spread over a text that is longer than they are.
-fn extracts(canonical: &str, segment: Segment) -> Vec<String> {
+/// Three passages spread over the text; none where the text is too short.
+fn extracts(normalized: &str, segment: Segment) -> Vec<String> {
     let (pieces, between): (Vec<&str>, _) = match segment {
-        Segment::Words => (canonical.split(' ').collect(), " "),
-        // Two characters stand for about a word.
+        Segment::Words => (normalized.split(' ').collect(), " "),
+        // Two characters correspond to about one word.
         Segment::Characters => {
-            (canonical.char_indices().map(|(at, c)| &canonical[at..at + c.len_utf8()]).collect(), "")
+            (normalized.char_indices().map(|(at, c)| &normalized[at..at + c.len_utf8()]).collect(), "")
         }
     };
     let scale = if between.is_empty() { 2 } else { 1 };
     let cut = |(start, words): (usize, usize)| pieces.get(start..start + words * scale);
-    let places = [(pieces.len() / 4, 24), (pieces.len() / 3, 36), (pieces.len() / 2, 50)];
-    places.into_iter().filter_map(cut).map(|passage| passage.join(between)).collect()
+    let passages = [(pieces.len() / 4, 24), (pieces.len() / 3, 36), (pieces.len() / 2, 50)];
+    passages.into_iter().filter_map(cut).map(|passage| passage.join(between)).collect()
 }
 
 #[cfg(test)]
@@ -126,7 +127,7 @@ mod tests {
     use samestory_engine::text::language::LANGUAGES;
 
     #[test]
-    fn copies_and_extracts_are_counted_by_the_language_they_name() {
+    fn copies_and_extracts_are_counted_by_declared_language() {
         let english = LANGUAGES[1].sample;
         let lines = [
             ("a", "en", "a", english.repeat(5)),

@@ -1,4 +1,4 @@
-//! Labelled articles and pairs, as they are read from files. `docs/labelled-data.md` describes them.
+//! Reads labelled articles and pairs from files. `docs/labelled-data.md` describes the format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,68 +12,68 @@ use samestory_engine::model::ArticleId;
 
 use super::pairs;
 
-/// What a person expects of an article's verdict.
+/// The verdict that a person expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Expect {
     /// A copy of an earlier article of its group.
     Dup,
-    /// People may differ: reported, and no part of any score.
+    /// People may disagree: reported, but not part of any score.
     Gray,
-    /// A text of its own.
+    /// Not a copy of anything.
     Unique,
 }
 
-/// One article and what is known of it.
+/// An article with its labels.
 #[derive(Clone, Debug)]
 pub struct Labelled {
-    /// The article, with the language it declares.
+    /// The article, with its declared language.
     pub article: Article,
-    /// Articles of one group have the same text; none where nothing is known.
+    /// Articles of the same group have the same text; `None` if unlabelled.
     pub group: Option<String>,
-    /// What is expected of it, if anything.
+    /// The expected verdict, if labelled.
     pub expect: Option<Expect>,
-    /// What was done to the text.
+    /// How the text was edited.
     pub kind: String,
-    /// How strongly.
+    /// How strongly it was edited.
     pub level: String,
-    /// The language its file names, even where the engine is not told.
+    /// The language in the file, even if it is withheld from the engine.
     pub language: String,
 }
 
-/// What is known of two articles.
+/// How two articles relate, according to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Label {
     /// They have the same text, or tell the same story.
     Same,
-    /// People may differ.
+    /// People may disagree.
     Gray,
     /// They must not be brought together.
     Different,
 }
 
-/// Two articles and what is known of them.
+/// Two articles with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Place of the earlier article in its set.
+    /// Index of the earlier article in its set.
     pub old: usize,
-    /// Place of the later one.
+    /// Index of the later one.
     pub new: usize,
-    /// What is known.
+    /// The label.
     pub label: Label,
-    /// What kind of pair it is: rows of the report.
+    /// The kind of pair, which is a row of the report.
     pub kind: String,
 }
 
-/// A file of articles in their order, with the pairs that are listed beside it.
+/// A file of articles in stream order, with the pairs listed in the files beside it.
 #[derive(Clone, Debug)]
 pub struct Set {
     /// The file's name.
     pub name: String,
     /// In stream order.
     pub articles: Vec<Labelled>,
-    /// Those of which both articles are there.
+    /// The pairs whose articles are both in the file.
     pub pairs: Vec<Pair>,
 }
 
@@ -83,28 +83,28 @@ pub enum LabelledError {
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number, starting at 1.
         line: usize,
-        /// What is wrong and what is expected.
+        /// What is wrong, and what is expected.
         problem: String,
     },
-    /// There is nothing to measure.
+    /// The file has no labels, so there is nothing to measure.
     #[error("{}: no labels: give articles a `cluster` or a `source_id` with `expect`, or list pairs in {} (docs/labelled-data.md)", path.display(), pairs.display())]
     NoLabels {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where pairs would be listed.
+        /// Where pairs could be listed.
         pairs: PathBuf,
     },
 }
@@ -134,7 +134,7 @@ enum Expecting {
 }
 
 impl Set {
-    /// Reads a file of articles and the pairs beside it.
+    /// Reads a file of articles, and the lists of pairs beside it.
     ///
     /// # Errors
     /// Names the file, the line and what is expected there.
@@ -149,11 +149,11 @@ impl Set {
             let labelled = labelled(line, &mut seen).map_err(problem)?;
             articles.push(labelled);
         }
-        let places: BTreeMap<&str, usize> =
+        let index_of: BTreeMap<&str, usize> =
             articles.iter().enumerate().map(|(at, labelled)| (labelled.article.id.as_str(), at)).collect();
         let mut pairs = Vec::new();
         for beside in pairs::beside(path) {
-            pairs.extend(pairs::read(&beside, &read(&beside)?, &places)?);
+            pairs.extend(pairs::read(&beside, &read(&beside)?, &index_of)?);
         }
         if pairs.is_empty() && articles.iter().all(|labelled| labelled.expect.is_none()) {
             return Err(LabelledError::NoLabels {
@@ -190,7 +190,7 @@ fn labelled(line: Line, seen: &mut BTreeSet<String>) -> Result<Labelled, String>
             host: None,
             language: line.lang.clone(),
             content_type: line.content_type,
-            // Labels do not age.
+            // No times: labels do not expire.
             published_at: None,
             fetched_at: None,
         },

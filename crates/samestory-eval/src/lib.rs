@@ -1,8 +1,8 @@
-//! How good the verdicts are, measured on labelled articles.
+//! Measures the quality of verdicts on labelled articles.
 //!
-//! [`labelled`] files are read, [`run`](run::run) gives them to the engine in their order, [`score`] turns counts into
-//! shares with their uncertainty, a [`Report`] puts them beside each other, and [`tune`] looks for settings. The
-//! format of the files is described in `docs/labelled-data.md`.
+//! [`labelled`] reads the files, [`run`](run::run) feeds them to the engine in order, [`score`] turns counts
+//! into rates with confidence intervals, a [`Report`] lines them up, and [`tune`] searches for settings.
+//! `docs/labelled-data.md` describes the file format.
 
 pub mod evidence;
 pub mod homes;

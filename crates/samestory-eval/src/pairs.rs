@@ -1,28 +1,28 @@
-//! Lists of pairs: tab-separated, with a header that says what the columns are.
+//! Reads lists of labelled pairs: tab-separated files whose header names the columns.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::labelled::{Label, LabelledError, Pair};
 
-/// From this exact similarity on a pair counts as the same text.
+/// From this exact Jaccard similarity on, a pair counts as the same text.
 const SAME_JACCARD: f64 = 0.7;
-/// From this score on (1 the same story, 4 another) a pair must not be brought together.
+/// From this score on (1 is the same story, 4 another one), a pair must not be brought together.
 const DIFFERENT_SCORE: f64 = 2.5;
 
-/// The lists that lie beside a file of articles.
+/// The existing lists of pairs beside a file of articles.
 pub(crate) fn beside(articles: &Path) -> Vec<PathBuf> {
-    let mut whole = articles.as_os_str().to_owned();
-    whole.push(".negpairs.tsv");
+    let mut negative = articles.as_os_str().to_owned();
+    negative.push(".negpairs.tsv");
     let named = ["pairs.tsv", "jaccard.tsv"].map(|ending| articles.with_extension(ending));
-    named.into_iter().chain([PathBuf::from(whole)]).filter(|path| path.is_file()).collect()
+    named.into_iter().chain([PathBuf::from(negative)]).filter(|path| path.is_file()).collect()
 }
 
-/// The pairs of a list whose articles are both there, the earlier first.
+/// Reads the pairs whose articles are both in the set, the earlier one first.
 pub(crate) fn read(
     path: &Path,
     text: &str,
-    places: &BTreeMap<&str, usize>,
+    index_of: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Pair>, LabelledError> {
     let problem = |line, problem: String| LabelledError::Line { path: path.into(), line, problem };
     let mut lines = text.lines().enumerate();
@@ -38,16 +38,16 @@ pub(crate) fn read(
     let mut pairs = Vec::new();
     for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let value = *fields.get(meaning.1).ok_or_else(|| {
-            problem(at + 1, format!("{} of {} columns are there", fields.len(), header.len()))
-        })?;
+        let value = *fields
+            .get(meaning.1)
+            .ok_or_else(|| problem(at + 1, format!("found {} of {} columns", fields.len(), header.len())))?;
         let (label, mut kind) = label(meaning.0, value).ok_or_else(|| {
             problem(at + 1, format!("{} = {value}: expected OK, BAD or a number", meaning.0))
         })?;
         if translated.and_then(|at| fields.get(at)) == Some(&"1") {
             kind = format!("{kind}, machine-translated");
         }
-        if let (Some(&a), Some(&b)) = (places.get(fields[0]), places.get(fields[1])) {
+        if let (Some(&a), Some(&b)) = (index_of.get(fields[0]), index_of.get(fields[1])) {
             pairs.push(Pair { old: a.min(b), new: a.max(b), label, kind });
         }
     }

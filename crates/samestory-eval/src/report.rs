@@ -1,4 +1,5 @@
-//! What was expected beside what was said: counts by language and kind, and the scores made of them.
+//! Compares verdicts with labels: counts by language and kind, and the scores computed from them. Its JSON
+//! form is the output of `samestory eval --save`.
 
 use std::collections::BTreeMap;
 
@@ -11,103 +12,103 @@ use super::labelled::{Expect, Label, Set};
 use super::run::{Outcome, Run};
 use super::score::{Calibration, Rate, adjusted_rand, calibration, f1};
 
-/// Articles of one language to which the same was done.
+/// Counts of articles of one language that were edited in the same way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// How many.
+    /// Number of articles.
     pub of: u64,
-    /// Called a copy of an article of their own group.
+    /// Judged a copy of an article of their own group.
     pub found: u64,
-    /// Called a copy of something else.
+    /// Judged a copy of something else.
     pub wrong: u64,
-    /// Of those found, how many as a part.
+    /// Those of `found` that matched as a part.
     pub partial: u64,
-    /// Not copies, but an article of their group is named as extended.
+    /// Not judged a copy, but an article of their group is named as extended.
     pub extends: u64,
 }
 
-/// [`Counts`] and what they are of.
+/// [`Counts`] with their labels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// As the file names it.
+    /// The language in the file.
     pub language: String,
-    /// What was done.
+    /// How the text was edited.
     pub kind: String,
-    /// How strongly.
+    /// How strongly it was edited.
     pub level: String,
-    /// What is expected.
+    /// The expected verdict.
     pub expect: Expect,
-    /// What happened.
+    /// The verdicts.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// Listed pairs of one kind.
+/// Counts of listed pairs of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairCell {
-    /// What kind of pair.
+    /// The kind of pair.
     pub kind: String,
-    /// What is known of them.
+    /// Their label.
     pub label: Label,
-    /// As the file names it.
+    /// The language in the file.
     pub language: String,
-    /// How many.
+    /// Number of pairs.
     pub of: u64,
-    /// How many were brought together.
+    /// How many of them the engine brought together.
     pub together: u64,
 }
 
-/// One verdict that is not what was expected.
+/// A verdict that differs from the expected one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mistake {
     /// The article.
     pub id: String,
-    /// What was done to it.
+    /// How its text was edited.
     pub kind: String,
-    /// What is expected.
+    /// The expected verdict.
     pub expect: Expect,
-    /// What was said.
+    /// The actual verdict.
     pub verdict: &'static str,
-    /// A copy of what.
+    /// The article it was judged a copy of.
     pub duplicate_of: Option<String>,
-    /// Similarity to the closest.
+    /// Similarity to the closest candidate.
     pub similarity: f64,
-    /// How sure it was.
+    /// Confidence of the verdict.
     pub confidence: f64,
 }
 
-/// What was measured.
+/// All measurements of an evaluation.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// What was read.
+    /// The files that were read.
     pub files: Vec<String>,
-    /// How many articles.
+    /// Number of articles.
     pub articles: u64,
-    /// Those that could not be judged.
+    /// Articles that could not be judged.
     pub not_judged: u64,
-    /// Of the articles called copies, those of an article of their own group.
+    /// Of the articles judged copies, the fraction that copy an article of their own group.
     pub precision: Option<Rate>,
-    /// Of the articles expected to be copies, those called copies of an article of their own group.
+    /// Of the expected copies, the fraction judged a copy of an article of their own group.
     pub recall: Option<Rate>,
-    /// The harmonic mean of the two.
+    /// Harmonic mean of precision and recall.
     pub f1: Option<f64>,
-    /// Agreement of clusters with groups.
+    /// Adjusted Rand index of clusters against groups.
     pub ari: Option<f64>,
     /// By language, kind and level.
     pub cells: Vec<Cell>,
     /// By kind and language.
     pub pairs: Vec<PairCell>,
-    /// Of verdicts that say copy.
+    /// Calibration of verdicts that say copy.
     pub confidence_of_copies: Option<Calibration>,
-    /// Of verdicts that say unique.
+    /// Calibration of verdicts that say unique.
     pub confidence_of_unique: Option<Calibration>,
-    /// Of all verdicts.
+    /// Calibration of all verdicts.
     pub confidence: Option<Calibration>,
-    /// The surest mistakes first.
+    /// The most confident mistakes first.
     pub mistakes: Vec<Mistake>,
 }
 
-/// Mistakes that are listed, at most.
+/// Maximum number of mistakes listed.
 const LISTED: usize = 500;
 
 impl Report {
@@ -137,8 +138,8 @@ impl Report {
                     continue;
                 }
                 groupings.push(((number, one.group.as_ref()), (number, outcome.cluster.as_ref())));
-                let said = (outcome.confidence.get(), right);
-                if outcome.verdict == Verdict::Unique { &mut unique } else { &mut copies }.push(said);
+                let confidence = (outcome.confidence.get(), right);
+                if outcome.verdict == Verdict::Unique { &mut unique } else { &mut copies }.push(confidence);
                 if !right {
                     report.mistakes.push(Mistake {
                         id: one.article.id.as_str().to_owned(),
@@ -191,7 +192,7 @@ impl Report {
     }
 }
 
-/// Counts an outcome; whether it is what was expected.
+/// Counts an outcome; returns whether it is as expected.
 fn count(counts: &mut Counts, outcome: &Outcome, own: impl Fn(usize) -> bool, expect: Expect) -> bool {
     counts.of += 1;
     let copy = outcome.verdict != Verdict::Unique;
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_stranger_is_wrong_whatever_was_expected() {
+    fn a_copy_of_an_unrelated_article_is_wrong_whatever_was_expected() {
         let mut counts = Counts::default();
         let stranger = outcome(Verdict::NearDuplicate, Some(7));
         assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Dup));

@@ -1,4 +1,5 @@
-//! Labelled articles through the engine, in memory, in their order.
+//! Runs labelled articles through the engine, in order and in memory. The report, the evidence table and
+//! tuning start from its results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -11,42 +12,43 @@ use samestory_engine::model::{BoundedStr, Fraction, Lang, MatchType, Position, V
 
 use super::labelled::Set;
 
-/// What is different from judging the articles as they are.
+/// How the run differs from judging the articles as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The engine is not told the language.
+    /// Withhold the declared language from the engine.
     pub ignore_language: bool,
 }
 
-/// What the engine said of an article. Others are named by their place in the set.
+/// The engine's verdict on one article. Other articles are named by their index in the set.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What it is.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How a duplicate was told.
+    /// How a duplicate matches.
     pub match_type: Option<MatchType>,
     /// The best match.
     pub duplicate_of: Option<usize>,
     /// Similarity to it.
     pub similarity: Fraction,
-    /// How sure the verdict is.
+    /// Confidence of the verdict.
     pub confidence: Fraction,
     /// The language it was judged in.
     pub language: Lang,
-    /// Its cluster; none where it was judged and not remembered.
+    /// Its cluster; `None` if the article was judged but not stored.
     pub cluster: Option<String>,
-    /// Whether it is too short to be compared other than as a whole.
+    /// Whether it is too short to be compared other than word for word.
     pub short: bool,
-    /// What it has to do with.
+    /// The articles it is related to.
     pub related: Vec<(usize, RelationKind)>,
 }
 
-/// What the engine said of a set.
+/// The engine's verdicts on a set.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// In the set's order; none where the article could not be judged.
+    /// In the set's order; `None` if the article could not be judged.
     pub outcomes: Vec<Option<Outcome>>,
-    /// For each pair of the set: whether the two were brought together, by a verified match or in one cluster.
+    /// For each pair of the set, whether the engine brought the two together: by a verified match or in one
+    /// cluster.
     pub together: Vec<bool>,
 }
 
@@ -64,13 +66,13 @@ pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> V
                     let all = part.iter().map(|labelled| {
                         let language = labelled.article.language.clone().filter(|_| !options.ignore_language);
                         let article = Article { language, ..labelled.article.clone() };
-                        preparer.prepare(&article, &place(0)).ok()
+                        preparer.prepare(&article, &position(0)).ok()
                     });
                     all.collect::<Vec<_>>()
                 })
             })
             .collect();
-        // A part that panicked has nothing to add; its articles count as not judged.
+        // If a part panicked, its articles count as not judged.
         let mut all = Vec::with_capacity(set.articles.len());
         for (part, chunk) in parts.into_iter().zip(set.articles.chunks(share)) {
             all.extend(part.join().unwrap_or_else(|_| vec![None; chunk.len()]));
@@ -79,17 +81,17 @@ pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> V
     })
 }
 
-/// Judges a set. An article that holds others whole (`embedded`) is judged in its place and not remembered: else
-/// those would rightly be found in it, and count as wrong.
+/// Judges a set. An article that contains others completely (`embedded`) is judged in its turn but not
+/// stored: otherwise those would rightly match it, and count as wrong.
 ///
 /// # Errors
-/// The state could not be read: a defect, for it is in memory.
+/// The state could not be read; that is a bug, because it is in memory.
 pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Result<Run, StoreError> {
     let engine = Engine::new(engine_options.settings.clone());
     let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
-    let places: BTreeMap<&str, usize> =
+    let indices: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
-    let place_of = |id: &str| places.get(id).copied();
+    let index_of = |id: &str| indices.get(id).copied();
     let in_pairs: BTreeSet<usize> = set.pairs.iter().map(|pair| pair.new).collect();
     let mut verified: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(set.articles.len());
@@ -102,35 +104,35 @@ pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Resul
         if in_pairs.contains(&at) {
             let candidates = engine.candidates(&store, &prepared, None)?.all;
             let copies = candidates.iter().filter(|candidate| candidate.comparison.relation.is_duplicate());
-            verified.extend(copies.filter_map(|copy| Some((place_of(copy.document.id.as_str())?, at))));
+            verified.extend(copies.filter_map(|copy| Some((index_of(copy.document.id.as_str())?, at))));
         }
         if set.articles[at].kind == "embedded" {
             let judged = engine.judge(&store, &prepared, None)?;
             outcomes.push(Some(Outcome {
                 verdict: judged.verdict,
                 match_type: judged.match_type,
-                duplicate_of: judged.best.and_then(|best| place_of(best.document.id.as_str())),
+                duplicate_of: judged.best.and_then(|best| index_of(best.document.id.as_str())),
                 similarity: judged.similarity,
                 confidence: judged.confidence,
                 language: prepared.language,
                 cluster: None,
                 short,
-                related: related(&judged.related, place_of),
+                related: related(&judged.related, index_of),
             }));
             continue;
         }
-        let plan = remember(&engine, &mut store, prepared)?;
+        let plan = judge_and_store(&engine, &mut store, prepared)?;
         let outcome = plan.outputs().find_map(|output| match output {
             Output::Tagged(tagged) => Some(Outcome {
                 verdict: tagged.verdict,
                 match_type: tagged.match_type,
-                duplicate_of: tagged.duplicate_of.as_ref().and_then(|id| place_of(id.as_str())),
+                duplicate_of: tagged.duplicate_of.as_ref().and_then(|id| index_of(id.as_str())),
                 similarity: tagged.similarity,
                 confidence: tagged.confidence,
                 language: tagged.language,
                 cluster: Some(tagged.cluster.to_string()),
                 short,
-                related: related(&tagged.related, place_of),
+                related: related(&tagged.related, index_of),
             }),
             _ => None,
         });
@@ -144,11 +146,15 @@ pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Resul
     Ok(Run { together: together.collect(), outcomes })
 }
 
-/// Judges an article and remembers it.
-pub(crate) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -> Result<Plan, StoreError> {
+/// Judges an article and stores it.
+pub(crate) fn judge_and_store(
+    engine: &Engine,
+    store: &mut Memory,
+    article: Prepared,
+) -> Result<Plan, StoreError> {
     store.ensure_language(article.language)?;
     let item = Item {
-        position: place(0),
+        position: position(0),
         time: None,
         log_time: None,
         incoming: Incoming::Article(Box::new(article)),
@@ -160,11 +166,11 @@ pub(crate) fn remember(engine: &Engine, store: &mut Memory, article: Prepared) -
 
 fn related(
     all: &[samestory_engine::model::Related],
-    place_of: impl Fn(&str) -> Option<usize>,
+    index_of: impl Fn(&str) -> Option<usize>,
 ) -> Vec<(usize, RelationKind)> {
-    all.iter().filter_map(|one| Some((place_of(one.id.as_str())?, one.relation))).collect()
+    all.iter().filter_map(|one| Some((index_of(one.id.as_str())?, one.relation))).collect()
 }
 
-fn place(line: u64) -> Position {
+fn position(line: u64) -> Position {
     Position::File { file: BoundedStr::new("labelled"), line }
 }

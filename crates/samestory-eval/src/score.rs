@@ -1,29 +1,30 @@
-//! Counts → shares with their uncertainty, agreement of groupings, and how honest confidences are.
+//! Statistics: rates with confidence intervals, agreement of groupings, and calibration of confidences. The
+//! report and tuning use them.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Some of many, with the interval that holds the true share in 95 of 100 cases.
+/// A proportion with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rate {
-    /// How many.
+    /// Successes.
     pub hits: u64,
-    /// Of how many.
+    /// Trials.
     pub of: u64,
-    /// The share; none of nothing.
+    /// The proportion; `None` without trials.
     pub share: Option<f64>,
-    /// Where the interval begins.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// Where it ends.
+    /// Upper bound of the interval.
     pub high: f64,
 }
 
-/// Standard deviations on either side that hold 95 %.
+/// Standard deviations on either side that cover 95 %.
 const Z: f64 = 1.959_963_985;
 
 impl Rate {
-    /// Wilson's interval: it stays between 0 and 1, and says something of 0 of 20 too.
+    /// Computes the Wilson interval: it stays between 0 and 1, and is meaningful even for 0 of 20.
     pub fn new(hits: u64, of: u64) -> Rate {
         if of == 0 {
             return Rate { hits, of, share: None, low: 0.0, high: 1.0 };
@@ -37,13 +38,13 @@ impl Rate {
     }
 }
 
-/// The harmonic mean of precision and recall; none where either is unknown.
+/// Harmonic mean of precision and recall; `None` if either is unknown.
 pub fn f1(precision: Rate, recall: Rate) -> Option<f64> {
     let (p, r) = (precision.share?, recall.share?);
     Some(if p + r == 0.0 { 0.0 } else { 2.0 * p * r / (p + r) })
 }
 
-/// The adjusted Rand index of two groupings of the same things: 1 for the same grouping, about 0 for chance.
+/// Adjusted Rand index of two groupings of the same items: 1 for equal groupings, about 0 for chance.
 pub fn adjusted_rand<A: Ord, B: Ord>(labels: impl IntoIterator<Item = (A, B)>) -> f64 {
     let (mut cells, mut rows, mut columns) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut ids_a: BTreeMap<A, usize> = BTreeMap::new();
@@ -63,36 +64,36 @@ pub fn adjusted_rand<A: Ord, B: Ord>(labels: impl IntoIterator<Item = (A, B)>) -
         (rows.values().map(|&count| pairs(count)).sum(), columns.values().map(|&count| pairs(count)).sum());
     let expected = if n < 2 { 0.0 } else { in_a * in_b / pairs(n) };
     let most = (in_a + in_b) / 2.0;
-    // Nothing but singletons on both sides: they agree.
+    // Only singletons on both sides: they agree.
     if (most - expected).abs() < f64::EPSILON { 1.0 } else { (both - expected) / (most - expected) }
 }
 
-/// Verdicts whose confidence lies in a range, and how many were right.
+/// The verdicts whose confidence lies in one range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bin {
-    /// The least confidence in here.
+    /// Lower bound of the confidence, inclusive.
     pub from: f64,
-    /// All are below this; 1 belongs to the last bin.
+    /// Upper bound, exclusive; 1 belongs to the last bin.
     pub to: f64,
     /// How many were right.
     pub right: Rate,
-    /// What they said on average.
+    /// Their mean confidence.
     pub said: f64,
 }
 
-/// How honest confidences are.
+/// How well confidences match the frequency of right verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
-    /// By confidence, ascending; empty ones are left out.
+    /// By confidence, ascending; without empty bins.
     pub bins: Vec<Bin>,
-    /// The mean distance between what was said and what was true, weighted by verdicts.
+    /// Expected calibration error: mean distance between confidence and accuracy, weighted by verdicts.
     pub expected_error: f64,
 }
 
-/// Edges of the bins. Most verdicts are sure, so the upper ones are narrower.
+/// Edges of the bins. Most verdicts are confident, so the upper bins are narrower.
 const EDGES: [f64; 9] = [0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.01];
 
-/// Sorts verdicts by confidence: what was said, and whether it was right.
+/// Bins verdicts, given as confidence and whether they were right.
 pub fn calibration(verdicts: &[(f64, bool)]) -> Calibration {
     let mut bins = Vec::new();
     let mut error = 0.0;
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wilsons_interval_is_that_of_the_books() {
+    fn wilson_intervals_match_published_values() {
         let rate = Rate::new(8, 10);
         assert!((rate.low - 0.4902).abs() < 1e-4 && (rate.high - 0.9433).abs() < 1e-4, "{rate:?}");
         let none = Rate::new(0, 20);
@@ -124,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn adjusted_rand_is_that_of_the_books() {
+    fn adjusted_rand_matches_published_values() {
         assert_eq!(adjusted_rand([(0, 1), (0, 1), (1, 0), (1, 0)]), 1.0);
-        // The worked example of scikit-learn's documentation.
+        // The worked example in scikit-learn's documentation.
         let index = adjusted_rand([(0, 0), (0, 0), (1, 1), (1, 2)]);
         assert!((index - 0.571_428).abs() < 1e-5, "{index}");
         let index = adjusted_rand([(0, 0), (0, 1), (1, 0), (1, 1)]);
@@ -135,15 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn confidence_is_honest_if_it_is_right_as_often_as_it_says() {
-        let honest: Vec<(f64, bool)> = (0..10).map(|n| (0.9, n != 0)).collect();
-        assert!(calibration(&honest).expected_error < 1e-9);
-        let boasting: Vec<(f64, bool)> = (0..10).map(|n| (0.99, n % 2 == 0)).collect();
-        assert!((calibration(&boasting).expected_error - 0.49).abs() < 1e-9);
+    fn confidence_is_calibrated_if_it_equals_the_accuracy() {
+        let calibrated: Vec<(f64, bool)> = (0..10).map(|n| (0.9, n != 0)).collect();
+        assert!(calibration(&calibrated).expected_error < 1e-9);
+        let overconfident: Vec<(f64, bool)> = (0..10).map(|n| (0.99, n % 2 == 0)).collect();
+        assert!((calibration(&overconfident).expected_error - 0.49).abs() < 1e-9);
     }
 
     #[test]
-    fn f1_lies_between() {
+    fn f1_is_the_harmonic_mean() {
         assert_eq!(f1(Rate::new(1, 1), Rate::new(1, 2)), Some(2.0 / 3.0));
         assert_eq!(f1(Rate::new(0, 1), Rate::new(0, 2)), Some(0.0));
         assert_eq!(f1(Rate::new(0, 0), Rate::new(0, 2)), None);

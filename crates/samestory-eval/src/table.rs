@@ -1,4 +1,4 @@
-//! A report for people.
+//! Formats a report as text for the terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -22,16 +22,16 @@ impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} articles from {}", self.articles, self.files.join(", "))?;
         if self.not_judged > 0 {
-            writeln!(f, "{} could not be judged (over the size limit)", self.not_judged)?;
+            writeln!(f, "{} could not be judged: over the size limit", self.not_judged)?;
         }
-        writeln!(f, "In brackets: the counts, and the range that holds the true value in 95 of 100 cases.")?;
+        writeln!(f, "In parentheses: the counts and the 95 % confidence interval.")?;
         if let (Some(precision), Some(recall)) = (self.precision, self.recall) {
-            writeln!(f, "\nprecision  {precision}  articles called copies that are")?;
-            writeln!(f, "recall     {recall}  copies that were called so")?;
+            writeln!(f, "\nprecision  {precision}  of the articles judged copies, those that are")?;
+            writeln!(f, "recall     {recall}  of the copies, those judged copies")?;
             if let (Some(f1), Some(ari)) = (self.f1, self.ari) {
                 writeln!(
                     f,
-                    "F1         {f1:.4}\nARI        {ari:.4}  clusters beside the true groups; 1 is perfect"
+                    "F1         {f1:.4}\nARI        {ari:.4}  agreement of clusters with the true groups; 1 is perfect"
                 )?;
             }
             self.kinds(f)?;
@@ -48,9 +48,9 @@ impl Display for Report {
 impl Report {
     fn kinds(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let titles = [
-            (Expect::Dup, "Copies: called a copy of the right article"),
-            (Expect::Gray, "Gray, in no score: called a copy; as a part; else named as extended"),
-            (Expect::Unique, "Texts of their own: called a copy all the same (a false merge)"),
+            (Expect::Dup, "Copies: judged a copy of the right article"),
+            (Expect::Gray, "Gray, not scored: judged a copy; as a part; otherwise named as extended"),
+            (Expect::Unique, "Unique texts: judged a copy (false merge)"),
         ];
         for (expect, title) in titles {
             let mut rows: BTreeMap<String, Counts> = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Report {
                 Expect::Gray => {}
             }
         }
-        writeln!(f, "\nBy language: recall of copies; false merges of texts of their own")?;
+        writeln!(f, "\nBy language: recall of copies; false merges of unique texts")?;
         for (language, (dup, unique)) in rows {
             let merged = Rate::new(unique.found + unique.wrong, unique.of);
             writeln!(f, "  {language:<8} {:<44} {merged}", Rate::new(dup.found, dup.of).to_string())?;
@@ -120,15 +120,15 @@ impl Report {
 }
 
 fn confidences(f: &mut Formatter<'_>, calibration: &Calibration) -> fmt::Result {
-    writeln!(f, "\nConfidence: verdicts by what they said, and how many were right")?;
+    writeln!(f, "\nCalibration: verdicts by confidence, and how many were right")?;
     for bin in &calibration.bins {
-        writeln!(f, "  {:.2} to {:.2}  said {:.3}  right {}", bin.from, bin.to, bin.said, bin.right)?;
+        writeln!(f, "  {:.2} to {:.2}  mean {:.3}  right {}", bin.from, bin.to, bin.said, bin.right)?;
     }
-    writeln!(f, "  mean distance between said and true: {:.4}", calibration.expected_error)
+    writeln!(f, "  expected calibration error: {:.4}", calibration.expected_error)
 }
 
 fn elsewhere(wrong: u64) -> String {
-    if wrong == 0 { String::new() } else { format!(", and {wrong} called a copy of another article") }
+    if wrong == 0 { String::new() } else { format!(", and {wrong} judged a copy of another article") }
 }
 
 fn add(sum: &mut Counts, more: &Counts) {

@@ -1,7 +1,8 @@
-//! Which line of confidence fits a language, told on articles that had no say in choosing it.
+//! Searches for the `min_confidence` that fits a language, and tests it on articles that did not influence
+//! the choice.
 //!
-//! Pairs of labelled articles are split in two halves by the hash of the older one's group. One half chooses, the other
-//! tells what the choice is worth.
+//! Labelled pairs are split in two halves by the hash of the older article's group. One half chooses the
+//! threshold, the other tells how good it is.
 
 use std::collections::BTreeSet;
 
@@ -17,54 +18,59 @@ use super::labelled::{Expect, Label, Set};
 use super::run::{self, Options};
 use super::score::{Calibration, Rate, calibration, f1};
 
-/// Two articles with a label, and what was measured about them.
+/// Two labelled articles with their fingerprints.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct LabelledPair {
     /// The older article's id.
     pub old: String,
-    /// The newer one's.
+    /// The newer article's id.
     pub new: String,
     /// Whether they have the same text.
     pub same: bool,
-    /// Chooses, or tells what the choice is worth.
+    /// Whether the pair belongs to the half that chooses.
     pub fits: bool,
     prints: Box<(Prepared, Prepared)>,
 }
 
-/// What a line is worth.
+/// How good one threshold is.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// The least confidence of a duplicate.
+    /// The threshold: the least confidence of a duplicate.
     pub min_confidence: f64,
-    /// Of pairs called copies, those that are.
+    /// Of the pairs judged copies, the fraction that are.
     pub precision: Rate,
-    /// Of pairs that are copies, those called so.
+    /// Of the pairs that are copies, the fraction judged so.
     pub recall: Rate,
-    /// The harmonic mean.
+    /// Harmonic mean of the two.
     pub f1: Option<f64>,
 }
 
-/// What was found for a language.
+/// The result for a language.
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    /// What each line is worth, on the half that did not choose.
+    /// How good each threshold is on the test half.
     pub choices: Vec<Choice>,
-    /// The line that was chosen.
+    /// The chosen threshold.
     pub min_confidence: f64,
-    /// How well confidence is calibrated on the half that did not choose.
-    pub honesty: Calibration,
-    /// Old id, new id, what it was, what it would be, and whether they are the same text.
+    /// Calibration of the confidences on the test half.
+    pub calibration: Calibration,
+    /// Pairs whose verdict would change: old id, new id, relation before and after, and whether they are the
+    /// same text.
     pub flips: Vec<(String, String, Relation, Relation, bool)>,
-    /// How many pairs there were: to choose with, to tell with.
+    /// Number of pairs in the choosing half and in the test half.
     pub pairs: (usize, usize),
 }
 
-/// Labelled pairs of one language: copies with the first of their group, listed pairs, and whatever else the engine
-/// would have compared.
+/// The labelled pairs of one language: copies with the first of their group, listed pairs, and all others
+/// that the engine would have compared.
 ///
 /// # Errors
-/// The state could not be read: a defect, for it is in memory.
-pub fn pairs(engine_options: &EngineOptions, set: &Set, language: Lang) -> Result<Vec<Judged>, StoreError> {
+/// The state could not be read; that is a bug, because it is in memory.
+pub fn pairs(
+    engine_options: &EngineOptions,
+    set: &Set,
+    language: Lang,
+) -> Result<Vec<LabelledPair>, StoreError> {
     let prepared = run::prepare(engine_options, set, Options::default());
     let here = |at: usize| prepared[at].as_ref().filter(|one| one.language == language);
     let mut labels: BTreeSet<(usize, usize, bool)> = BTreeSet::new();
@@ -89,7 +95,7 @@ pub fn pairs(engine_options: &EngineOptions, set: &Set, language: Lang) -> Resul
             };
             labels.insert((old, at, set.articles[old].group == one.group));
         }
-        run::remember(&engine, &mut store, own.clone())?;
+        run::judge_and_store(&engine, &mut store, own.clone())?;
     }
     let judged = labels.into_iter().filter_map(|(old, new, same)| {
         let (older, newer) = (here(old)?, here(new)?);
@@ -97,26 +103,30 @@ pub fn pairs(engine_options: &EngineOptions, set: &Set, language: Lang) -> Resul
         let id = article.article.id.as_str();
         let fits = xxh3_64(article.group.as_deref().unwrap_or(id).as_bytes()) & 1 == 0;
         let prints = Box::new((older.clone(), newer.clone()));
-        Some(Judged { old: id.to_owned(), new: newer.id.to_string(), same, fits, prints })
+        Some(LabelledPair { old: id.to_owned(), new: newer.id.to_string(), same, fits, prints })
     });
     Ok(judged.collect())
 }
 
-impl Judged {
+impl LabelledPair {
     fn compare(&self, settings: &LanguageSettings) -> Comparison {
         settings.compare(&self.prints.0.fingerprint, &self.prints.1.fingerprint)
     }
 }
 
-/// The settings with another line.
-fn with(settings: &LanguageSettings, min_confidence: f64) -> LanguageSettings {
+/// The settings with another threshold.
+fn with_threshold(settings: &LanguageSettings, min_confidence: f64) -> LanguageSettings {
     let mut other = *settings;
     other.rules.min_confidence = min_confidence;
     other
 }
 
-fn worth<'a>(pairs: impl Iterator<Item = &'a Judged>, settings: &LanguageSettings, line: f64) -> Choice {
-    let settings = with(settings, line);
+fn evaluate<'a>(
+    pairs: impl Iterator<Item = &'a LabelledPair>,
+    settings: &LanguageSettings,
+    threshold: f64,
+) -> Choice {
+    let settings = with_threshold(settings, threshold);
     let (mut right, mut called, mut copies) = (0, 0, 0);
     for pair in pairs {
         let copy = pair.compare(&settings).relation.is_duplicate();
@@ -125,28 +135,28 @@ fn worth<'a>(pairs: impl Iterator<Item = &'a Judged>, settings: &LanguageSetting
         copies += u64::from(pair.same);
     }
     let (precision, recall) = (Rate::new(right, called), Rate::new(right, copies));
-    Choice { min_confidence: line, precision, recall, f1: f1(precision, recall) }
+    Choice { min_confidence: threshold, precision, recall, f1: f1(precision, recall) }
 }
 
-/// Looks for the line with the best F-measure that counts a wrong merge twice as much as a missed copy: a
-/// newsroom rather reads a story twice than not at all.
-pub fn tune(pairs: &[Judged], settings: &LanguageSettings) -> Tuned {
-    let lines: Vec<f64> = (4..=19).map(|step| f64::from(step) * 0.05).collect();
-    let (fit, test): (Vec<&Judged>, Vec<&Judged>) = pairs.iter().partition(|pair| pair.fits);
-    let score = |&line: &f64| {
-        let choice = worth(fit.iter().copied(), settings, line);
+/// Finds the threshold with the best F0.5 score, which counts a wrong merge twice as much as a missed copy: a
+/// newsroom would rather read a story twice than not at all.
+pub fn tune(pairs: &[LabelledPair], settings: &LanguageSettings) -> Tuned {
+    let thresholds: Vec<f64> = (4..=19).map(|step| f64::from(step) * 0.05).collect();
+    let (fit, test): (Vec<&LabelledPair>, Vec<&LabelledPair>) = pairs.iter().partition(|pair| pair.fits);
+    let score = |&threshold: &f64| {
+        let choice = evaluate(fit.iter().copied(), settings, threshold);
         let (p, r) = (choice.precision.share.unwrap_or(0.0), choice.recall.share.unwrap_or(0.0));
         if p + r == 0.0 { 0.0 } else { 1.25 * p * r / (0.25 * p + r) }
     };
-    // Of equals the one nearest to what is set: nothing changes without a reason.
-    let nearness = |line: f64| -(line - settings.rules.min_confidence).abs();
-    let min_confidence = lines
+    // Among equals the one nearest to the current setting: nothing changes without a reason.
+    let nearness = |threshold: f64| -(threshold - settings.rules.min_confidence).abs();
+    let min_confidence = thresholds
         .iter()
         .copied()
         .max_by(|a, b| score(a).total_cmp(&score(b)).then(nearness(*a).total_cmp(&nearness(*b))))
         .unwrap_or(settings.rules.min_confidence);
-    let chosen = with(settings, min_confidence);
-    let said: Vec<(f64, bool)> = test
+    let chosen = with_threshold(settings, min_confidence);
+    let confidences: Vec<(f64, bool)> = test
         .iter()
         .map(|pair| (pair.compare(&chosen), pair.same))
         .filter(|(pair, _)| pair.relation.is_duplicate())
@@ -158,9 +168,9 @@ pub fn tune(pairs: &[Judged], settings: &LanguageSettings) -> Tuned {
             .then(|| (pair.old.clone(), pair.new.clone(), before, after, pair.same))
     });
     Tuned {
-        choices: lines.iter().map(|&one| worth(test.iter().copied(), settings, one)).collect(),
+        choices: thresholds.iter().map(|&one| evaluate(test.iter().copied(), settings, one)).collect(),
         min_confidence,
-        honesty: calibration(&said),
+        calibration: calibration(&confidences),
         flips: flips.collect(),
         pairs: (fit.len(), test.len()),
     }

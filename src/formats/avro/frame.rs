@@ -7,7 +7,7 @@
 //! | rest | the datum |
 
 use crate::formats::fields::DecodeFailure;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 const MAGIC: u8 = 0;
 const HEAD: usize = 5;
@@ -31,7 +31,7 @@ pub fn is_framed(value: &[u8]) -> bool {
 /// # Errors
 /// It is not framed, or cut short: a dead letter, and why.
 pub fn unframe(value: &[u8]) -> Result<Framed<'_>, DecodeFailure> {
-    let undecodable = |message: String| DecodeFailure::new(Reason::Undecodable, message);
+    let undecodable = |message: String| DecodeFailure::new(DeadLetterReason::Undecodable, message);
     match value {
         [] => Err(undecodable("an empty value; Avro begins with a zero byte and a schema id".into())),
         [MAGIC, a, b, c, d, datum @ ..] => Ok(Framed { id: u32::from_be_bytes([*a, *b, *c, *d]), datum }),

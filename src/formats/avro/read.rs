@@ -6,8 +6,8 @@
 use std::cell::OnceCell;
 
 use crate::formats::fields::{DecodeFailure, Shape, Value, spelled_alike};
+use samestory_engine::model::DeadLetterReason;
 use samestory_engine::model::EventTime;
-use samestory_engine::model::Reason;
 
 use super::cursor::{Cursor, Flaw};
 use super::schema::{Field, Node, Schema, Unit};
@@ -29,9 +29,9 @@ impl<'a> Datum<'a> {
     /// Checks that the bytes are what the schema says, to the last.
     ///
     /// # Errors
-    /// They are not: [`Reason::Undecodable`], with the field and the place.
+    /// They are not: [`DeadLetterReason::Undecodable`], with the field and the place.
     pub fn parse(schema: &'a Schema, bytes: &'a [u8]) -> Result<Datum<'a>, DecodeFailure> {
-        let undecodable = |message: String| DecodeFailure::new(Reason::Undecodable, message);
+        let undecodable = |message: String| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         let mut cursor = Cursor::strict(bytes);
         cursor.skip(schema, schema.root(), 0).map_err(|flaw| undecodable(flaw.to_string()))?;
         match cursor.rest().len() {

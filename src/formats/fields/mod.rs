@@ -17,7 +17,7 @@ use std::fmt;
 use samestory_engine::model::{ArticleId, EventTime};
 
 use super::Event;
-use samestory_engine::model::{Article, Reason};
+use samestory_engine::model::{Article, DeadLetterReason};
 use value::{Path, Read, body, identifier, moment, truth, words};
 
 pub use around::{RecordContext, WithContext};
@@ -28,14 +28,14 @@ pub use value::{PathError, Shape, Step, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeFailure {
     /// For metrics and filters.
-    pub reason: Reason,
+    pub reason: DeadLetterReason,
     /// For people.
     pub message: String,
 }
 
 impl DecodeFailure {
     /// Says why.
-    pub fn new(reason: Reason, message: impl Into<String>) -> DecodeFailure {
+    pub fn new(reason: DeadLetterReason, message: impl Into<String>) -> DecodeFailure {
         DecodeFailure { reason, message: message.into() }
     }
 }
@@ -136,7 +136,7 @@ impl Fields {
         if !matches!(record.read(), Shape::Record) {
             let shape = record.read().name();
             return Err(DecodeFailure::new(
-                Reason::WrongType,
+                DeadLetterReason::WrongType,
                 format!("an article is an object with fields, not {shape}"),
             ));
         }
@@ -146,7 +146,9 @@ impl Fields {
         }
         let (body, refusal) = match self.find(record, Field::Body, body) {
             Found::It(body) => (body, None),
-            Found::Nothing => (String::new(), Some(self.missing(record, Field::Body, Reason::NoBody))),
+            Found::Nothing => {
+                (String::new(), Some(self.missing(record, Field::Body, DeadLetterReason::NoBody)))
+            }
             Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a list of texts")),
         };
         let article = Box::new(Article {
@@ -180,10 +182,12 @@ impl Fields {
     ) -> Result<ArticleId, DecodeFailure> {
         let id = match self.find(record, Field::Id, identifier) {
             Found::It(id) => id,
-            Found::Nothing => name().ok_or_else(|| self.missing(record, Field::Id, Reason::NoId))?,
+            Found::Nothing => {
+                name().ok_or_else(|| self.missing(record, Field::Id, DeadLetterReason::NoId))?
+            }
             Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a whole number")),
         };
-        ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))
+        ArticleId::new(&id).map_err(|error| DecodeFailure::new(DeadLetterReason::NoId, error.to_string()))
     }
 
     /// An optional text. One that has another type is an error only where settings point to it: a crawler may use
@@ -252,7 +256,7 @@ impl Fields {
         (it, other)
     }
 
-    fn missing<V: Value>(&self, record: &V, field: Field, reason: Reason) -> DecodeFailure {
+    fn missing<V: Value>(&self, record: &V, field: Field, reason: DeadLetterReason) -> DecodeFailure {
         let there: Vec<String> = record.names().iter().map(|name| short(name)).collect();
         let wanted = match self.own.contains_key(&field) {
             true => format!("\"{}\"", self.names(field).join("\" or \"")),
@@ -265,7 +269,7 @@ impl Fields {
 
 fn wrong(name: &str, shape: &str, wanted: &str) -> DecodeFailure {
     DecodeFailure::new(
-        Reason::WrongType,
+        DeadLetterReason::WrongType,
         format!("field \"{}\" is {shape}; it must be {wanted}", short(name)),
     )
 }
@@ -382,10 +386,10 @@ mod tests {
         assert!(refusal.message.len() < 200 && !refusal.message.contains('\u{7}'), "{}", refusal.message);
         let id =
             event(&format!(r#"{{"id":"{}","body":""}}"#, "i".repeat(513)), &Fields::default()).unwrap_err();
-        assert_eq!(id.reason, Reason::NoId);
+        assert_eq!(id.reason, DeadLetterReason::NoId);
         for number in ["1.5", "1e3", "true", "{}"] {
             let refusal = event(&format!(r#"{{"id":{number},"body":""}}"#), &Fields::default()).unwrap_err();
-            assert_eq!(refusal.reason, Reason::WrongType, "{number}");
+            assert_eq!(refusal.reason, DeadLetterReason::WrongType, "{number}");
         }
     }
 

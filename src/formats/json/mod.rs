@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::Event;
 use super::fields::{self, DecodeFailure, Fields, Shape, Value};
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
 
@@ -39,9 +39,9 @@ impl<'a> Record<'a> {
     /// Checks that the bytes are JSON which others can read too.
     ///
     /// # Errors
-    /// They are not: [`Reason::Undecodable`], [`Reason::TooDeep`] or [`Reason::LongNumber`], with the place.
+    /// They are not: [`DeadLetterReason::Undecodable`], [`DeadLetterReason::TooDeep`] or [`DeadLetterReason::LongNumber`], with the place.
     pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, DecodeFailure> {
-        let undecodable = |message| DecodeFailure::new(Reason::Undecodable, message);
+        let undecodable = |message| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         let text = std::str::from_utf8(bytes)
             .map_err(|error| undecodable(format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|error| undecodable(not_json(&error)))?;
@@ -80,7 +80,7 @@ fn check_bounds(json: &str) -> Result<(), DecodeFailure> {
                         "more than {DEEPEST} objects and lists inside each other, at byte {}",
                         at + 1
                     );
-                    return Err(DecodeFailure::new(Reason::TooDeep, message));
+                    return Err(DecodeFailure::new(DeadLetterReason::TooDeep, message));
                 }
             }
             b']' | b'}' => depth -= 1,
@@ -93,7 +93,7 @@ fn check_bounds(json: &str) -> Result<(), DecodeFailure> {
                         "a number of {length} characters, at byte {}; {LONGEST_NUMBER} are read",
                         at + 1
                     );
-                    return Err(DecodeFailure::new(Reason::LongNumber, message));
+                    return Err(DecodeFailure::new(DeadLetterReason::LongNumber, message));
                 }
                 at += length - 1;
             }
@@ -226,7 +226,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 mod tests {
     use super::*;
 
-    fn parsed(json: &str) -> Result<(), Reason> {
+    fn parsed(json: &str) -> Result<(), DeadLetterReason> {
         Record::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
     }
 
@@ -236,12 +236,15 @@ mod tests {
     fn what_consumers_cannot_read_is_not_passed_on() {
         let deep = |depth: usize| format!("{{\"x\":{}1{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
         assert_eq!(parsed(&deep(DEEPEST)), Ok(()));
-        assert_eq!(parsed(&deep(DEEPEST + 1)), Err(Reason::TooDeep));
-        assert_eq!(parsed(&deep(100_000)), Err(Reason::TooDeep));
+        assert_eq!(parsed(&deep(DEEPEST + 1)), Err(DeadLetterReason::TooDeep));
+        assert_eq!(parsed(&deep(100_000)), Err(DeadLetterReason::TooDeep));
         let number = |digits: usize| format!("{{\"x\":[-{}]}}", "7".repeat(digits - 1));
         assert_eq!(parsed(&number(LONGEST_NUMBER)), Ok(()));
-        assert_eq!(parsed(&number(LONGEST_NUMBER + 1)), Err(Reason::LongNumber));
-        assert_eq!(parsed(&format!("{{\"x\":1.5e{}}}", "0".repeat(100_000))), Err(Reason::LongNumber));
+        assert_eq!(parsed(&number(LONGEST_NUMBER + 1)), Err(DeadLetterReason::LongNumber));
+        assert_eq!(
+            parsed(&format!("{{\"x\":1.5e{}}}", "0".repeat(100_000))),
+            Err(DeadLetterReason::LongNumber)
+        );
         // What stands in a string is text, and siblings are not inside each other.
         let text = format!(r#"{{"a\"[":"{}","b":"\\","c":"{}"}}"#, "[".repeat(1_000), "7".repeat(10_000));
         assert_eq!(parsed(&text), Ok(()));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::formats::avro::Schema;
 use crate::formats::fields::DecodeFailure;
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 use super::{Registry, RegistryError};
 
@@ -82,7 +82,7 @@ impl Known {
     /// # Errors
     /// It is definitely not there, or cannot be used: a dead letter.
     pub fn get(&self, id: u32) -> Result<&Schema, DecodeFailure> {
-        let refuse = |why: &str| DecodeFailure::new(Reason::UnknownSchema, why);
+        let refuse = |why: &str| DecodeFailure::new(DeadLetterReason::UnknownSchema, why);
         match self.entries.get(&id).map(|entry| &entry.schema) {
             Some(Ok(schema)) => Ok(schema),
             Some(Err(why)) => Err(refuse(why)),

@@ -9,7 +9,7 @@ use crate::formats::json;
 use samestory_engine::engine::{Batch, Decided, Incoming, Output};
 use samestory_engine::index::{Change, OutputTopic};
 use samestory_engine::model::{ArticleId, Position, Verdict};
-use samestory_engine::model::{DeadLetter, Reason, Tagged};
+use samestory_engine::model::{DeadLetter, DeadLetterReason, Tagged};
 
 use super::intake::Places;
 use crate::kafka::admin::limits::Limits;
@@ -255,8 +255,8 @@ impl Writer {
             say("offset", offset.to_string());
         }
         let stage = match letter.reason {
-            Reason::Undeliverable => "deliver",
-            Reason::Unreadable => "read",
+            DeadLetterReason::Undeliverable => "deliver",
+            DeadLetterReason::Unreadable => "read",
             _ => "decode",
         };
         say("stage", stage.into());
@@ -322,7 +322,7 @@ pub(crate) fn fitting_headers(
 
 fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
     let message = format!("up to {bytes} bytes as it would go out; the topic takes {limit}");
-    DeadLetter { position, reason: Reason::TooLarge, message }
+    DeadLetter { position, reason: DeadLetterReason::TooLarge, message }
 }
 
 /// Whether the article can stand in JSON as it is.

@@ -9,7 +9,7 @@ use crate::formats::registry::{Known, Registry};
 use crate::formats::{Event, Owner, avro, isolate, json};
 use samestory_engine::engine::{Incoming, Preparer};
 use samestory_engine::model::{ArticleId, Position};
-use samestory_engine::model::{DeadLetter, Reason};
+use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
 use super::payload::{Payload, Wanted};
 use crate::kafka::matching::outgoing::VERDICT;
@@ -155,16 +155,16 @@ impl Decoder {
                     true => "a record without a value deletes the article its key names, and it has no key",
                     false => "a record without a value has no id; send a delete as an event with an id",
                 };
-                DecodeFailure::new(Reason::NoId, why)
+                DecodeFailure::new(DeadLetterReason::NoId, why)
             })?;
-            let id =
-                ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))?;
+            let id = ArticleId::new(&id)
+                .map_err(|error| DecodeFailure::new(DeadLetterReason::NoId, error.to_string()))?;
             self.owner.check(&id, || None, around)?;
             return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
             let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
-            return Err(DecodeFailure::new(Reason::TooLarge, message));
+            return Err(DecodeFailure::new(DeadLetterReason::TooLarge, message));
         }
         let name = || key().filter(|_| self.names_by_key());
         let is_avro = match self.format {
@@ -176,7 +176,7 @@ impl Decoder {
             let framed = avro::unframe(value)?;
             let Some(known) = &self.known else {
                 let why = "begins with a zero byte, as Avro from a schema registry does; set registry.url";
-                return Err(DecodeFailure::new(Reason::Undecodable, why));
+                return Err(DecodeFailure::new(DeadLetterReason::Undecodable, why));
             };
             let schema = known.get(framed.id)?;
             let datum = avro::Datum::parse(schema, framed.datum).map_err(|refusal| {
@@ -253,7 +253,7 @@ impl Decoder {
             && bytes.len() > self.limit
         {
             let message = format!("{} bytes as it would go out; at most {} do", bytes.len(), self.limit);
-            return Err(DecodeFailure::new(Reason::TooLarge, message));
+            return Err(DecodeFailure::new(DeadLetterReason::TooLarge, message));
         }
         Ok((event, payload))
     }
@@ -283,7 +283,7 @@ mod tests {
         Record { key: key.map(bytes), value: value.map(bytes), ..Record::default() }
     }
 
-    fn reason(incoming: &Incoming) -> Reason {
+    fn reason(incoming: &Incoming) -> DeadLetterReason {
         match incoming {
             Incoming::DeadLetter(letter) => letter.reason,
             other => panic!("{other:?}"),
@@ -294,15 +294,18 @@ mod tests {
     fn a_null_deletes_what_its_key_names_where_keys_are_ids() {
         let gone = decode(&record(Some("a"), None), true);
         assert!(matches!(gone, Incoming::Delete(id) if id.as_str() == "a"));
-        assert_eq!(reason(&decode(&record(None, None), true)), Reason::NoId);
-        assert_eq!(reason(&decode(&record(Some("en"), None), false)), Reason::NoId);
+        assert_eq!(reason(&decode(&record(None, None), true)), DeadLetterReason::NoId);
+        assert_eq!(reason(&decode(&record(Some("en"), None), false)), DeadLetterReason::NoId);
     }
 
     #[test]
     fn the_key_is_the_id_of_an_article_that_has_none() {
         let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
         assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
-        assert_eq!(reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)), Reason::NoId);
+        assert_eq!(
+            reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)),
+            DeadLetterReason::NoId
+        );
     }
 
     // `[input.fields] id = "meta.uid"` with a typing error fell back to the record's key without a word. The keys were
@@ -317,7 +320,7 @@ mod tests {
         assert!(matches!(there, Incoming::Article(article) if article.id.as_str() == "a"));
         for missing in [r#"{"id":"a","body":"text"}"#, r#"{"meta":{"uid":null},"body":"text"}"#] {
             let Incoming::DeadLetter(letter) = decode(missing) else { panic!("{missing}") };
-            assert_eq!(letter.reason, Reason::NoId);
+            assert_eq!(letter.reason, DeadLetterReason::NoId);
             assert!(letter.message.contains("missing field \"meta.uid\""), "{}", letter.message);
         }
         let sources = decoder.sources(&record(Some("site"), Some(r#"{"id":"a","body":"text"}"#)));
@@ -334,7 +337,7 @@ mod tests {
         let position = Position::Topic { topic: BoundedStr::new("raw"), partition: 0, offset: 0 };
         let refused = |decoder: &Decoder, record: &Record| match decoder.decode(record, &position).0 {
             Incoming::DeadLetter(letter) => {
-                assert_eq!(letter.reason, Reason::NotOwner, "{}", letter.message);
+                assert_eq!(letter.reason, DeadLetterReason::NotOwner, "{}", letter.message);
                 true
             }
             Incoming::Article(_) | Incoming::Bodiless { .. } | Incoming::Delete(_) => false,
@@ -405,7 +408,7 @@ mod tests {
     #[test]
     fn what_is_too_large_is_not_parsed() {
         let huge = format!("[{}", " ".repeat(5 << 20));
-        assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), Reason::TooLarge);
+        assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), DeadLetterReason::TooLarge);
         // Headers are dropped, where they must be, for the article's sake.
         let mut heavy = record(None, Some(r#"{"id":"a","body":"text"}"#));
         heavy.headers.push(("h".into(), Some(vec![0; 40 << 10])));
@@ -416,8 +419,8 @@ mod tests {
     fn a_record_whose_fate_is_decided_is_not_parsed() {
         let mut article = record(Some("a"), Some(r#"{"id":"a","body":"text"}"#));
         article.fate = Some(Fate::Undeliverable { why: "refused".into(), copy: Copied::Whole });
-        assert_eq!(reason(&decode(&article, true)), Reason::Undeliverable);
+        assert_eq!(reason(&decode(&article, true)), DeadLetterReason::Undeliverable);
         article.fate = Some(Fate::Unreadable { first: 3, why: "bomb".into() });
-        assert_eq!(reason(&decode(&article, true)), Reason::Unreadable);
+        assert_eq!(reason(&decode(&article, true)), DeadLetterReason::Unreadable);
     }
 }

@@ -8,7 +8,7 @@
 use crate::config::home;
 use samestory_engine::engine::Incoming;
 use samestory_engine::model::{ArticleId, EventTime, Lang, TopicId};
-use samestory_engine::model::{DeadLetter, Reason};
+use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
 use super::decode::{Decoded, Decoder};
 use super::payload::PayloadEncoding;
@@ -101,7 +101,7 @@ impl Routing {
             Incoming::Article(prepared) if !prepared.has_text() && self.refuses_empty => {
                 let message = "an article without a text (input.empty_update = refuse)".to_owned();
                 let position = record.position(&self.topic, partition);
-                outbox.dead(DeadLetter { position, reason: Reason::NoBody, message }, record);
+                outbox.dead(DeadLetter { position, reason: DeadLetterReason::NoBody, message }, record);
             }
             Incoming::Article(prepared) => {
                 let home = home(&self.languages, prepared.language, self.partitions);
@@ -338,7 +338,7 @@ mod tests {
         for (settings, value) in [(&refused[..], r#"{"id":"a","body":""}"#), (languages, r#"{"id":"a"}"#)] {
             let refused = sent(settings, value);
             let [RouteOutput::Dead { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
-            assert_eq!(letter.reason, Reason::NoBody);
+            assert_eq!(letter.reason, DeadLetterReason::NoBody);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::formats::fields::Field;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output};
 use samestory_engine::index::{Durability, Memory, Store, StoreError};
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 use samestory_engine::model::{Lang, LanguageSource, Verdict};
 
 use crate::kafka::admin::values;
@@ -40,7 +40,7 @@ pub struct Probed {
     /// Deletes.
     pub deletes: u64,
     /// Dead letters by reason: how many, and what the first of them said.
-    pub failures: BTreeMap<Reason, (u64, String)>,
+    pub failures: BTreeMap<DeadLetterReason, (u64, String)>,
     /// Articles by language.
     pub languages: BTreeMap<Lang, u64>,
     /// Articles whose language had to be recognised from the text.

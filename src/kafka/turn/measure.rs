@@ -9,7 +9,7 @@ use crate::metrics::{self, Outcome};
 use crate::status::Sizes;
 use samestory_engine::engine::{Output, Stats};
 use samestory_engine::index::{Family, Rocks};
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 use super::txn::TxnError;
 use crate::kafka::client::Role;
@@ -18,7 +18,11 @@ use crate::kafka::recovery::restore::Cause;
 /// Registers every series at zero, so that the first increment shows in `rate()`.
 pub(crate) fn begin(roles: &[Role]) {
     let roles: Vec<&'static str> = roles.iter().map(|role| role.as_str()).collect();
-    metrics::register_series(&roles, &Reason::ALL.map(Reason::as_str), &Cause::ALL.map(Cause::as_str));
+    metrics::register_series(
+        &roles,
+        &DeadLetterReason::ALL.map(DeadLetterReason::as_str),
+        &Cause::ALL.map(Cause::as_str),
+    );
 }
 
 /// Times the steps of one turn.

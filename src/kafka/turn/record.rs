@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use samestory_engine::engine::Incoming;
 use samestory_engine::model::{BoundedStr, EventTime, Position};
-use samestory_engine::model::{DeadLetter, Reason};
+use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
 /// Headers in order; a name may occur twice.
 pub(crate) type Headers = Vec<(String, Option<Vec<u8>>)>;
@@ -83,16 +83,16 @@ impl Record {
     pub(crate) fn dead_letter(&self, position: &Position) -> Option<DeadLetter> {
         let mut position = position.clone();
         let (reason, message) = match self.fate.as_ref()? {
-            Fate::Undeliverable { why, .. } => (Reason::Undeliverable, why.clone()),
+            Fate::Undeliverable { why, .. } => (DeadLetterReason::Undeliverable, why.clone()),
             Fate::Unreadable { first, why } => {
                 if let Position::Topic { offset, .. } = &mut position {
                     *offset = *first;
                 }
                 let message = format!("batch cannot be read, offsets {first} to {}: {why}", self.offset);
-                (Reason::Unreadable, message)
+                (DeadLetterReason::Unreadable, message)
             }
             Fate::Oversized { bytes, most } => {
-                (Reason::TooLarge, format!("the value has {bytes} bytes; at most {most} are read"))
+                (DeadLetterReason::TooLarge, format!("the value has {bytes} bytes; at most {most} are read"))
             }
         };
         Some(DeadLetter { position, reason, message })

@@ -1,4 +1,4 @@
-//! A registry that answers as it is told: for trouble that a real one does not make on demand.
+//! A scripted schema registry, for trouble that a real one does not make on demand.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// An answer.
+/// A scripted answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: String,
     pub(crate) body: String,
-    /// Before anything is said.
+    /// Delay before the answer.
     pub(crate) delay: Duration,
-    /// Between two bytes of the body.
+    /// Delay between two bytes of the body.
     pub(crate) drip: Duration,
 }
 
@@ -25,12 +25,12 @@ impl Reply {
         Reply { status, headers, body: body.into(), delay, drip }
     }
 
-    /// A schema as registries give it.
+    /// A schema, in the registry's format.
     pub(crate) fn schema(schema: &str) -> Reply {
         Reply::new(200, serde_json::json!({ "schema": schema }).to_string())
     }
 
-    /// The registry's own words for a schema that is not there.
+    /// The registry's own answer for an unknown schema.
     pub(crate) fn no_schema() -> Reply {
         Reply::new(404, r#"{"error_code":40403,"message":"Schema not found"}"#)
     }
@@ -38,7 +38,7 @@ impl Reply {
 
 type Manner = Box<dyn Fn(&str) -> Reply + Send>;
 
-/// A registry that answers as it is told.
+/// A scripted schema registry.
 pub(crate) struct FakeRegistry {
     pub(crate) url: String,
     manner: Arc<Mutex<Manner>>,
@@ -70,12 +70,12 @@ impl FakeRegistry {
         fake_registry
     }
 
-    /// Behaves otherwise from now on.
+    /// Changes the script from now on.
     pub(crate) fn behave(&self, manner: impl Fn(&str) -> Reply + Send + 'static) {
         *self.manner.lock().unwrap() = Box::new(manner);
     }
 
-    /// The requests so far: the line, then the headers, in lower case.
+    /// The requests so far: the request line, then the headers, in lower case.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

@@ -1,11 +1,12 @@
-//! Avro made to hurt: each is refused with the field, the place and what is wrong, in bounded time and room.
+//! Hostile Avro: each input is refused with the field, the position and the reason, in bounded time and
+//! memory.
 
 use std::time::{Duration, Instant};
 
 use samestory::formats::avro::{Datum, Schema};
 use samestory::formats::fields::{Field, Fields};
 use samestory::formats::{Event, avro};
-use samestory_engine::model::Reason;
+use samestory_engine::model::DeadLetterReason;
 
 pub(crate) const EVERYTHING: &str = r#"{"type":"record","name":"R","fields":[
     {"name":"id","type":"string"},
@@ -35,7 +36,7 @@ fn refused(bytes: &[u8]) -> String {
     let began = Instant::now();
     let refusal = Datum::parse(&schema, bytes).unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(2), "{refusal}: {:?}", began.elapsed());
-    assert_eq!(refusal.reason, Reason::Undecodable, "{refusal}");
+    assert_eq!(refusal.reason, DeadLetterReason::Undecodable, "{refusal}");
     assert!(refusal.message.len() < 300, "{refusal}");
     refusal.message
 }
@@ -45,7 +46,7 @@ fn with(at: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_sound_is_read() {
+fn a_sound_record_is_read() {
     let schema = Schema::parse(EVERYTHING, &[]).unwrap();
     let datum = Datum::parse(&schema, &SOUND).unwrap();
     assert!(
@@ -54,63 +55,66 @@ fn what_is_sound_is_read() {
 }
 
 #[test]
-fn whatever_is_cut_short_is_refused_and_says_where() {
+fn a_truncated_record_is_refused_with_its_position() {
     for end in 0..SOUND.len() {
-        let said = refused(&SOUND[..end]);
-        assert!(said.contains("cut short") && said.contains("field \""), "{end}: {said}");
+        let printed = refused(&SOUND[..end]);
+        assert!(printed.contains("cut short") && printed.contains("field \""), "{end}: {printed}");
     }
     assert!(refused(&[&SOUND[..], &[0; 7]].concat()).contains("7 bytes are left"));
 }
 
 #[test]
-fn lengths_that_no_bytes_follow_are_not_believed() {
-    let said = refused(&with(3, &long(1 << 62)));
-    assert!(said.contains("field \"body\"") && said.contains("4611686018427387904 bytes are due"), "{said}");
+fn lengths_beyond_the_input_are_refused() {
+    let printed = refused(&with(3, &long(1 << 62)));
+    assert!(
+        printed.contains("field \"body\"") && printed.contains("4611686018427387904 bytes are due"),
+        "{printed}"
+    );
     assert!(refused(&long(-5)).contains("a length of -5"));
     let block = [long(-1), long(300 << 20)].concat();
     assert!(refused(&with(6, &block)).contains("a block of 314572800 bytes"));
     assert!(refused(&with(6, &long(300 << 20))).contains("a block of 314572800 items"));
     assert!(refused(&with(6, &long(i64::MIN))).contains("cut short"));
-    // Values that take no bytes: a count of them is a bomb of its own.
+    // Values that take no bytes: a huge count of them is a bomb.
     assert!(refused(&with(7, &long(1 << 40))).contains("field \"nulls\""));
     assert!(refused(&with(7, &[long(20_000), long(0), long(0), long(0)].concat())).contains("items"));
     assert!(refused(&[0xff; 64]).contains("64 bits"));
 }
 
 #[test]
-fn what_is_nested_ten_thousand_deep_is_refused() {
+fn ten_thousand_levels_of_nesting_are_refused() {
     let head = [2, b'a', 0, 0, 0, 0, 0, 2];
     let deep = [head.repeat(10_000), SOUND.to_vec()].concat();
-    let said = refused(&deep);
-    assert!(said.contains("128 levels") && said.contains("inner.inner"), "{said}");
+    let printed = refused(&deep);
+    assert!(printed.contains("128 levels") && printed.contains("inner.inner"), "{printed}");
 }
 
 #[test]
 fn texts_symbols_and_choices_that_do_not_exist_are_refused() {
-    let said = refused(&[4, b'a', 0xff]);
-    assert!(said.contains("field \"id\", byte 2: not UTF-8"), "{said}");
+    let printed = refused(&[4, b'a', 0xff]);
+    assert!(printed.contains("field \"id\", byte 2: not UTF-8"), "{printed}");
     assert!(refused(&with(5, &long(2))).contains("field \"kind\", byte 6: symbol 2 of 2"));
     assert!(refused(&with(5, &long(-1))).contains("symbol -1 of 2"));
     assert!(refused(&with(2, &long(7))).contains("variant 7 of 2"));
 }
 
 #[test]
-fn schemas_of_other_things_than_articles_make_dead_letters() {
+fn schemas_that_are_not_articles_make_dead_letters() {
     let event = |schema: &str, bytes: &[u8]| {
         let schema = Schema::parse(schema, &[]).unwrap();
         let datum = Datum::parse(&schema, bytes).unwrap();
         Fields::default().event(&datum, || None).unwrap_err()
     };
-    assert_eq!(event("\"string\"", &[2, b'a']).reason, Reason::WrongType);
-    assert_eq!(event("\"null\"", &[]).reason, Reason::WrongType);
+    assert_eq!(event("\"string\"", &[2, b'a']).reason, DeadLetterReason::WrongType);
+    assert_eq!(event("\"null\"", &[]).reason, DeadLetterReason::WrongType);
     let other = r#"{"type":"record","name":"Click","fields":[{"name":"user","type":"long"}]}"#;
     let refusal = event(other, &[2]);
-    assert_eq!(refusal.reason, Reason::NoId);
+    assert_eq!(refusal.reason, DeadLetterReason::NoId);
     assert!(refusal.message.contains("there is user"), "{refusal}");
 }
 
 #[test]
-fn bytes_times_maps_and_lists_are_what_they_look_like() {
+fn bytes_times_maps_and_lists_are_converted() {
     let schema = r#"{"type":"record","name":"Crawl","fields":[
         {"name":"key","type":{"type":"fixed","name":"U","size":16,"logicalType":"uuid"}},
         {"name":"content","type":{"type":"record","name":"C","fields":[
@@ -170,7 +174,7 @@ fn bytes_times_maps_and_lists_are_what_they_look_like() {
 }
 
 #[test]
-fn a_field_is_found_under_the_name_it_had_before() {
+fn a_field_is_found_under_its_former_name() {
     let schema = r#"{"type":"record","name":"A","fields":[{"name":"id","type":"string"},
         {"name":"content_text","type":"string","aliases":["body"]}]}"#;
     let schema = Schema::parse(schema, &[]).unwrap();

@@ -1,4 +1,5 @@
-//! Whatever a writer does to its schema, we read of its articles what `apache-avro` resolves to `raw-article.avsc`.
+//! Whatever a writer does to its schema, we read the same article that `apache-avro` resolves to
+//! `raw-article.avsc`.
 
 use apache_avro::Schema as Parsed;
 use apache_avro::types::Value;
@@ -16,13 +17,13 @@ use super::{decode, encode, member, text};
 /// How a writer has changed a field.
 #[derive(Clone, Debug)]
 struct Written {
-    /// It has another name there. `apache-avro` does not know readers' aliases, so its reader is told that name.
+    /// It has another name. `apache-avro` does not support readers' aliases, so its reader gets that name.
     renamed: bool,
-    /// 0 plain, 1 or null, 2 null or, 3 bytes.
+    /// 0 plain, 1 value or null, 2 null or value, 3 bytes.
     kind: u8,
-    /// Where it stands.
+    /// Its position among the fields.
     place: u32,
-    /// Whether an optional one is there at all.
+    /// Whether an optional field is present at all.
     left_out: bool,
 }
 
@@ -77,8 +78,8 @@ fn value_of(article: &Article, field: Field) -> Option<Value> {
     }
 }
 
-/// Things that the reader knows nothing of.
-fn strangers() -> Vec<(serde_json::Value, Value)> {
+/// Fields that the reader does not know.
+fn unknown_fields() -> Vec<(serde_json::Value, Value)> {
     let inner = json!({"type":"record","name":"Inner","fields":[
         {"name":"words","type":{"type":"array","items":"string"}},
         {"name":"next","type":["null","Inner"]}]});
@@ -147,7 +148,7 @@ proptest! {
             };
             columns.push((written.place, json!({"name": their_name, "type": kind}), value));
         }
-        for ((there, place), (column, value)) in strange.into_iter().zip(strangers()) {
+        for ((there, place), (column, value)) in strange.into_iter().zip(unknown_fields()) {
             if there {
                 columns.push((place, column, value));
             }

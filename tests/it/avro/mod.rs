@@ -1,16 +1,16 @@
 //! Avro and the schema registry, without a broker.
 
-// Our reader beside `apache-avro`'s.
+// Our reader against that of `apache-avro`.
 mod laws;
-// Data made to hurt.
+// Hostile data.
 mod hostile;
-// A registry that answers as it is told.
+// A scripted schema registry.
 pub(crate) mod fake_registry;
 // The registry client in every kind of trouble.
 mod registry;
-// The files of `schemas/`, and what is made from them.
+// The files of `schemas/`, and what is generated from them.
 mod schemas;
-// What we write, read by another implementation.
+// Our output, read by another implementation.
 mod written;
 
 use apache_avro::Schema;
@@ -29,7 +29,7 @@ pub(crate) fn decode(writer: &Schema, reader: Option<&Schema>, mut bytes: &[u8])
     value
 }
 
-/// A record's fields by name.
+/// A field of a record, by name.
 pub(crate) fn member<'v>(value: &'v Value, name: &str) -> &'v Value {
     match value {
         Value::Record(fields) => &fields.iter().find(|(field, _)| field == name).unwrap().1,

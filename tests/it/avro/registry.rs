@@ -1,4 +1,5 @@
-//! The registry client in every kind of trouble: bounded, and never a definite no that the registry did not give.
+//! The registry client in every kind of trouble: bounded, and never a definite no that the registry did not
+//! give.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,7 @@ use super::fake_registry::{FakeRegistry, Reply};
 const SCHEMA: &str = r#"{"type":"record","name":"A","fields":[{"name":"id","type":"string"}]}"#;
 
 fn registry(url: &str, more: &str) -> Registry {
-    // Long enough for a busy machine; those who wait for the end of it say less.
+    // Long enough for a busy machine; tests that wait for the timeout set a shorter one.
     let timeout = if more.contains("timeout") { "" } else { "timeout = \"10s\"\n" };
     let settings = format!("[registry]\nurl = \"{url}\"\n{timeout}{more}");
     let settings: Settings = toml::from_str(&settings).unwrap();
@@ -36,7 +37,7 @@ fn only_the_registrys_own_no_is_a_no() {
     let fake_registry = FakeRegistry::new(|_| Reply::no_schema());
     let asks = registry(&fake_registry.url, "");
     assert!(matches!(asks.schema(7), Err(RegistryError::No(why)) if why.contains("no schema with id 7")));
-    // The wrong address answers 404 to everything, and a subject that is missing says nothing about an id.
+    // A wrong address answers 404 to everything, and a missing subject says nothing about an id.
     fake_registry.behave(|_| Reply::new(404, "<html>not found</html>"));
     assert!(away(&asks).contains("is registry.url right?"));
     fake_registry.behave(|_| Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#));
@@ -84,7 +85,7 @@ fn redirects_are_not_followed() {
 }
 
 #[test]
-fn credentials_are_sent_as_they_should_be() {
+fn credentials_are_sent_correctly() {
     let fake_registry = FakeRegistry::new(|_| Reply::schema(SCHEMA));
     registry(&fake_registry.url, "username = \"Aladdin\"\npassword = \"open sesame\"").schema(1).unwrap();
     registry(&fake_registry.url, "token = \"t-0\"").schema(1).unwrap();
@@ -113,7 +114,7 @@ fn schemas_that_cannot_be_used_are_a_no_and_references_are_followed() {
         _ => Reply::new(500, ""),
     });
     asks.schema(7).unwrap();
-    // One that refers to itself, by ever new names.
+    // One that refers to itself, under ever new names.
     fake_registry.behave(|path| {
         let version = path.rsplit('/').next().unwrap().parse::<u64>().unwrap_or(0) + 1;
         let reference = serde_json::json!({"name": "x", "subject": "x", "version": version});
@@ -123,7 +124,7 @@ fn schemas_that_cannot_be_used_are_a_no_and_references_are_followed() {
 }
 
 #[test]
-fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
+fn each_id_is_requested_once_and_the_cache_is_bounded() {
     let fake_registry = FakeRegistry::new(|path| match path {
         "/schemas/ids/404" => Reply::no_schema(),
         _ => Reply::schema(SCHEMA),
@@ -141,10 +142,10 @@ fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
     std::thread::sleep(Duration::from_millis(350));
     known.settle();
     known.gather(&ids(&[1, 404])).unwrap();
-    assert_eq!(count(), 4, "a no is believed for a while only");
+    assert_eq!(count(), 4, "a negative answer is cached for a while only");
     known.settle();
     known.gather(&ids(&[3, 4, 5, 6])).unwrap();
-    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch has all it needs");
+    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch gets all the schemas it needs");
     known.settle();
     known.gather(&ids(&[5, 6])).unwrap();
     assert_eq!(count(), 8);
@@ -156,7 +157,7 @@ fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
     known.gather(&ids(&[1, 9])).unwrap();
 }
 
-/// Ends with the test.
+/// A process that ends with the test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -167,7 +168,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_registry_behind_tls_is_believed_with_its_own_ca_only() {
+fn a_registry_behind_tls_is_trusted_with_its_own_ca_only() {
     let folder = crate::folder::Folder::new("registry-tls");
     let openssl = |arguments: &[&str]| {
         let output = Command::new("openssl").args(arguments).current_dir(folder.path()).output().unwrap();

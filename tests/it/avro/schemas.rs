@@ -1,4 +1,4 @@
-//! The files of `schemas/`: readers of the last release can go on, and what is made from them is current.
+//! The files of `schemas/`: consumers of the last release keep working, and generated files are up to date.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
 }
 
-/// Compares a file with what it is made from, or writes it.
-fn held(path: &Path, made: &str) {
+/// Compares a file with the generated content, or writes it.
+fn assert_generated(path: &Path, made: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         fs::write(path, made).unwrap();
     }
@@ -38,7 +38,7 @@ fn a_new_schema_can_read_what_the_last_release_wrote() {
         let readable = SchemaCompatibility::can_read(&released, &now);
         assert!(matches!(readable, Ok(Compatibility::Full)), "{name}: {readable:?}");
     }
-    // The check can tell.
+    // The check detects incompatibility.
     let mut broken: Value = serde_json::from_str(schemas::CLUSTER).unwrap();
     broken["fields"].as_array_mut().unwrap().push(serde_json::json!({"name": "new", "type": "string"}));
     let broken = Schema::parse_str(&broken.to_string()).unwrap();
@@ -46,7 +46,7 @@ fn a_new_schema_can_read_what_the_last_release_wrote() {
 }
 
 #[test]
-fn every_field_says_what_it_is() {
+fn every_field_is_documented() {
     fn visit(schema: &Value, path: &str) {
         match schema {
             Value::Array(all) => all.iter().for_each(|each| visit(each, path)),
@@ -88,18 +88,18 @@ fn the_article_in_an_envelope_is_the_raw_article() {
 }
 
 #[test]
-fn json_schemas_are_current() {
+fn json_schemas_are_up_to_date() {
     for (name, schema) in schemas::ALL.iter().filter(|(name, _)| *name != "change") {
-        held(&root().join(format!("schemas/{name}.schema.json")), &schemas::json_schema(schema));
+        assert_generated(&root().join(format!("schemas/{name}.schema.json")), &schemas::json_schema(schema));
     }
 }
 
 #[test]
-fn the_contract_is_current() {
-    held(&root().join("docs/contract.md"), &schemas::contract());
+fn the_contract_is_up_to_date() {
+    assert_generated(&root().join("docs/contract.md"), &schemas::contract());
 }
 
-/// Enough of a validator for the words that our schemas use.
+/// A validator for the keywords that our schemas use.
 fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     let is = |kind: &str| match kind {
         "null" => value.is_null(),
@@ -147,7 +147,7 @@ fn fits(value: &Value, schema: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn what_is_written_as_json_fits_its_json_schema() {
+fn json_output_matches_its_json_schema() {
     let folder = crate::folder::Folder::new("json-schema");
     let article = |id: &str| {
         let text =
@@ -155,12 +155,12 @@ fn what_is_written_as_json_fits_its_json_schema() {
         serde_json::json!({"id": id, "body": text.repeat(5), "language": "en"}).to_string()
     };
     folder.write("a.ndjson", format!("{}\n{}\n", article("a"), article("b")).as_bytes());
-    let said = folder.run(&["file", "a.ndjson"]);
+    let printed = folder.run(&["file", "a.ndjson"]);
     let schema: Value = serde_json::from_str(&schemas::json_schema(schemas::TAGGED_ARTICLE)).unwrap();
     let mut lines = 0;
-    for line in said.stdout.lines() {
+    for line in printed.stdout.lines() {
         let mut line: Value = serde_json::from_str(line).unwrap();
-        // On the bus it is a place on a topic.
+        // In Kafka it is a position in a topic.
         line["input"] = serde_json::json!({"topic": "t", "partition": 0, "offset": 1});
         fits(&line, &schema).unwrap();
         line["more"] = Value::Null;

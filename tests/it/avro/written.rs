@@ -1,4 +1,4 @@
-//! What we write, read with another implementation and the very files of `schemas/`.
+//! Our output, read with another implementation and the very files of `schemas/`.
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
@@ -62,7 +62,7 @@ fn tagged() -> Tagged {
 }
 
 #[test]
-fn an_envelope_is_what_its_schema_says() {
+fn an_envelope_matches_its_schema() {
     let schema = Schema::parse_str(schemas::TAGGED_ARTICLE).unwrap();
     let mut mapped = Vec::new();
     write_article(&article(), &mut mapped);
@@ -100,7 +100,7 @@ fn an_envelope_is_what_its_schema_says() {
 }
 
 #[test]
-fn a_cluster_is_what_its_schema_says() {
+fn a_cluster_matches_its_schema() {
     let member_of = |name: &str, match_type| Member {
         id: id(name),
         title: Some("T".into()),

@@ -1,4 +1,4 @@
-//! Random histories of articles that are copies, parts, versions, templates and strangers of each other.
+//! Random histories of articles that are copies, parts, versions, templates of each other, or unrelated.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use samestory_engine::engine::{
 use samestory_engine::fingerprint::LANES;
 use samestory_engine::index::{IndexScheme, IndexSchemes, OutputTopic, Retention, SimHashBands};
 use samestory_engine::lsh::Banding;
-use samestory_engine::model::{Article, DeadLetter, Reason};
+use samestory_engine::model::{Article, DeadLetter, DeadLetterReason};
 use samestory_engine::model::{BoundedStr, EventTime, Fraction, Lang, Position, TopicId};
 use samestory_engine::text::language::find;
 
-use crate::engine_fixture::{Dice, article, id, line, rewrite, trusting, window};
+use crate::engine_fixture::{Dice, article, id, line, rewrite, trust_declared, window};
 
 pub(super) const LANGUAGES: [&str; 2] = ["en", "de"];
 const RETENTION: u64 = 1_000;
 const SKEW: u64 = 300;
-/// Times begin here, so that there is a past to be late from.
+/// Times start here, so that there is a past to be late from.
 const START: i64 = 100_000;
 
-/// A place in a partition of the raw topic.
+/// A position in a partition of the raw topic.
 fn raw(partition: u64, offset: u64) -> Position {
     let (partition, offset) = (partition as i32, offset as i64);
     Position::Topic { topic: BoundedStr::new("articles.raw"), partition, offset }
@@ -38,7 +38,7 @@ fn body(dice: &mut Dice, name: u64) -> String {
     match dice.below(24) {
         0 | 23 => String::new(),
         1 | 2 => window(family, 0, 6, 0, 0),
-        // What this article mostly says: it comes again unchanged, and others say it too.
+        // The usual text of this article: it is resent unchanged, and others carry it too.
         3..10 => window(name % 3, 0, 40, 0, 0),
         _ => {
             let from = dice.one_of(&[0, 0, 0, 4, 13, 26, 39]);
@@ -63,7 +63,7 @@ impl History {
     pub(super) fn new(seed: u64) -> History {
         let mut dice = Dice(seed);
         let settings = settings(&mut dice);
-        // One row a band, and every sampled shingle: whatever is alike at all is looked at.
+        // One row per band, and every sampled shingle: anything similar at all becomes a candidate.
         let posting = IndexScheme {
             minhash: Some(Banding::new(LANES as u16, 1, LANES).unwrap()),
             simhash: SimHashBands::None,
@@ -75,14 +75,14 @@ impl History {
         History { settings, postings: IndexSchemes::new(posting), items, relocates: !seed.is_multiple_of(4) }
     }
 
-    /// The same, and so long that a batch of it is read in pieces.
+    /// The same, but long enough that a batch is read in pieces.
     pub(super) fn long(seed: u64) -> History {
         let (mut dice, mut now) = (Dice(seed), START);
         let items = (1..=1_800).map(|at| item(&mut dice, at, &mut now)).collect();
         History { items, ..History::new(seed) }
     }
 
-    /// The same, where buckets are soon fuller than what is looked at. The oracle does not know of that.
+    /// The same with small limits, so that buckets soon become hot. The oracle does not model that.
     pub(super) fn crowded(seed: u64) -> History {
         let mut history = History::new(seed);
         history.settings.max_bucket = 1 + seed as usize % 3;
@@ -105,7 +105,7 @@ fn settings(dice: &mut Dice) -> Settings {
         CanonicalPolicy::Longest,
     ];
     let language = LanguageSettings {
-        // A lower line in some: rewritten copies are few among invented words.
+        // A lower threshold in some: rewritten copies are rare among invented words.
         rules: Rules {
             min_tokens: 10,
             wall_tokens: 24,
@@ -155,7 +155,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
     };
     let article_number = dice.below(18);
     let name = format!("a{article_number}");
-    // Now and then the record's clock is wrong; the log has a clock, has none, or has one that cannot be right.
+    // The record's clock is sometimes wrong; the log has a clock, has none, or has an impossible one.
     let time = match dice.below(30) {
         0 | 1 => None,
         2 => Some(*now + 50 * RETENTION as i64),
@@ -169,7 +169,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         _ => None,
     };
     let log_time = log_time.map(EventTime::from_millis);
-    // Forgets and notices come again now and then, and from a raw partition that is behind.
+    // Forgets and notices are sometimes repeated, and come from a raw partition that lags behind.
     let mut position = match dice.below(8) {
         0 => line(at),
         _ => raw(dice.below(2), at),
@@ -186,7 +186,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
             language: language(dice.one_of(&LANGUAGES)),
             letter: DeadLetter {
                 position: line(at),
-                reason: Reason::TooLarge,
+                reason: DeadLetterReason::TooLarge,
                 message: "too large".to_owned(),
             },
         },
@@ -205,7 +205,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
         }
         2 => Incoming::DeadLetter(DeadLetter {
             position: line(at),
-            reason: Reason::NoBody,
+            reason: DeadLetterReason::NoBody,
             message: "no body".to_owned(),
         }),
         _ => {
@@ -229,10 +229,10 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
                 host: dice.one_of(&[None, Some("wire.example")]).map(str::to_owned),
                 ..article(&name, &body(dice, article_number))
             };
-            let prepared = Preparer::new(trusting()).prepare(&article, &line(at)).unwrap();
+            let prepared = Preparer::new(trust_declared()).prepare(&article, &line(at)).unwrap();
             let prepared = Box::new(prepared);
             if article.body.is_empty() && dice.below(2) == 0 {
-                let (reason, message) = (Reason::NoBody, "no body".to_owned());
+                let (reason, message) = (DeadLetterReason::NoBody, "no body".to_owned());
                 let refusal = DeadLetter { position: line(at), reason, message };
                 Incoming::Bodiless { article: prepared, refusal }
             } else {

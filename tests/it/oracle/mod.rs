@@ -1,7 +1,7 @@
-//! The engine against an oracle over random histories: every output and the state that is left.
+//! Compares the engine with an oracle over random histories: every output and the resulting state.
 //!
-//! The [`model`] is the verdict table and the rules for clusters written down a second time, over plain maps, with a
-//! search of everything in place of every index. [`histories`] makes articles that run into each other.
+//! The [`model`] is a second implementation of the verdict table and the rules for clusters, over plain maps,
+//! with a full search instead of every index. [`histories`] generates articles that interact.
 
 mod histories;
 mod model;
@@ -21,7 +21,7 @@ use model::Model;
 
 use crate::engine_fixture::id;
 
-/// As many histories as are looked at; `SAMESTORY_HISTORIES` asks for more.
+/// The seeds to test; `SAMESTORY_HISTORIES` asks for more.
 fn seeds() -> std::ops::Range<u64> {
     let more = env::var("SAMESTORY_HISTORIES").ok().and_then(|count| count.parse().ok());
     0..more.unwrap_or(90)
@@ -68,7 +68,7 @@ fn same_state(store: &Memory, model: &Model, seed: u64) {
         for document in &ours {
             let kept = store.cluster(language, document.cluster).unwrap();
             let expected = model.cluster(language, document.cluster);
-            // Nobody has joined: all that there is to say of the cluster follows from its document.
+            // A cluster of one: everything about it follows from its document.
             if kept.is_none() {
                 assert_eq!((document.number, expected.size), (document.cluster, 1), "history {seed}");
                 assert_eq!(expected.split_from, None, "history {seed}: {document:?}");
@@ -86,7 +86,7 @@ fn same_state(store: &Memory, model: &Model, seed: u64) {
 }
 
 #[test]
-fn the_engine_decides_as_the_oracle_does() {
+fn the_engine_decides_like_the_oracle() {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in seeds() {
         let History { settings, postings, items, relocates } = History::new(seed);
@@ -106,7 +106,7 @@ fn the_engine_decides_as_the_oracle_does() {
             *seen.entry(what).or_default() += count;
         }
     }
-    // What never happens is not tested.
+    // Cases that never occur are not tested.
     let rows = [
         "exact",
         "near",
@@ -162,11 +162,11 @@ fn the_engine_decides_as_the_oracle_does() {
     let rare: Vec<_> = rows.iter().map(|row| (*row, seen.get(row).copied().unwrap_or(0))).collect();
     println!("{rare:?}");
     let missing: Vec<_> = rare.iter().filter(|(_, count)| *count < 5).collect();
-    assert!(missing.is_empty(), "hardly ever happened: {missing:?}");
+    assert!(missing.is_empty(), "rarely or never occurred: {missing:?}");
 }
 
 #[test]
-fn cutting_a_batch_anywhere_changes_nothing() {
+fn splitting_a_batch_anywhere_changes_nothing() {
     let histories = seeds().flat_map(|seed| [(seed, History::new(seed)), (seed, History::crowded(seed))]);
     for (seed, History { settings, postings, items, relocates }) in histories {
         let engine = Engine::new(settings);
@@ -194,7 +194,7 @@ fn cutting_a_batch_anywhere_changes_nothing() {
             (rows, store.progress().unwrap().languages)
         };
         assert_eq!(without_position(&whole), without_position(&pieces), "history {seed}");
-        // And the log alone makes the same state.
+        // And the log alone restores the same state.
         let read_back = |change: &Change| {
             let (key, value) = change.encode();
             Change::decode(&key, value.as_deref()).unwrap()

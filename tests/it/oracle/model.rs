@@ -1,4 +1,4 @@
-//! The oracle: documents in a map, everything searched from end to end.
+//! The oracle: documents in a map, and everything searched from end to end.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,14 +19,14 @@ use samestory_engine::model::{
     ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, TopicId, Verdict,
 };
 use samestory_engine::model::{
-    ClusterRecord, DeadLetter, Flag, Member, Reason, Related, RelationKind, Tagged,
+    ClusterRecord, DeadLetter, DeadLetterReason, Flag, Member, Related, RelationKind, Tagged,
 };
 
 const YEAR_2100: i64 = 4_102_444_800_000;
 
 type Key = (Lang, u64);
 
-/// What is remembered of a cluster beside its members.
+/// The state of a cluster besides its members.
 #[derive(Clone)]
 struct Group {
     id: ClusterId,
@@ -43,18 +43,18 @@ pub(super) struct Model {
     /// The number of the next document.
     next_numbers: BTreeMap<Lang, u64>,
     stream_times: BTreeMap<Lang, i64>,
-    /// Every article that told a time, in order, since an operator last set stream time.
-    told: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
-    /// The time of the article at hand.
+    /// The times of all articles that have one, in order, since an operator last set the stream time.
+    times: BTreeMap<Lang, Vec<(ArticleId, i64)>>,
+    /// The time of the current article.
     item_time: Option<EventTime>,
-    /// What is remembered of ids without a document.
+    /// The residences of ids without a document.
     pub(super) residences: BTreeMap<ArticleId, Residence>,
     relocates: bool,
-    /// How often each thing happened.
+    /// How often each case occurred.
     pub(super) seen: BTreeMap<&'static str, u64>,
 }
 
-/// Confidence has tests of its own; what is made of it is checked here.
+/// Erases confidences, which have their own tests; their consequences are checked here.
 pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Fraction, Fraction)>) {
     for output in outputs {
         if let Output::Tagged(tagged) = output {
@@ -67,7 +67,7 @@ pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Fracti
     }
 }
 
-/// The same for what is kept of it.
+/// The same for the stored confidence.
 pub(super) fn forgive_kept_confidence(document: &mut Document) {
     document.judgement.confidence = Fraction::new(0.0);
     document.flags &= !(1 << Flag::ALL.iter().position(|flag| *flag == Flag::Review).unwrap());
@@ -89,7 +89,7 @@ fn on(topics: &BTreeSet<OutputTopic>) -> OutputTopic {
     }
 }
 
-/// The order of two records of one raw partition; others have none.
+/// The order of two records of the same raw partition; `None` for others.
 fn compare(one: &Position, other: &Position) -> Option<Ordering> {
     match (one, other) {
         (
@@ -109,7 +109,7 @@ impl Model {
             groups: BTreeMap::new(),
             next_numbers: BTreeMap::new(),
             stream_times: BTreeMap::new(),
-            told: BTreeMap::new(),
+            times: BTreeMap::new(),
             item_time: None,
             residences: BTreeMap::new(),
             relocates,
@@ -126,25 +126,25 @@ impl Model {
         (self.next_numbers.get(&language).copied().unwrap_or(0), self.stream_time(language))
     }
 
-    /// The last word of each of the latest 256 articles.
-    fn last_words(&self, language: Lang) -> Vec<(ArticleId, i64)> {
-        let told = self.told.get(&language).map_or(&[][..], Vec::as_slice);
-        let recent = &told[told.len().saturating_sub(256)..];
+    /// The last time of each of the latest 256 articles.
+    fn latest_times(&self, language: Lang) -> Vec<(ArticleId, i64)> {
+        let all = self.times.get(&language).map_or(&[][..], Vec::as_slice);
+        let recent = &all[all.len().saturating_sub(256)..];
         let is_last = |at: usize| recent[at + 1..].iter().all(|(id, _)| *id != recent[at].0);
         (0..recent.len()).filter(|&at| is_last(at)).map(|at| recent[at].clone()).collect()
     }
 
-    /// The times that are ahead of stream time, in the order they came.
+    /// The times ahead of stream time, in order of arrival.
     pub(super) fn ahead(&self, language: Lang) -> Vec<EventTime> {
         let now = self.stream_times.get(&language).copied().unwrap_or(-1);
-        let ahead = self.last_words(language).into_iter().filter(|&(_, at)| at > now);
+        let ahead = self.latest_times(language).into_iter().filter(|&(_, at)| at > now);
         ahead.map(|(_, at)| EventTime::from_millis(at)).collect()
     }
 
     /// Stream time is the fifth largest of these, and never goes back by itself.
-    fn tell(&mut self, language: Lang, id: &ArticleId, at: i64) {
-        self.told.entry(language).or_default().push((id.clone(), at));
-        let mut times: Vec<i64> = self.last_words(language).into_iter().map(|(_, at)| at).collect();
+    fn record_time(&mut self, language: Lang, id: &ArticleId, at: i64) {
+        self.times.entry(language).or_default().push((id.clone(), at));
+        let mut times: Vec<i64> = self.latest_times(language).into_iter().map(|(_, at)| at).collect();
         times.sort_unstable_by_key(|&at| Reverse(at));
         if let Some(&fifth) = times.get(4) {
             let now = self.stream_times.entry(language).or_insert(fifth);
@@ -203,11 +203,11 @@ impl Model {
         self.members(cluster).into_iter().filter(|member| self.live(member)).collect()
     }
 
-    /// Who stands for a cluster: the first by policy of those who are live, else the oldest.
-    fn stands(&self, cluster: Key) -> Option<&Document> {
+    /// The canonical of a cluster: the first live member by policy, else the oldest member.
+    fn canonical_of(&self, cluster: Key) -> Option<&Document> {
         let members = self.members(cluster);
         let mut live: Vec<&Document> = members.iter().copied().filter(|member| self.live(member)).collect();
-        // Parts are candidates where there is nobody else.
+        // Parts are eligible only if there is nothing else.
         if live.iter().any(|member| !member.judgement.is_part) {
             live.retain(|member| !member.judgement.is_part);
         }
@@ -236,8 +236,8 @@ impl Model {
             .groups
             .iter()
             .map(|(&key, group)| {
-                let stood = self.documents[&(key.0, group.canonical)].id.clone();
-                (key, (group.clone(), self.members(key).len(), stood))
+                let previous = self.documents[&(key.0, group.canonical)].id.clone();
+                (key, (group.clone(), self.members(key).len(), previous))
             })
             .collect();
         let mut touched = BTreeSet::new();
@@ -251,7 +251,7 @@ impl Model {
                 if self.next_numbers.contains_key(language) {
                     self.note("stream time set");
                     self.stream_times.insert(*language, at.millis());
-                    self.told.remove(language);
+                    self.times.remove(language);
                 }
                 Vec::new()
             }
@@ -269,8 +269,9 @@ impl Model {
         };
         for key in touched {
             let published = self.published_at(self.stream_time(key.0).max(self.item_time));
-            let Some((group, size, stood)) = before.get(&key) else { continue };
-            let Some(stands) = self.stands(key).map(|document| (document.number.0, document.id.clone()))
+            let Some((group, size, previous)) = before.get(&key) else { continue };
+            let Some(elected) =
+                self.canonical_of(key).map(|document| (document.number.0, document.id.clone()))
             else {
                 self.groups.remove(&key);
                 if *size > 1 && published {
@@ -280,9 +281,9 @@ impl Model {
                 continue;
             };
             let now = self.groups.get_mut(&key).unwrap();
-            now.canonical = stands.0;
-            if stands.1 != *stood {
-                now.changed_from = Some(stood.clone());
+            now.canonical = elected.0;
+            if elected.1 != *previous {
+                now.changed_from = Some(previous.clone());
                 self.note("promotion");
             }
             if published {
@@ -331,7 +332,7 @@ impl Model {
         touched.insert((document.language, document.cluster.0));
     }
 
-    fn of_id(&self, id: &ArticleId) -> Vec<Document> {
+    fn documents_of(&self, id: &ArticleId) -> Vec<Document> {
         self.documents.values().filter(|document| document.id == *id).cloned().collect()
     }
 
@@ -359,7 +360,7 @@ impl Model {
         });
     }
 
-    /// Tombstones, where what happens then is published.
+    /// Tombstones, if the change is published.
     fn tombstones(
         &self,
         id: &ArticleId,
@@ -372,14 +373,14 @@ impl Model {
         from.iter().filter(|_| published).map(tombstone).collect()
     }
 
-    /// Removes the one document of an id, and says what it was and whether it was live.
+    /// Removes the one document of an id; returns it and whether it was live.
     fn take_out(
         &mut self,
         id: &ArticleId,
         what: &'static str,
         touched: &mut BTreeSet<Key>,
     ) -> Option<(Document, bool)> {
-        let document = self.of_id(id).pop()?;
+        let document = self.documents_of(id).pop()?;
         let live = self.live(&document);
         self.note(if live { what } else { "expired at read" });
         self.remove(&document, touched);
@@ -419,7 +420,7 @@ impl Model {
     ) -> Vec<Output> {
         let mut outputs = Vec::new();
         for id in ids {
-            let known_at = match (self.of_id(id).pop(), self.residence(id)) {
+            let known_at = match (self.documents_of(id).pop(), self.residence(id)) {
                 (Some(document), _) => document.position,
                 (None, Some(row)) => row.position,
                 (None, None) => continue,
@@ -454,7 +455,7 @@ impl Model {
     fn notice(&mut self, notice: &Notice, item: &Item) -> Vec<Output> {
         let id = &notice.id;
         let theirs = topics(notice.outlet);
-        if let Some(document) = self.of_id(id).pop().filter(|document| self.live(document)) {
+        if let Some(document) = self.documents_of(id).pop().filter(|document| self.live(document)) {
             let when = item.time.or(self.stream_time(document.language));
             let ours = topics(document.outlet);
             if self.published_at(when) {
@@ -477,7 +478,8 @@ impl Model {
                 self.tombstones(id, &theirs, when, false)
             }
             Whereabouts::Moved { to } => {
-                // The article moved on with a later record. Where that is not known, a notice is sent on a few times.
+                // The article moved on with a later record. If its new home is unknown, a notice is forwarded
+                // a few times.
                 let detours = match compare(&item.position, &row.position) {
                     Some(Ordering::Greater) => 9,
                     Some(_) => notice.detours,
@@ -507,13 +509,13 @@ impl Model {
         self.note("undelivered");
         let stays =
             matches!(self.residence(id), Some(Residence { whereabouts: Whereabouts::Published(_), .. }));
-        if self.relocates && !stays && self.of_id(id).is_empty() {
+        if self.relocates && !stays && self.documents_of(id).is_empty() {
             let clock = item.log_time.or(item.time).unwrap_or(EventTime::from_millis(0));
             self.reside(id, (language, clock), &item.position, Whereabouts::Gone);
         }
     }
 
-    /// The event time, whether somebody told it, and whether it was clamped.
+    /// The event time, whether the article or its record has one, and whether it was clamped.
     fn time(&self, article: &Prepared, item: &Item) -> (i64, bool, bool) {
         let still = self.stream_times.get(&article.language).copied().unwrap_or(0);
         let credible = |millis: i64| (0..=YEAR_2100).contains(&millis);
@@ -524,10 +526,10 @@ impl Model {
             clock.map_or(YEAR_2100, |clock| YEAR_2100.min(clock + self.settings.skew_millis as i64));
         match article.fetched_at.map(EventTime::millis).or(record) {
             None => (still, false, false),
-            Some(told) if told > YEAR_2100 && clock.is_none() => (still, false, true),
-            Some(told) if told < 0 => (0, true, true),
-            Some(told) if told > ceiling => (ceiling, true, true),
-            Some(told) => (told, true, record.is_some_and(|record| record > ceiling)),
+            Some(time) if time > YEAR_2100 && clock.is_none() => (still, false, true),
+            Some(time) if time < 0 => (0, true, true),
+            Some(time) if time > ceiling => (ceiling, true, true),
+            Some(time) => (time, true, record.is_some_and(|record| record > ceiling)),
         }
     }
 
@@ -540,7 +542,7 @@ impl Model {
     ) -> Vec<Output> {
         let position = &item.position;
         let mut article = article.clone();
-        let mut texts = self.of_id(&article.id);
+        let mut texts = self.documents_of(&article.id);
         texts.retain(|held| self.live(held) && held.fingerprint.tokens > 0);
         texts.sort_by_key(|held| held.language);
         let text = texts.first().filter(|_| article.fingerprint.tokens == 0).cloned();
@@ -550,7 +552,7 @@ impl Model {
             (Some(_), Some(refusal), EmptyUpdate::Refuse) => Some(refusal.clone()),
             (Some(_), None, EmptyUpdate::Refuse) => Some(DeadLetter {
                 position: position.clone(),
-                reason: Reason::NoBody,
+                reason: DeadLetterReason::NoBody,
                 message: "an update without a text (input.empty_update = refuse)".to_owned(),
             }),
         };
@@ -563,10 +565,10 @@ impl Model {
         }
         let language = article.language;
         let article = &mut article;
-        let (at, told, mut clamped) = self.time(article, item);
+        let (at, has_time, mut clamped) = self.time(article, item);
         self.next_numbers.entry(language).or_default();
-        if told {
-            self.tell(language, &article.id, at);
+        if has_time {
+            self.record_time(language, &article.id, at);
             self.item_time = Some(EventTime::from_millis(at));
         }
         let at = EventTime::from_millis(at);
@@ -577,7 +579,7 @@ impl Model {
             *time = within;
         }
 
-        // Four that are overdue go first, those last seen longest ago.
+        // Four overdue documents are removed first, those last seen longest ago.
         let documents = self.documents(language).into_iter().filter(|document| !self.live(document));
         let documents = documents.map(|document| (document.last_seen, Overdue::Document(document.number)));
         let residences = self.residences.values().filter(|row| row.language == language);
@@ -600,7 +602,7 @@ impl Model {
         }
 
         let (mut left, mut revision) = (BTreeSet::new(), 0);
-        for held in self.of_id(&article.id) {
+        for held in self.documents_of(&article.id) {
             if !self.live(&held) {
                 self.note("expired at read");
                 self.remove(&held, touched);
@@ -629,9 +631,9 @@ impl Model {
                 }
                 article.fingerprint = held.fingerprint.clone();
                 article.flags = vec![Flag::KeptText];
-                return self.again(position, at, article, clamped, described);
+                return self.unchanged(position, at, article, clamped, described);
             } else if held.fingerprint.content == article.fingerprint.content {
-                return self.again(position, at, article, clamped, held);
+                return self.unchanged(position, at, article, clamped, held);
             } else {
                 self.note("update");
                 left.extend(topics(held.outlet));
@@ -650,7 +652,7 @@ impl Model {
             left.extend(topics(outlet));
         }
         let (mut pairs, digest) = self.pairs(article);
-        // What an editor said of it and of articles that are there.
+        // An editor's decisions about it and existing articles.
         let constraints = Arc::clone(&self.settings.constraints);
         let there = self.documents(language).into_iter().filter(|document| self.live(document));
         let there: Vec<(Document, Bond)> = there
@@ -674,7 +676,7 @@ impl Model {
         };
         let share = |pair: &Comparison| Fraction::new(similarity(pair));
         pairs.sort_by_key(|(document, _)| document.number);
-        // Lowest number first, so that the first of the greatest is the one.
+        // Lowest number first, so that the first of the greatest wins.
         let alike = [Relation::Near, Relation::Rewritten, Relation::Partial];
         let best_of = |relations: &[Relation]| {
             let mut best: Option<&(Document, Comparison)> = None;
@@ -799,8 +801,8 @@ impl Model {
         let (mut cluster, mut canonical, mut split_from) = (own_cluster.clone(), article.id.clone(), None);
         if let Some((match_, _)) = &best {
             let key = (language, match_.cluster.0);
-            let stands = self.stands(key).unwrap().clone();
-            let pair = self.compare(&stands.fingerprint, &article.fingerprint, language);
+            let current = self.canonical_of(key).unwrap().clone();
+            let pair = self.compare(&current.fingerprint, &article.fingerprint, language);
             let floor = own.floor;
             let resembles = match pair.relation {
                 Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
@@ -812,9 +814,9 @@ impl Model {
             };
             let reviewed = constraints.between(&article.id, &match_.id) == Some(Bond::Same)
                 || match_.judgement.match_type == Some(MatchType::Reviewed);
-            if resembles || stands.number == match_.number || reviewed {
+            if resembles || current.number == match_.number || reviewed {
                 cluster = self.groups[&key].id.clone();
-                canonical = stands.id;
+                canonical = current.id;
             } else {
                 split_from = Some(self.groups[&key].id.clone());
                 self.note("split");
@@ -825,10 +827,10 @@ impl Model {
             closest.as_ref().map_or(Fraction::new(0.0), |(_, pair)| Fraction::new(pair.containment));
         if expired {
             self.note("arrived expired");
-            let stands = if published { outlet } else { on(&left) };
+            let topic = if published { outlet } else { on(&left) };
             let known = self.residences.contains_key(&article.id);
-            if self.relocates && (known || stands != OutputTopic::None) {
-                self.reside(&article.id, (language, at), position, Whereabouts::Published(stands));
+            if self.relocates && (known || topic != OutputTopic::None) {
+                self.reside(&article.id, (language, at), position, Whereabouts::Published(topic));
             }
         } else {
             if self.residences.remove(&article.id).is_some() {
@@ -874,7 +876,7 @@ impl Model {
             } else {
                 self.note("joined");
                 touched.insert(key);
-                canonical = self.stands(key).unwrap().id.clone();
+                canonical = self.canonical_of(key).unwrap().id.clone();
             }
         }
         if !published {
@@ -910,8 +912,8 @@ impl Model {
         outputs
     }
 
-    /// The same article, unchanged.
-    fn again(
+    /// Handles the same article, unchanged.
+    fn unchanged(
         &mut self,
         position: &Position,
         at: EventTime,
@@ -931,7 +933,7 @@ impl Model {
             containment: Fraction::new(1.0),
             confidence: Fraction::new(0.0),
             cluster: self.groups[&key].id.clone(),
-            canonical_id: self.stands(key).unwrap().id.clone(),
+            canonical_id: self.canonical_of(key).unwrap().id.clone(),
             revision: held.revision,
             language: article.reported_language,
             language_source: article.language_source,
@@ -996,8 +998,8 @@ impl Model {
         self.settings.languages.get(&language).unwrap_or(&self.settings.default).compare(old, new)
     }
 
-    /// Every live document that shares enough with the article to be looked at, and what the article is to it.
-    /// And whether the article is a digest of them.
+    /// Every live document that shares enough with the article to be a candidate, with the comparison; and
+    /// whether the article is a digest of them.
     fn pairs(&self, article: &Prepared) -> (Vec<(Document, Comparison)>, bool) {
         let own = *self.settings.languages.get(&article.language).unwrap_or(&self.settings.default);
         let posting = self.postings.for_language(article.language);
@@ -1074,7 +1076,7 @@ impl Model {
         (pairs, digest)
     }
 
-    /// Whether a document was flagged as a digest, or holds another text than this one.
+    /// Whether a document was flagged as a digest, or contains another text than this one.
     fn is_digest(&self, document: &Document, new: &Fingerprint, pair: &Comparison) -> bool {
         let unrelated = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
         let mut newest = self.members((document.language, document.cluster.0));
@@ -1092,8 +1094,8 @@ impl Model {
                 })
     }
 
-    /// How much of what could be shared is, each shingle divided among the clusters that have it. In these histories
-    /// every sampled shingle is posted, and the least 24 are looked for.
+    /// The shared fraction of what could be shared, each shingle divided among the clusters that have it. In
+    /// these histories every sampled shingle is indexed, and the smallest 24 are looked up.
     fn rare(
         &self,
         document: &Document,
@@ -1105,7 +1107,7 @@ impl Model {
     ) -> Option<f64> {
         let old = document.fingerprint.sample.values();
         let looked_for: Vec<u32> = new.sample.values().iter().copied().take(24).collect();
-        // Up to where each of the two lists is complete.
+        // Up to this hash both lists are complete.
         let reach = |list: &[u32], all: u32| match (list.last(), list.len() < all as usize) {
             (Some(&last), true) => last,
             _ => u32::MAX,

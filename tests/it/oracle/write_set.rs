@@ -1,5 +1,5 @@
-//! What was worked out while planning is what the changes say, in memory and in RocksDB; and what RocksDB keeps in
-//! memory to be quick never shows.
+//! The write set computed while planning equals the changes, in memory and in RocksDB; and the caches of
+//! RocksDB never show.
 
 use samestory_engine::engine::{Batch, Engine, Item, Plan};
 use samestory_engine::index::{Memory, Store, View, WriteSet};
@@ -11,7 +11,7 @@ fn sizes(seed: u64) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(seed as usize % 13 + 1), |size| Some(size * 7 % 31 + 1))
 }
 
-/// Plans a history in batches, and applies what was laid; beside it a store in memory that applies the changes.
+/// Plans a history in batches and applies the write sets; beside it a store in memory applies the changes.
 fn apply(store: &mut impl Store, seed: u64, history: History) {
     let History { settings, postings, items, relocates } = history;
     let engine = Engine::new(settings);
@@ -31,7 +31,8 @@ fn apply(store: &mut impl Store, seed: u64, history: History) {
     assert_eq!(store.dump().unwrap(), plain.dump().unwrap(), "history {seed}");
 }
 
-/// Plans a long history in two batches, each of several pieces; beside it a store in memory that takes few items at once.
+/// Plans a long history in two batches of several pieces each; beside it a store in memory takes few items at
+/// once.
 fn decide_in_pieces(store: &mut impl Store, seed: u64) {
     let History { settings, postings, items, relocates } = History::long(seed);
     let engine = Engine::new(settings);
@@ -52,14 +53,14 @@ fn decide_in_pieces(store: &mut impl Store, seed: u64) {
 }
 
 #[test]
-fn pieces_that_are_read_beside_each_other_are_decided_in_order() {
+fn pieces_that_are_read_in_parallel_are_decided_in_order() {
     for seed in 0..3 {
         decide_in_pieces(&mut store(&History::long(seed).postings), seed);
     }
 }
 
 #[test]
-fn applying_what_was_laid_is_applying_the_changes() {
+fn applying_the_write_set_equals_applying_the_changes() {
     for seed in seeds() {
         for history in [History::new(seed), History::crowded(seed)] {
             apply(&mut store(&history.postings), seed, history);
@@ -69,7 +70,7 @@ fn applying_what_was_laid_is_applying_the_changes() {
 
 #[cfg(feature = "rocksdb")]
 #[test]
-fn what_rocksdb_keeps_in_memory_never_shows() {
+fn the_caches_of_rocksdb_never_show() {
     use samestory_engine::index::{Budget, Durability, Rocks, RocksOptions};
     let directory = std::env::temp_dir().join(format!("samestory-{}-laid", std::process::id()));
     for seed in seeds().take(20) {
@@ -78,7 +79,7 @@ fn what_rocksdb_keeps_in_memory_never_shows() {
         let options =
             RocksOptions::new(history.postings.clone(), Durability::OwnWal, Budget::new(8 << 20, 4 << 20));
         let mut store = Rocks::open(&directory, &options).unwrap();
-        // The filter is complete: from now on what it does not know is not looked for.
+        // The membership filter is complete: from now on, keys that it lacks are not looked up.
         store.wait_for_filter();
         apply(&mut store, seed, history);
         if seed < 2 {
@@ -91,7 +92,7 @@ fn what_rocksdb_keeps_in_memory_never_shows() {
             std::fs::remove_dir_all(&long).unwrap();
         }
         drop(store);
-        // And so is one that was made from what is on disk.
+        // The same for a filter that was rebuilt from disk.
         let mut again = Rocks::open(&directory, &options).unwrap();
         let before = again.dump().unwrap();
         again.wait_for_filter();

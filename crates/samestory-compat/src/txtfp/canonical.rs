@@ -1,6 +1,7 @@
-//! txtfp's canonical text: invisible characters out, NFKC, full case folding, NFKC again.
+//! txtfp's normalisation, which it calls canonicalisation: invisible characters out, NFKC, full case folding,
+//! NFKC again.
 //!
-//! Whitespace and digits stay as they are; samestory's own canonical form does more.
+//! White space and digits stay as they are; samestory's own normalisation does more.
 
 use std::borrow::Cow;
 
@@ -10,11 +11,10 @@ use icu_normalizer::{ComposingNormalizer, ComposingNormalizerBorrowed};
 const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
 const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
 
-/// The canonical text, equal to that of txtfp's default `Canonicalizer`.
+/// Normalises a text exactly as txtfp's default `Canonicalizer` does.
 ///
-/// Idempotent. Folding can put marks out of order (`İ` becomes `i` and a dot above, which a mark below must
-/// come before), hence the second NFKC; a text that is already normal passes through it at the cost of a
-/// look.
+/// Idempotent. Folding can put marks out of order (`İ` becomes `i` and a dot above, which must follow a mark
+/// below), hence the second NFKC; a text that is already normal passes it with a quick check.
 pub fn canonicalize(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -28,8 +28,8 @@ pub fn canonicalize(text: &str) -> String {
     }
 }
 
-/// Drops the invisible ones before anything is normalised: one of them between two marks would keep the marks
-/// from being ordered, and they would be ordered after all the next time round.
+/// Drops invisible characters before anything is normalised: one of them between two marks would keep the
+/// marks from being ordered, and the next pass would order them after all.
 fn without_invisible(text: &str) -> Cow<'_, str> {
     if text.contains(is_invisible) {
         Cow::Owned(text.split(is_invisible).collect())
@@ -56,7 +56,7 @@ fn fold(text: &str) -> Cow<'_, str> {
     }
     let mut folded = String::with_capacity(text.len());
     for piece in text.split_inclusive(is_capital_since_unicode_17) {
-        // Folding looks at one character at a time, so the pieces fold as the whole would.
+        // Folding is character by character, so the pieces fold as the whole would.
         let kept = piece.trim_end_matches(is_capital_since_unicode_17);
         folded.push_str(&CASE.fold_string(kept));
         folded.push_str(&piece[kept.len()..]);
@@ -66,7 +66,7 @@ fn fold(text: &str) -> Cow<'_, str> {
 
 /// Letters that were unassigned in Unicode 16, the version of txtfp's folding table (`caseless` 0.2), and
 /// that Unicode 17 and 18 made capitals. Its other tables, in the versions locked here, are as new as ours
-/// (18), so this is the whole difference; the test over every code point says when that changes.
+/// (18), so this is the whole difference; the test over every code point reports when that changes.
 fn is_capital_since_unicode_17(c: char) -> bool {
     matches!(c,
         '\u{A7CE}' | '\u{A7D2}' | '\u{A7D4}' | '\u{A7DD}' | '\u{A7E2}' | '\u{AB6C}'..='\u{AB6D}' // Latin

@@ -1,12 +1,12 @@
-//! The two families of hash functions under txtfp's fingerprints.
+//! The two hash families that txtfp's fingerprints are built on.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// The seed of every fingerprint unless the caller sets another.
+/// The default seed of every fingerprint.
 pub const DEFAULT_SEED: u64 = 0x00C0_FFEE_5EED;
 
-/// Which hash function turns a token into 128 bits.
+/// The hash function that turns a token into 128 bits.
 ///
 /// Signatures of different families cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,7 +22,8 @@ pub enum HashFamily {
 }
 
 impl HashFamily {
-    /// The name in [`config_hash_classical`](super::config_hash_classical); txtfp calls XXH3 by the width of a lane.
+    /// The name in [`config_hash_classical`](super::config_hash_classical); txtfp names XXH3 after the width
+    /// of a lane.
     pub const fn as_str(self) -> &'static str {
         match self {
             HashFamily::Xxh3 => "xxh3-64",
@@ -64,7 +65,7 @@ fn murmur3(bytes: &[u8], seed: u64) -> (u64, u64) {
         high ^= mix_high(two);
         high = high.rotate_left(31).wrapping_add(low).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    // The rest, filled up with zeros, which leave both halves as they are.
+    // The tail is padded with zeros, which leave both halves unchanged.
     let mut block = [0; 16];
     block[..tail.len()].copy_from_slice(tail);
     let [one, two] = halves(&block);
@@ -99,7 +100,7 @@ mod tests {
 
     /// From the reference implementation, SMHasher.
     #[test]
-    fn published_murmur_vectors_come_out() {
+    fn hashes_match_the_published_murmur_vectors() {
         assert_eq!(murmur3(b"", 0), (0, 0));
         assert_eq!(
             murmur3(b"The quick brown fox jumps over the lazy dog", 0),

@@ -1,4 +1,4 @@
-//! txtfp's index in memory: signatures in bands, documents by number.
+//! txtfp's in-memory index: signatures in bands, documents by number.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Error, MinHashSig, jaccard};
 
-/// Bands and rows of an index to be.
+/// Bands and rows of an index to build.
 ///
 /// ```
 /// use samestory_compat::txtfp::LshIndexBuilder;
@@ -21,22 +21,23 @@ use super::{Error, MinHashSig, jaccard};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LshIndexBuilder {
-    /// Bands; each of them is a table.
+    /// Number of bands; each is a table.
     pub bands: usize,
     /// Lanes in a band.
     pub rows: usize,
 }
 
 impl LshIndexBuilder {
-    /// With so many bands of so many rows.
+    /// Uses this many bands and rows.
     pub const fn new(bands: usize, rows: usize) -> LshIndexBuilder {
         LshIndexBuilder { bands, rows }
     }
 
-    /// The factors of `lanes` with the least sum of false positives below the threshold and false negatives above it.
+    /// The factors of `lanes` with the smallest sum of false positives below the threshold and false
+    /// negatives above it.
     ///
-    /// Each is a trapezoid sum over 200 steps, in single precision, as txtfp computes it: with more precision other
-    /// factors may win a near tie.
+    /// Each is a trapezoid sum over 200 steps, in single precision, as txtfp computes it: with more
+    /// precision, other factors could win a near tie.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl<const H: usize> LshIndex<H> {
         Ok(LshIndex { rows, tables: vec![HashMap::new(); bands], signatures: HashMap::new() })
     }
 
-    /// How many bands.
+    /// Number of bands.
     pub fn bands(&self) -> usize {
         self.tables.len()
     }
@@ -118,12 +119,12 @@ impl<const H: usize> LshIndex<H> {
         self.rows
     }
 
-    /// How many documents it holds.
+    /// Number of documents in the index.
     pub fn len(&self) -> usize {
         self.signatures.len()
     }
 
-    /// Whether it holds none.
+    /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.signatures.is_empty()
     }
@@ -154,8 +155,8 @@ impl<const H: usize> LshIndex<H> {
 
     /// Adds many documents, the bands on several threads.
     ///
-    /// The result is that of inserting them one after the other: the last signature of an id counts. In txtfp, ids that
-    /// occur twice or are in the index already corrupt it.
+    /// The result equals inserting them one after the other: the last signature of an id counts. In txtfp,
+    /// ids that occur twice or are already in the index corrupt it.
     pub fn extend_parallel(&mut self, documents: impl IntoIterator<Item = (u64, MinHashSig<H>)>) {
         let documents: HashMap<u64, MinHashSig<H>> = documents.into_iter().collect();
         for id in documents.keys() {
@@ -192,7 +193,7 @@ impl<const H: usize> LshIndex<H> {
         Some(signature)
     }
 
-    /// The documents that share a band, ascending, each once.
+    /// The documents that share a band with `signature`, ascending and distinct.
     pub fn query(&self, signature: &MinHashSig<H>) -> Vec<u64> {
         let keys = band_keys(signature, self.rows);
         let buckets = self.tables.iter().zip(keys).filter_map(|(table, key)| table.get(&key));
@@ -202,7 +203,7 @@ impl<const H: usize> LshIndex<H> {
         ids
     }
 
-    /// The documents that share a band and are at least as similar as `threshold`, which is clamped to 0 to 1.
+    /// The documents that share a band and reach `threshold`, which is clamped to 0 to 1.
     pub fn query_with_threshold(&self, signature: &MinHashSig<H>, threshold: f32) -> Vec<u64> {
         let threshold = threshold.clamp(0.0, 1.0);
         let mut ids = self.query(signature);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_removed_document_stays() {
+    fn nothing_of_a_removed_document_remains() {
         let mut index = index();
         index.insert(1, signature(10));
         assert_eq!(index.remove(1), Some(signature(10)));

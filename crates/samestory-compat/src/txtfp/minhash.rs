@@ -22,7 +22,7 @@ const LANE: usize = size_of::<u64>();
 #[serde(into = "Stored<H>", try_from = "Stored<H>")]
 pub struct MinHashSig<const H: usize>([u64; H]);
 
-/// A signature as serde sees it. Formats without field names store the bytes that txtfp stores there.
+/// A signature in serde's data model. Formats without field names store the same bytes as txtfp.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "MinHashSig")]
 struct Stored<const H: usize> {
@@ -31,7 +31,7 @@ struct Stored<const H: usize> {
     hashes: [u64; H],
 }
 
-/// Serde knows arrays only up to 32 items.
+/// Serde supports arrays of up to 32 items only.
 mod lanes {
     use std::fmt;
 
@@ -104,12 +104,12 @@ impl<const H: usize> MinHashSig<H> {
         &self.0
     }
 
-    /// The estimated Jaccard similarity: the share of lanes that agree.
+    /// The estimated Jaccard similarity: the fraction of lanes that agree.
     pub fn similarity(&self, other: &MinHashSig<H>) -> f64 {
         equal_lanes(self, other) as f64 / H as f64
     }
 
-    /// The bytes txtfp stores.
+    /// The bytes that txtfp stores.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES);
         bytes.extend(SCHEMA.to_le_bytes());
@@ -118,11 +118,11 @@ impl<const H: usize> MinHashSig<H> {
         bytes
     }
 
-    /// Reads the bytes txtfp stores; like txtfp, it does not look at the six bytes of padding.
+    /// Parses the bytes that txtfp stores; like txtfp, it ignores the six bytes of padding.
     ///
     /// # Errors
     ///
-    /// [`Error::Length`] or [`Error::Schema`]: hash the text again.
+    /// [`Error::Length`] or [`Error::Schema`]; hash the text again.
     pub fn from_bytes(bytes: &[u8]) -> Result<MinHashSig<H>, Error> {
         if bytes.len() != Self::BYTES {
             return Err(Error::Length { name: "MinHashSig", expected: Self::BYTES, got: bytes.len() });
@@ -158,8 +158,8 @@ pub fn jaccard<const H: usize>(a: &MinHashSig<H>, b: &MinHashSig<H>) -> f32 {
     equal_lanes(a, b) as f32 / H as f32
 }
 
-/// Makes [`MinHashSig`]s. Lane i holds the smallest `low + i·high` of all tokens, low and high being the halves of a
-/// token's hash.
+/// Computes [`MinHashSig`]s. Lane i holds the smallest `low + i·high` of all tokens, where low and high are
+/// the halves of a token's hash.
 ///
 /// ```
 /// use samestory_compat::txtfp::{HashFamily, MinHashFingerprinter, ShingleTokenizer, WordTokenizer};
@@ -179,18 +179,18 @@ pub struct MinHashFingerprinter<T, const H: usize> {
 }
 
 impl<T: Tokenizer, const H: usize> MinHashFingerprinter<T, H> {
-    /// With XXH3 and the default seed.
+    /// Uses XXH3 and the default seed.
     pub fn new(tokenizer: T) -> Self {
         MinHashFingerprinter { tokenizer, hasher: HashFamily::default(), seed: DEFAULT_SEED }
     }
 
-    /// With another seed.
+    /// Uses another seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         MinHashFingerprinter { seed, ..self }
     }
 
-    /// With another family of hash functions.
+    /// Uses another hash family.
     #[must_use]
     pub fn with_hasher(self, hasher: HashFamily) -> Self {
         MinHashFingerprinter { hasher, ..self }
@@ -213,12 +213,13 @@ impl<T: Tokenizer, const H: usize> MinHashFingerprinter<T, H> {
         lanes.map(MinHashSig).ok_or(Error::EmptyDocument)
     }
 
-    /// A hash of everything that shapes the signatures. Signatures with different ones cannot be compared.
+    /// A hash of everything that determines the signatures. Signatures with different ones cannot be
+    /// compared.
     pub fn config_hash(&self) -> u64 {
         config_hash_classical(&self.tokenizer.name(), &algorithm::<H>(), self.hasher, self.seed)
     }
 
-    /// How the signatures are made.
+    /// How the signatures are computed.
     pub fn metadata(&self) -> FingerprintMetadata {
         FingerprintMetadata {
             algorithm: algorithm::<H>(),
@@ -229,7 +230,7 @@ impl<T: Tokenizer, const H: usize> MinHashFingerprinter<T, H> {
         }
     }
 
-    /// The same for a text that comes in pieces.
+    /// Fingerprints a text that arrives in pieces.
     pub fn into_streaming(self) -> Streaming<Self> {
         Streaming::new(self)
     }
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn similarity_is_the_share_of_equal_lanes() {
+    fn similarity_is_the_fraction_of_equal_lanes() {
         let mut half = fox::<128>();
         half.0[..64].fill(0);
         assert_eq!(fox().similarity(&half), 0.5);

@@ -1,8 +1,8 @@
 //! The crate `txtfp` 0.3 with its default normalisation, byte for byte.
 //!
-//! An archive of txtfp signatures can be compared with signatures made here. The crate itself is only a dev-dependency:
-//! `tests/it/txtfp.rs` holds both side by side on every code point, on random strings and on real articles. Written from
-//! its behaviour, on ICU4X tables.
+//! An archive of txtfp signatures can be compared with signatures computed here. The crate itself is only a
+//! dev-dependency: `tests/it/txtfp.rs` compares both on every code point, on random strings and on real
+//! articles. This is written from its behaviour, on ICU4X tables.
 //!
 //! ```
 //! use samestory_compat::txtfp;
@@ -61,7 +61,7 @@ mod tests {
 
     const FOX: &str = "The quick brown fox jumps over the lazy dog";
 
-    /// Taken from txtfp 0.3.2, so that an update of that crate cannot move both sides at once.
+    /// Taken from txtfp 0.3.2, so that updating that crate cannot change both sides at once.
     #[test]
     fn the_signatures_of_a_known_text_are_fixed() {
         assert_eq!(simhash(FOX), Some(SimHash64(0xce0e_315a_6cc6_f940)));

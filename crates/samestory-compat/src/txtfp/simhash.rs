@@ -25,16 +25,16 @@ impl SimHash64 {
         self.0
     }
 
-    /// The bytes txtfp stores.
+    /// The bytes that txtfp stores.
     pub const fn to_bytes(self) -> [u8; Self::BYTES] {
         self.0.to_le_bytes()
     }
 
-    /// Reads the bytes txtfp stores.
+    /// Parses the bytes that txtfp stores.
     ///
     /// # Errors
     ///
-    /// [`Error::Length`] unless there are eight.
+    /// [`Error::Length`] unless there are eight bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<SimHash64, Error> {
         let length = |_| Error::Length { name: "SimHash64", expected: Self::BYTES, got: bytes.len() };
         Ok(SimHash64(u64::from_le_bytes(bytes.try_into().map_err(length)?)))
@@ -47,12 +47,12 @@ impl fmt::Display for SimHash64 {
     }
 }
 
-/// How many bits differ, 0 to 64.
+/// Number of differing bits, 0 to 64.
 pub const fn hamming(a: SimHash64, b: SimHash64) -> u32 {
     (a.0 ^ b.0).count_ones()
 }
 
-/// The cosine similarity that a Hamming distance stands for: cos(π · distance / 64), from 1 down to −1.
+/// The cosine similarity that a Hamming distance corresponds to: cos(π · distance / 64), from 1 down to −1.
 ///
 /// ```
 /// use samestory_compat::txtfp::{SimHash64, cosine_estimate};
@@ -64,22 +64,22 @@ pub fn cosine_estimate(a: SimHash64, b: SimHash64) -> f32 {
     (hamming(a, b) as f32 / 64.0 * std::f32::consts::PI).cos()
 }
 
-/// How much a token's vote weighs.
+/// The weight of a token's vote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Weighting {
-    /// As often as it occurs.
+    /// Its number of occurrences.
     #[default]
     Tf,
-    /// Once, however often it occurs.
+    /// One, however often it occurs.
     Uniform,
-    /// As often as it occurs, times its inverse document frequency, truncated to a whole number.
+    /// Its number of occurrences times its inverse document frequency, truncated to an integer.
     IdfWeighted(IdfTable),
 }
 
 impl Weighting {
-    /// The name in the configuration hash. It does not include the values of a table.
+    /// The name in the config hash, which does not include the values of a table.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Weighting::Tf => "tf",
@@ -88,8 +88,8 @@ impl Weighting {
         }
     }
 
-    fn of(&self, token: &str, count: u32) -> i64 {
-        /// Larger weights count as this much, so that nine thousand of them do not yet saturate a sum.
+    fn weight(&self, token: &str, count: u32) -> i64 {
+        /// Larger weights are clamped to this, so that nine thousand of them do not yet saturate a sum.
         const HEAVIEST: f64 = 1e15;
         match self {
             Weighting::Tf => i64::from(count),
@@ -102,27 +102,27 @@ impl Weighting {
     }
 }
 
-/// Inverse document frequencies of tokens, from a corpus of your own. Clones share the table.
+/// Inverse document frequencies of tokens, from your own corpus. Clones share the table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdfTable(Arc<BTreeMap<String, f32>>);
 
 impl IdfTable {
-    /// From pairs of token and frequency; the last one of a token counts.
+    /// From pairs of token and frequency; the last value of a token counts.
     pub fn from_pairs<S: Into<String>>(pairs: impl IntoIterator<Item = (S, f32)>) -> IdfTable {
         IdfTable(Arc::new(pairs.into_iter().map(|(token, idf)| (token.into(), idf)).collect()))
     }
 
-    /// The value of a token; 1 for a token that is not in the table.
+    /// The value of a token; 1 if it is not in the table.
     pub fn get(&self, token: &str) -> f32 {
         self.0.get(token).copied().unwrap_or(1.0)
     }
 
-    /// How many tokens it holds.
+    /// Number of tokens in the table.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it holds none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for IdfTable {
     }
 }
 
-/// Makes [`SimHash64`]s: every token votes with the low half of its hash.
+/// Computes [`SimHash64`]s: every token votes with the low half of its hash.
 ///
 /// ```
 /// use samestory_compat::txtfp::{IdfTable, SimHashFingerprinter, Weighting, WordTokenizer};
@@ -159,7 +159,7 @@ pub struct SimHashFingerprinter<T> {
 }
 
 impl<T: Tokenizer> SimHashFingerprinter<T> {
-    /// With XXH3, the default seed, and tokens counted as often as they occur.
+    /// Uses XXH3, the default seed, and the number of occurrences as weight.
     pub fn new(tokenizer: T) -> Self {
         SimHashFingerprinter {
             tokenizer,
@@ -169,19 +169,19 @@ impl<T: Tokenizer> SimHashFingerprinter<T> {
         }
     }
 
-    /// With another seed.
+    /// Uses another seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         SimHashFingerprinter { seed, ..self }
     }
 
-    /// With another family of hash functions.
+    /// Uses another hash family.
     #[must_use]
     pub fn with_hasher(self, hasher: HashFamily) -> Self {
         SimHashFingerprinter { hasher, ..self }
     }
 
-    /// With another kind of weight.
+    /// Uses another weighting.
     #[must_use]
     pub fn with_weighting(self, weighting: Weighting) -> Self {
         SimHashFingerprinter { weighting, ..self }
@@ -204,18 +204,18 @@ impl<T: Tokenizer> SimHashFingerprinter<T> {
         let mut votes = Votes::new();
         for (token, count) in counts {
             let (low, _) = self.hasher.hash(token.as_bytes(), self.seed);
-            votes.cast(low, self.weighting.of(&token, count));
+            votes.cast(low, self.weighting.weight(&token, count));
         }
         Ok(SimHash64(votes.outcome()))
     }
 
-    /// A hash of everything that shapes the hashes but for the values of an IDF table.
+    /// A hash of everything that determines the hashes, except the values of an IDF table.
     pub fn config_hash(&self) -> u64 {
         let algorithm = format!("{ALGORITHM}-{}", self.weighting.as_str());
         config_hash_classical(&self.tokenizer.name(), &algorithm, self.hasher, self.seed)
     }
 
-    /// How the hashes are made.
+    /// How the hashes are computed.
     pub fn metadata(&self) -> FingerprintMetadata {
         FingerprintMetadata {
             algorithm: ALGORITHM.to_owned(),
@@ -226,7 +226,7 @@ impl<T: Tokenizer> SimHashFingerprinter<T> {
         }
     }
 
-    /// The same for a text that comes in pieces.
+    /// Fingerprints a text that arrives in pieces.
     pub fn into_streaming(self) -> Streaming<Self> {
         Streaming::new(self)
     }

@@ -1,13 +1,13 @@
-//! Fingerprints of a text that comes in pieces, cut anywhere.
+//! Fingerprints of a text that arrives in pieces, cut anywhere.
 
 use std::str;
 
 use super::Error;
 
-/// The longest stream unless the caller sets another limit: 16 MiB.
+/// The default limit of a stream: 16 MiB.
 pub const DEFAULT_MAX_BYTES: usize = 16 << 20;
 
-/// Makes a fingerprint from a whole text.
+/// Computes a fingerprint from a complete text.
 pub trait Fingerprinter {
     /// The fingerprint.
     type Output;
@@ -20,7 +20,8 @@ pub trait Fingerprinter {
     fn fingerprint(&self, text: &str) -> Result<Self::Output, Error>;
 }
 
-/// Collects a text and fingerprints it at the end. The result is that of the whole text, however it is cut.
+/// Collects a text and fingerprints it at the end. The result equals that of the complete text, however it is
+/// cut.
 ///
 /// ```
 /// use samestory_compat::txtfp::{SimHashFingerprinter, WordTokenizer};
@@ -36,33 +37,33 @@ pub trait Fingerprinter {
 pub struct Streaming<F> {
     fingerprinter: F,
     bytes: Vec<u8>,
-    /// So many bytes are whole characters; at most three more begin one.
+    /// This many bytes are complete characters; at most three more start another.
     whole: usize,
     max_bytes: usize,
 }
 
 impl<F: Fingerprinter> Streaming<F> {
-    /// For at most 16 MiB.
+    /// Accepts at most 16 MiB.
     pub fn new(fingerprinter: F) -> Self {
         Streaming { fingerprinter, bytes: Vec::new(), whole: 0, max_bytes: DEFAULT_MAX_BYTES }
     }
 
-    /// With another limit.
+    /// Sets another limit.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: usize) -> Self {
         Streaming { max_bytes, ..self }
     }
 
-    /// How many bytes of whole characters it holds.
+    /// Number of buffered bytes that are complete characters.
     pub fn buffered_bytes(&self) -> usize {
         self.whole
     }
 
-    /// Adds a piece. A piece that is refused leaves no trace.
+    /// Adds a piece. A rejected piece has no effect.
     ///
     /// # Errors
     ///
-    /// [`Error::StreamTooLong`] past the limit, [`Error::InvalidUtf8`] for bytes that no text has.
+    /// [`Error::StreamTooLong`] beyond the limit, [`Error::InvalidUtf8`] for bytes that are not UTF-8.
     pub fn update(&mut self, piece: &[u8]) -> Result<(), Error> {
         if piece.len() > self.max_bytes.saturating_sub(self.bytes.len()) {
             return Err(Error::StreamTooLong);
@@ -84,13 +85,14 @@ impl<F: Fingerprinter> Streaming<F> {
     ///
     /// # Errors
     ///
-    /// [`Error::IncompleteUtf8`] if the last character is not whole, [`Error::EmptyDocument`] if there are no tokens.
+    /// [`Error::IncompleteUtf8`] if the last character is incomplete, [`Error::EmptyDocument`] if there are
+    /// no tokens.
     pub fn finalize(self) -> Result<F::Output, Error> {
         let text = str::from_utf8(&self.bytes).map_err(|_| Error::IncompleteUtf8)?;
         self.fingerprinter.fingerprint(text)
     }
 
-    /// Forgets the text and keeps the memory for the next one.
+    /// Clears the text and keeps the memory for the next one.
     pub fn reset(&mut self) {
         self.bytes.clear();
         self.whole = 0;
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_piece_leaves_no_trace() {
+    fn a_rejected_piece_has_no_effect() {
         let mut stream = stream();
         stream.update(b"caf\xc3").unwrap();
         assert_eq!(stream.update(b"\xc3"), Err(Error::InvalidUtf8));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The words of a text, as it stands; make it canonical first.
+/// The words of a text, which should be [normalised](super::canonicalize) first.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.unicode_words()
 }
@@ -14,13 +14,13 @@ pub fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     text.graphemes(true)
 }
 
-/// Every run of `k` neighbouring tokens, joined by single spaces.
+/// Every run of `k` consecutive tokens, joined by single spaces.
 ///
 /// The tokens are joined once; each shingle is a slice of that.
 #[derive(Clone, Debug)]
 pub struct Shingles {
     joined: String,
-    /// Where each token starts and ends in `joined`.
+    /// Start and end of each token in `joined`.
     bounds: Vec<(usize, usize)>,
     k: usize,
 }
@@ -46,13 +46,13 @@ impl Shingles {
     /// The shingles in order, repeats included.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let width = self.k.min(self.bounds.len());
-        // `windows(0)` would panic, and there is nothing to give.
+        // `windows(0)` would panic, and there are no shingles.
         let windows = (width > 0).then(|| self.bounds.windows(width));
         windows.into_iter().flatten().map(|window| &self.joined[window[0].0..window[window.len() - 1].1])
     }
 }
 
-/// Cuts normalised text into tokens. Implement it for a tokeniser of your own:
+/// Cuts normalised text into tokens. Implement it for your own tokeniser:
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -73,8 +73,8 @@ impl Shingles {
 /// assert!(poems.fingerprint("roses are red\nviolets are blue").is_ok());
 /// ```
 pub trait Tokenizer: Send + Sync {
-    /// Names it in [`FingerprintMetadata`](super::FingerprintMetadata). Fingerprints under different names cannot be
-    /// compared, so a tokeniser that cuts differently needs another name.
+    /// Identifies it in [`FingerprintMetadata`](super::FingerprintMetadata). Fingerprints under different
+    /// names cannot be compared, so a tokeniser that cuts differently needs a different name.
     fn name(&self) -> Cow<'static, str>;
 
     /// Visits every token in order.
@@ -129,7 +129,7 @@ impl Tokenizer for GraphemeTokenizer {
 /// `shingle-k=<k>/<inner>`: every run of `k` tokens of another tokeniser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShingleTokenizer<T> {
-    /// Tokens in a shingle; 0 gives none.
+    /// Tokens per shingle; 0 yields none.
     pub k: usize,
     /// Cuts the tokens.
     pub inner: T,
@@ -151,7 +151,8 @@ impl<T: Tokenizer> Tokenizer for ShingleTokenizer<T> {
 #[cfg(feature = "jieba")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CjkTokenizer {
-    /// Guess words that the dictionary lacks, by a hidden Markov model. Guesses change between versions of `jieba-rs`.
+    /// Guess words that the dictionary lacks, with a hidden Markov model. Guesses change between versions of
+    /// `jieba-rs`.
     pub hmm: bool,
 }
 
@@ -162,7 +163,7 @@ impl Tokenizer for CjkTokenizer {
     }
 
     fn for_each_token(&self, text: &str, visit: &mut dyn FnMut(&str)) {
-        // Loading the dictionary takes a tenth of a second or more: once for all.
+        // Loading the dictionary takes a tenth of a second or more, so it is done once.
         static JIEBA: std::sync::LazyLock<jieba_rs::Jieba> = std::sync::LazyLock::new(jieba_rs::Jieba::new);
         JIEBA.cut(text, self.hmm).into_iter().filter(|word| !word.trim().is_empty()).for_each(visit);
     }
@@ -175,7 +176,7 @@ impl Tokenizer for CjkTokenizer {
 )]
 pub struct UnknownTokenizer(pub String);
 
-/// The tokeniser of a name.
+/// The tokeniser with this name.
 ///
 /// # Errors
 ///
@@ -189,7 +190,7 @@ pub struct UnknownTokenizer(pub String);
 /// # Ok::<(), samestory_compat::txtfp::UnknownTokenizer>(())
 /// ```
 pub fn tokenizer(name: &str) -> Result<Box<dyn Tokenizer>, UnknownTokenizer> {
-    /// Shingles of shingles make sense to nobody, but have a name; a name that never ends must not exhaust the stack.
+    /// Shingles of shingles are useless but have a name; an endless name must not exhaust the stack.
     const DEEPEST: usize = 4;
     let unknown = || UnknownTokenizer(name.to_owned());
     let mut sizes = Vec::new();
@@ -222,12 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn words_leave_out_what_stands_between_them() {
+    fn words_exclude_punctuation_and_spaces() {
         assert_eq!(WordTokenizer.tokens("don't go, v1.2 – 我爱"), ["don't", "go", "v1.2", "我", "爱"]);
     }
 
     #[test]
-    fn graphemes_keep_what_belongs_together() {
+    fn graphemes_keep_clusters_together() {
         assert_eq!(GraphemeTokenizer.tokens("e\u{301} 🇮🇳க்"), ["e\u{301}", " ", "🇮🇳", "க்"]);
     }
 

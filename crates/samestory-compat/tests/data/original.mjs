@@ -1,8 +1,8 @@
-// The original's SimHash and MinHash, told a second time in the language it is written in.
+// The original's SimHash and MinHash, reimplemented in its own language.
 //
 //   node original.mjs < texts.json > hashes.json      a JSON list of texts in, a JSON list of hashes out
 //
-// `hashes.json` beside this file was made from `texts.json` this way.
+// `hashes.json` beside this file was generated from `texts.json` this way.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,11 +1,11 @@
 //! One test binary; a line of comment per module.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-// SimHash and MinHash beside the original in JavaScript.
+// SimHash and MinHash against the JavaScript original.
 mod original;
-// Random text of every script.
+// Random text in every script.
 mod scripts;
-// Real articles, where they lie beside the repository.
+// Real articles, if they are available beside the repository.
 mod shared_data;
-// Our txtfp-compatible functions and txtfp itself, side by side.
+// Our txtfp-compatible functions against txtfp itself.
 mod txtfp;

@@ -1,4 +1,5 @@
-//! SimHash and MinHash beside the original's algorithm, which `tests/data/original.mjs` tells in JavaScript.
+//! SimHash and MinHash against the original's algorithm, which `tests/data/original.mjs` reimplements in
+//! JavaScript.
 
 use std::fs;
 use std::io::Write;

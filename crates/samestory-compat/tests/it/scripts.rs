@@ -1,9 +1,9 @@
-//! Random text of every script. The tests of the product include this file too.
+//! Random text in every script. The tests of the product include this file too.
 
 use proptest::prelude::*;
 
-/// Stretches of Unicode where normalising, folding or segmenting does something: the scripts news is written
-/// in, marks of many combining classes, characters that compose, expand, fold oddly or cannot be seen.
+/// Unicode ranges where normalising, folding or segmenting does something: the scripts news is written in,
+/// marks of many combining classes, characters that compose, expand, fold oddly or are invisible.
 const STRETCHES: &[(char, char)] = &[
     ('\0', '\u{7f}'),
     ('\u{80}', '\u{24f}'),      // Latin: soft hyphen, ß, İ, ı, ŉ, ſ, Ǆ
@@ -45,7 +45,7 @@ const STRETCHES: &[(char, char)] = &[
     ('\u{e0000}', '\u{e01ef}'), // tags and selectors
 ];
 
-/// What random characters would hardly ever line up to.
+/// Sequences that random characters would hardly ever produce.
 #[rustfmt::skip]
 const SEQUENCES: &[&str] = &[
     "İ\u{329}", "ǰ\u{323}", "ΐ\u{345}", "ᾳ\u{301}", "\u{6e4}\u{202a}\u{6e4}\u{6ea}", "ﷺ", "ŉ", "ﬃ",
@@ -56,7 +56,7 @@ const SEQUENCES: &[&str] = &[
     "\u{2126}\u{212a}\u{212b}",
 ];
 
-/// Text of any scripts, mixed worse than any editor would.
+/// Text that mixes scripts worse than any editor would.
 pub(crate) fn any_script() -> impl Strategy<Value = String> {
     let stretch = prop::sample::select(STRETCHES);
     let character = stretch.prop_flat_map(|(first, last)| prop::char::range(first, last));

@@ -1,11 +1,11 @@
-//! Finds the real articles that lie beside the repository and are not part of it.
+//! Locates the real articles that live beside the repository and are not part of it.
 
 use std::env;
 use std::fs;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
-/// A file of `shared/data` beside the repository, or of the directory that `SAMESTORY_DATA` names.
+/// A file of `shared/data` beside the repository, or in the directory that `SAMESTORY_DATA` names.
 ///
 /// # Panics
 ///
@@ -18,12 +18,12 @@ fn shared_data(file: &str) -> Option<PathBuf> {
     }
     let missing = format!("{} is missing; set SAMESTORY_DATA to its directory", path.display());
     assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
-    // The test harness captures `eprintln!` of a test that passes, and this one passes.
+    // The test harness captures `eprintln!` of passing tests, and this one passes.
     stderr().write_all(format!("skipped: {missing}\n").as_bytes()).unwrap();
     None
 }
 
-/// One file or more for each script in the shared data.
+/// At least one file for each script in the shared data.
 const ARTICLES: &[&str] = &[
     "ntrex_19lang.ndjson",
     "semeval22_task8.ndjson",

@@ -1,4 +1,4 @@
-//! Our txtfp-compatible functions and txtfp itself, side by side on the same text.
+//! Compares our txtfp-compatible functions with txtfp itself on the same texts.
 
 use proptest::prelude::*;
 use samestory_compat::tlsh;
@@ -12,10 +12,10 @@ use txtfp::{
 use crate::scripts::any_script as text;
 use crate::shared_data::bodies;
 
-/// `make test` runs the release build and with it everything; the debug build is for seconds of waiting.
+/// `make test` runs the release build and thus everything; the debug build must finish in seconds.
 const CASES: u32 = if cfg!(debug_assertions) { 128 } else { 4096 };
 
-/// The code points are tried in blocks; this many blocks make one step.
+/// Code points are tested in blocks; one step covers this many blocks.
 const STRIDE: usize = if cfg!(debug_assertions) { 32 } else { 1 };
 
 fn tokens(tokenizer: impl Tokenizer, text: &str) -> Vec<String> {
@@ -116,7 +116,7 @@ fn simhash_agrees(text: &str, seed: u64, pairs: &[(String, f32)]) {
     }
 }
 
-/// Both streams, fed the same pieces: every answer and the end.
+/// Feeds both streams the same pieces and compares every answer and the result.
 fn streams_agree(pieces: &[Vec<u8>], max_bytes: usize) {
     let mut our =
         ours::SimHashFingerprinter::new(ours::WordTokenizer).into_streaming().with_max_bytes(max_bytes);
@@ -134,20 +134,20 @@ fn streams_agree(pieces: &[Vec<u8>], max_bytes: usize) {
     );
 }
 
-/// What can be done to an index.
+/// An operation on an index.
 #[derive(Clone, Debug)]
-enum Step {
+enum IndexOp {
     Insert(u64, u64),
     Extend(Vec<(u64, u64)>),
     Remove(u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn index_op() -> impl Strategy<Value = IndexOp> {
     let document = || (0..8_u64, 0..6_u64);
     prop_oneof![
-        3 => document().prop_map(|(id, kind)| Step::Insert(id, kind)),
-        2 => prop::collection::vec(document(), 0..6).prop_map(Step::Extend),
-        1 => (0..8_u64).prop_map(Step::Remove),
+        3 => document().prop_map(|(id, kind)| IndexOp::Insert(id, kind)),
+        2 => prop::collection::vec(document(), 0..6).prop_map(IndexOp::Extend),
+        1 => (0..8_u64).prop_map(IndexOp::Remove),
     ]
 }
 
@@ -240,24 +240,25 @@ proptest! {
     }
 
     #[test]
-    fn an_index_answers_as_txtfps(steps in prop::collection::vec(step(), 0..20), threshold in -0.2..1.2_f32) {
+    fn an_index_answers_as_txtfps(steps in prop::collection::vec(index_op(), 0..20), threshold in -0.2..1.2_f32) {
         let mut our = ours::LshIndex::<16>::with_bands_rows(4, 4).unwrap();
         let mut their = LshIndex::<16>::with_bands_rows(4, 4).unwrap();
         let signature = |kind| MinHashSig { hashes: lanes(kind), ..MinHashSig::empty() };
         for step in steps {
             match step {
-                Step::Insert(id, kind) => {
+                IndexOp::Insert(id, kind) => {
                     our.insert(id, ours::MinHashSig::from_lanes(lanes(kind)));
                     their.insert(id, signature(kind));
                 }
-                // Theirs must not meet an id twice here; one after the other is what ours promises to equal.
-                Step::Extend(documents) => {
+                // txtfp must not see an id twice here, so it gets them one by one, which ours promises to
+                // equal.
+                IndexOp::Extend(documents) => {
                     our.extend_parallel(
                         documents.iter().map(|(id, kind)| (*id, ours::MinHashSig::from_lanes(lanes(*kind)))),
                     );
                     documents.iter().for_each(|(id, kind)| their.insert(*id, signature(*kind)));
                 }
-                Step::Remove(id) => prop_assert_eq!(our.remove(id).is_some(), their.remove(id).is_some()),
+                IndexOp::Remove(id) => prop_assert_eq!(our.remove(id).is_some(), their.remove(id).is_some()),
             }
             prop_assert_eq!(our.len(), their.len());
             for kind in 0..6 {
@@ -314,8 +315,8 @@ fn tokenisers_have_txtfps_names() {
     }
 }
 
-/// The two sides read tables of different Unicode versions. A failure here after an update of a dependency
-/// names the code points to look at in `compat/txtfp/canonical.rs`.
+/// The two sides use tables of different Unicode versions. If this fails after updating a dependency, the
+/// message names the code points to look at in `src/txtfp/canonical.rs`.
 #[test]
 fn every_code_point_is_canonical_as_in_txtfp() {
     // Alone; before marks it could compose with or sort among; after a letter; between jamo.

@@ -4,7 +4,7 @@
 //! is a pure function of the article and the options, so it runs on any number of threads.
 
 use crate::fingerprint::{Fingerprint, config_hash, of_text};
-use crate::model::{Article, DeadLetter, Flag, Reason};
+use crate::model::{Article, DeadLetter, DeadLetterReason, Flag};
 use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, LanguageTag, Position, Title, Url};
 use crate::text::language::{self, Tag};
 use crate::text::markup::ContentType;
@@ -74,7 +74,7 @@ impl Preparer {
         let text = text::prepare(&article.body, content_type, article.language.as_deref(), &self.options)
             .map_err(|error| DeadLetter {
                 position: position.clone(),
-                reason: Reason::TooLarge,
+                reason: DeadLetterReason::TooLarge,
                 message: error.to_string(),
             })?;
         let title = non_blank(article.title.as_deref());
@@ -177,7 +177,7 @@ mod tests {
     fn a_text_over_the_limit_is_a_dead_letter() {
         let preparer = Preparer::new(Options { max_bytes: 10, ..Options::default() });
         let letter = preparer.prepare(&article("More than ten bytes."), &position()).unwrap_err();
-        assert_eq!((letter.reason, letter.position), (Reason::TooLarge, position()));
+        assert_eq!((letter.reason, letter.position), (DeadLetterReason::TooLarge, position()));
         assert_eq!(letter.message, "text is longer than 10 bytes (text.max_bytes)");
     }
 }

@@ -1,20 +1,20 @@
-//! MinHash: 128 lanes, each the least value that one hash function takes on the shingles.
+//! MinHash: 128 lanes, each the smallest value of one hash function over the shingles.
 //!
-//! The share of lanes on which two texts agree estimates the Jaccard similarity of their shingle sets. Lane i is
-//! `a[i] · x + b[i]` modulo 2³² over the low half of a shingle's hash: shingle hashes are well mixed already, and
-//! an odd multiplier permutes, so every shingle is equally likely to be the least.
+//! The fraction of lanes on which two texts agree estimates the Jaccard similarity of their shingle sets.
+//! Lane i is `a[i] · x + b[i]` modulo 2³² over the low half of a shingle's hash. Shingle hashes are already
+//! well mixed and an odd multiplier is a permutation, so every shingle is equally likely to be the smallest.
 
-/// Lanes of a signature.
+/// Number of lanes in a signature.
 pub const LANES: usize = 128;
 
-/// The least values themselves. The empty text has `u32::MAX` in every lane.
+/// The smallest value per lane. The empty text has `u32::MAX` in every lane.
 pub type Lanes = [u32; LANES];
 
-/// A signature: sixteen bits of each lane. Two texts agree on a lane by chance once in 65,536, which is far below the
-/// spread of 128 lanes, and a signature is half as long.
+/// A signature: sixteen bits of each lane. Two lanes agree by chance once in 65,536, which is far below the
+/// sampling error of 128 lanes, and a signature is half as long.
 pub type Signature = [u16; LANES];
 
-/// Shingles taken together by the fast version: the lanes are loaded once for all of them.
+/// Shingles that the fast version processes together, so that the lanes are loaded once for all of them.
 const TOGETHER: usize = 8;
 
 struct Functions {
@@ -22,7 +22,8 @@ struct Functions {
     add: Lanes,
 }
 
-/// The hash functions, part of the scheme: 64 bits each from SplitMix64, counting up from a fixed seed.
+/// The hash functions, which are part of the scheme: 64 bits each from SplitMix64, counting up from a fixed
+/// seed.
 static FUNCTIONS: Functions = {
     let mut functions = Functions { multiply: [0; LANES], add: [0; LANES] };
     let mut state: u64 = 0x5a6d_e570_7279_0001;
@@ -40,7 +41,7 @@ static FUNCTIONS: Functions = {
     functions
 };
 
-/// The specification: one shingle after the other, one lane after the other.
+/// The specification: shingle by shingle, lane by lane.
 pub fn plain(shingles: &[u64]) -> Lanes {
     let mut least = [u32::MAX; LANES];
     for &shingle in shingles {
@@ -52,21 +53,22 @@ pub fn plain(shingles: &[u64]) -> Lanes {
     least
 }
 
-/// The signature of a text.
+/// The signature of a text's shingles.
 pub fn signature(shingles: &[u64]) -> Signature {
     fold(&lanes(shingles))
 }
 
-/// Sixteen bits of each lane: both halves, because the least of many values has zeros in front.
+/// Folds each lane to sixteen bits. Both halves contribute, because the minimum of many values starts with
+/// zeros.
 pub fn fold(lanes: &Lanes) -> Signature {
     lanes.map(|lane| (lane ^ lane >> 16) as u16)
 }
 
-/// The same lanes, several shingles and lanes at a time.
+/// The lanes of [`plain`], several shingles and lanes at a time.
 pub fn lanes(shingles: &[u64]) -> Lanes {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor was just asked, and it has AVX2.
+        // SAFETY: AVX2 was detected on this processor just above.
         #[allow(unsafe_code)]
         return unsafe { with_avx2(shingles) };
     }
@@ -80,7 +82,7 @@ fn with_avx2(shingles: &[u64]) -> Lanes {
     blocks(shingles)
 }
 
-/// Written so that the compiler turns the inner loop into vector instructions of whatever width is allowed.
+/// Written so that the compiler vectorises the inner loop at whatever width is enabled.
 #[inline(always)]
 fn blocks(shingles: &[u64]) -> Lanes {
     let mut least = [u32::MAX; LANES];
@@ -104,7 +106,7 @@ fn absorb<const N: usize>(least: &mut Lanes, shingles: &[u32; N]) {
     }
 }
 
-/// On how many lanes two signatures agree.
+/// Number of lanes on which two signatures agree.
 pub fn equal_lanes(a: &Signature, b: &Signature) -> u32 {
     a.iter().zip(b).map(|(a, b)| u32::from(a == b)).sum()
 }

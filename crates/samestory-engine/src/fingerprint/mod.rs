@@ -1,4 +1,6 @@
-//! A text's fingerprint: all that is kept of it, about 730 bytes for a typical article.
+//! The fingerprint of a text: everything the index keeps of it for comparison, about 730 bytes for a typical
+//! article. `prepare` computes it from normalised text; the comparison and the index read it; routed records,
+//! the changelog and the store carry these bytes:
 //!
 //! | offset | bytes | field |
 //! |-------:|------:|-------|
@@ -40,20 +42,21 @@ use crate::text::{Options, Text};
 pub use minhash::{LANES, Signature};
 pub use sample::Sample;
 
-/// How fingerprints are made. Numbers are never used twice; fingerprints of different schemes are not compared.
+/// How fingerprints are computed. Numbers are never reused, and fingerprints of different schemes are never
+/// compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// XXH3 words, 16 bits of 128 lanes of multiply-add MinHash, SimHash, the least shingles of the text and of its
-    /// opening, numbers, names, words of the headline.
+    /// XXH3 words, 16 bits of 128 lanes of multiply-add MinHash, SimHash, the smallest shingles of the text
+    /// and of its opening, numbers, names, words of the headline.
     V2 = 2,
 }
 
 impl Scheme {
-    /// The scheme that new fingerprints are made with.
+    /// The scheme of new fingerprints.
     pub const CURRENT: Scheme = Scheme::V2;
 
-    /// The number inside the bytes.
+    /// The number in the encoded bytes.
     pub const fn number(self) -> u8 {
         self as u8
     }
@@ -63,19 +66,20 @@ impl Scheme {
     }
 }
 
-/// Shingles kept of a typical text, to tell subsets: a text and a part of it keep the same ones of what they share.
+/// Shingles sampled from a typical text, to detect subsets: a text and a part of it sample the same ones of
+/// what they share.
 pub const SAMPLE: usize = 64;
-/// Shingles kept of a long text, so that an extract of it has some of them.
+/// Shingles sampled from a long text, so that the sample of a short extract still overlaps it.
 pub const LONG_SAMPLE: usize = 256;
-/// One shingle in so many is kept of a long text.
-const SAMPLED: usize = 16;
-/// Shingles kept of the opening.
+/// A long text keeps one shingle in this many.
+const SAMPLING_INTERVAL: usize = 16;
+/// Shingles sampled from the opening.
 pub const OPENING: usize = 16;
-/// Numbers kept.
+/// Numbers sampled.
 pub const NUMBERS: usize = 32;
-/// Names kept.
+/// Names sampled.
 pub const NAMES: usize = 32;
-/// Words kept of the headline.
+/// Words sampled from the headline.
 pub const TITLE: usize = 24;
 
 const LAYOUT: u8 = 2;
@@ -83,10 +87,10 @@ const FIXED: usize = 58 + 2 * LANES;
 /// The longest encoded fingerprint.
 pub const MAX_BYTES: usize = FIXED + 4 * (LONG_SAMPLE + OPENING + NUMBERS) + 2 * (NAMES + TITLE);
 
-/// All that is kept of a text.
+/// Everything the index keeps of a text for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// How it was made.
+    /// How it was computed.
     pub scheme: Scheme,
     /// Hash of the settings the text was prepared with.
     pub config: u32,
@@ -96,24 +100,24 @@ pub struct Fingerprint {
     pub simhash: u128,
     /// Words, or characters where the script has no spaces.
     pub tokens: u32,
-    /// Distinct shingles.
+    /// Number of distinct shingles.
     pub shingles: u32,
-    /// Sixteen bits of the least values of 128 hash functions.
+    /// Sixteen bits of the smallest value of each of 128 hash functions.
     pub minhash: Box<Signature>,
-    /// The least shingles.
+    /// The smallest shingle hashes.
     pub sample: Sample<LONG_SAMPLE>,
-    /// The least shingles of the opening.
+    /// The smallest shingle hashes of the opening.
     pub opening: Sample<OPENING>,
-    /// The numbers in the text, in digits or in words.
+    /// The numbers in the text, written in digits or in words.
     pub numerals: Sample<NUMBERS>,
     /// The capitalised words inside sentences.
     pub names: Sample<NAMES>,
-    /// The words of the headline. Evidence beside the text; none where there is no headline.
+    /// The words of the headline: evidence beside the text. Empty without a headline.
     pub title: Sample<TITLE>,
 }
 
-/// A hash of everything that leads from an article to its fingerprint and can differ between installations or
-/// versions: equal hashes, comparable fingerprints.
+/// A hash of everything between an article and its fingerprint that can differ between installations or
+/// versions. Fingerprints are comparable if their config hashes are equal.
 pub fn config_hash(options: &Options) -> u32 {
     let Options { skeleton, fold_accents, fold_serbian, fold_han, trust, max_raw_bytes: _, max_bytes: _ } =
         options;
@@ -121,7 +125,7 @@ pub fn config_hash(options: &Options) -> u32 {
         "scheme {}, skeleton {skeleton}, accents {fold_accents}, serbian {fold_serbian}, han {fold_han}",
         Scheme::CURRENT.number()
     );
-    // Where an article lives decides what it is compared with.
+    // The home of an article decides what it is compared with, so the language settings count too.
     description.push_str(&format!(", languages {TABLE_VERSION}, trust {}", trust.as_str()));
     for language in LANGUAGES {
         let cut = match language.segment {
@@ -135,21 +139,21 @@ pub fn config_hash(options: &Options) -> u32 {
 
 /// Fingerprints a prepared text. `config` is the [`config_hash`] of the options it was prepared with.
 pub fn of_text(text: &Text, config: u32) -> Fingerprint {
-    let mut fingerprint = fingerprint(&text.canonical, language::row(text.language.home), config);
-    fingerprint.names = Sample::of(text.names.iter().map(|&name| u32::from(name)).collect());
+    let mut fingerprint = fingerprint(&text.normalized, language::row(text.language.home), config);
+    fingerprint.names = Sample::from_hashes(text.names.iter().map(|&name| u32::from(name)).collect());
     fingerprint
 }
 
-/// Fingerprints normalised text, which has no names. `config` is the hash of the settings that led from the article to
-/// this text.
-pub fn fingerprint(canonical: &str, language: &Language, config: u32) -> Fingerprint {
-    sketch(xxh3_128(canonical.as_bytes()), &shingles(canonical, language), config)
+/// Fingerprints normalised text, without names. `config` is the hash of the settings that the text was
+/// prepared with.
+pub fn fingerprint(normalized: &str, language: &Language, config: u32) -> Fingerprint {
+    sketch(xxh3_128(normalized.as_bytes()), &shingles(normalized, language), config)
 }
 
 /// Fingerprints a text by its content hash and its shingles.
 pub fn sketch(content: u128, cut: &Shingles, config: u32) -> Fingerprint {
-    let kept = (cut.shingles.len() / SAMPLED).clamp(SAMPLE, LONG_SAMPLE);
-    let (shingles, least) = distinct::count_and_least(&cut.shingles, kept);
+    let sample_size = (cut.shingles.len() / SAMPLING_INTERVAL).clamp(SAMPLE, LONG_SAMPLE);
+    let (shingles, least) = distinct::count_and_least(&cut.shingles, sample_size);
     let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
     let opening = &cut.shingles[..opening(cut.shingles.len())];
     Fingerprint {
@@ -159,39 +163,39 @@ pub fn sketch(content: u128, cut: &Shingles, config: u32) -> Fingerprint {
         simhash: simhash::simhash(&cut.words),
         tokens: cut.tokens,
         shingles,
-        // The least value of a set is that of the list, whatever is repeated in it.
+        // Repeats do not change a minimum, so the list with repeats serves as well as the set.
         minhash: Box::new(minhash::signature(&cut.shingles)),
         sample: Sample::new(least, shingles),
-        opening: Sample::of(opening.iter().map(|&hash| distinct::high(hash)).collect()),
-        numerals: Sample::of(cut.numerals.clone()),
-        names: Sample::of(Vec::new()),
-        title: Sample::of(Vec::new()),
+        opening: Sample::from_hashes(opening.iter().map(|&hash| distinct::high(hash)).collect()),
+        numerals: Sample::from_hashes(cut.numerals.clone()),
+        names: Sample::from_hashes(Vec::new()),
+        title: Sample::from_hashes(Vec::new()),
     }
 }
 
-/// How many of a text's shingles are its opening: a third, between 24 and 96.
+/// Number of shingles in the opening: a third of them, between 24 and 96.
 fn opening(shingles: usize) -> usize {
     (shingles / 3).clamp(24, 96).min(shingles)
 }
 
 impl Fingerprint {
-    /// Estimated Jaccard similarity of the shingle sets: the share of lanes that agree.
+    /// Estimated Jaccard similarity of the shingle sets: the fraction of lanes that agree.
     pub fn similarity(&self, other: &Fingerprint) -> f64 {
         f64::from(minhash::equal_lanes(&self.minhash, &other.minhash)) / LANES as f64
     }
 
-    /// The low half of the SimHash.
+    /// The 64-bit SimHash, which is the low half.
     pub fn simhash64(&self) -> u64 {
         self.simhash as u64
     }
 
-    /// The same fingerprint under a headline, whose words are hashed by [`text::title_words`](crate::text::title_words).
+    /// Adds a headline, given as the hashes of [`text::title_words`](crate::text::title_words).
     #[must_use]
     pub fn with_title(self, words: Vec<u16>) -> Fingerprint {
-        Fingerprint { title: Sample::of(words.into_iter().map(u32::from).collect()), ..self }
+        Fingerprint { title: Sample::from_hashes(words.into_iter().map(u32::from).collect()), ..self }
     }
 
-    /// The bytes of the table above.
+    /// Encodes the bytes of the table above.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(FIXED + 4 * self.sample.values().len() + 256);
         let two_bytes = |count: u32| u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes();
@@ -217,15 +221,14 @@ impl Fingerprint {
         bytes
     }
 
-    /// Reads the bytes of the table above.
+    /// Decodes the bytes of the table above.
     ///
     /// # Errors
-    /// The bytes are not a fingerprint this program can compare; treat what held them as damaged, or made by
-    /// another version.
+    /// The bytes are not a fingerprint this version can compare: their container is damaged or from another version.
     pub fn decode(bytes: &[u8]) -> Result<Fingerprint, DecodeError> {
         let mut read = Reader { rest: bytes, len: bytes.len() };
         let [layout, number] = read.array()?;
-        // Layout 1 held scheme 1 and nothing else: the scheme's name says more.
+        // Checked before the layout: layout 1 only ever held scheme 1, and the scheme is the clearer message.
         let scheme = Scheme::from_number(number).ok_or(DecodeError::Scheme(number))?;
         if layout != LAYOUT {
             return Err(DecodeError::Layout(layout));
@@ -274,23 +277,23 @@ impl Fingerprint {
 /// Why bytes are not a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Written by another version.
-    #[error("fingerprint layout {0} is not known here; this program writes layout {LAYOUT}")]
+    /// An unknown byte layout.
+    #[error("unknown fingerprint layout {0}; this version writes layout {LAYOUT}")]
     Layout(u8),
-    /// Made in another way.
-    #[error("fingerprint scheme {0} is not known here; this program makes scheme {current}", current = Scheme::CURRENT.number())]
+    /// An unknown scheme.
+    #[error("unknown fingerprint scheme {0}; this version writes scheme {current}", current = Scheme::CURRENT.number())]
     Scheme(u8),
     /// Too short or too long.
-    #[error("a fingerprint of {0} bytes is cut short or has bytes left over")]
+    #[error("fingerprint of {0} bytes is truncated or has trailing bytes")]
     Length(usize),
-    /// The lists are not ascending, or longer than they may be.
-    #[error("the fingerprint's sample is out of order")]
+    /// A list is not ascending, or is too long.
+    #[error("a sample of the fingerprint is not ascending or is too long")]
     Order,
 }
 
 struct Reader<'a> {
     rest: &'a [u8],
-    /// Of all the bytes, for the error.
+    /// Length of the input, for the error.
     len: usize,
 }
 

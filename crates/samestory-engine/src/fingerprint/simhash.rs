@@ -1,9 +1,9 @@
 //! SimHash: 128 bits, each the majority vote of the words' hashes.
 //!
-//! Texts that share most of their words differ in few bits. The 64-bit SimHash is the low half: every bit is a
-//! vote of its own, so half the bits are a SimHash too.
+//! Texts that share most of their words differ in few bits. The 64-bit SimHash is the low half: the bits are voted on
+//! independently, so half of them are a SimHash too. The tests keep the fast version equal to [`plain`].
 
-/// The specification: count the votes of every bit.
+/// The specification: counts the votes of every bit.
 pub fn plain(words: &[u64]) -> u128 {
     let mut votes = [0i64; 128];
     for &word in words {
@@ -22,14 +22,15 @@ fn ballot(word: u64) -> u128 {
     u128::from(word) | u128::from(high ^ (high >> 29)) << 64
 }
 
-/// Ballots added up together before their counts are carried on.
+/// Ballots that are summed before their count is carried.
 const TOGETHER: usize = 8;
 
-/// The same hash: counters for all bits at once, one binary digit of all counts per word of memory.
+/// The hash of [`plain`], with the counters of all 128 bits side by side: each `u128` holds one binary digit
+/// of every count.
 pub fn simhash(words: &[u64]) -> u128 {
-    // Digit d of the count of ones, for every bit. 32 digits count more words than a text can have.
+    // 32 digits count more words than a text can have.
     let mut digits = [0u128; 32];
-    // No count has more digits than the number of words, so no carry goes further.
+    // No count has more digits than the number of words, so no carry goes further than this.
     let highest = (usize::BITS - words.len().leading_zeros()).clamp(4, 32) as usize;
     let (blocks, rest) = words.as_chunks::<TOGETHER>();
     for block in blocks {
@@ -51,7 +52,7 @@ pub fn simhash(words: &[u64]) -> u128 {
     greater_than(&digits, words.len() as u64 / 2)
 }
 
-/// Adds three numbers of one binary digit in every bit: sum and carry.
+/// A full adder per bit: returns sum and carry.
 #[inline]
 fn add(a: u128, b: u128, c: u128) -> (u128, u128) {
     let half = a ^ b;
@@ -65,18 +66,18 @@ fn carry(digits: &mut [u128], mut carry: u128) {
     }
 }
 
-/// In which bits the count exceeds `bound`, digit by digit from the highest.
+/// The bits whose count exceeds `bound`, compared digit by digit from the highest.
 fn greater_than(digits: &[u128; 32], bound: u64) -> u128 {
     let (mut greater, mut equal) = (0u128, u128::MAX);
-    for (place, &digit) in digits.iter().enumerate().rev() {
-        let bound = if bound >> place & 1 == 1 { u128::MAX } else { 0 };
+    for (position, &digit) in digits.iter().enumerate().rev() {
+        let bound = if bound >> position & 1 == 1 { u128::MAX } else { 0 };
         greater |= equal & digit & !bound;
         equal &= !(digit ^ bound);
     }
     greater
 }
 
-/// In how many bits two hashes differ.
+/// Hamming distance: the number of bits in which two hashes differ.
 pub fn distance(a: u128, b: u128) -> u32 {
     (a ^ b).count_ones()
 }

@@ -1,43 +1,44 @@
-//! An article as its crawler sent it.
+//! An article as its crawler published it: the input of the engine. The formats decode records and lines into
+//! it, and `prepare` reads it. Only the id is checked here; every other field is as untrusted as the crawl.
 
 use serde::Serialize;
 
 use super::{ArticleId, EventTime};
 
-/// An article as its crawler sent it.
+/// An article as its crawler published it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Article {
-    /// Its name.
+    /// Identifies the article across its versions.
     pub id: ArticleId,
-    /// Its text, with whatever markup it has.
+    /// The text, possibly with markup.
     pub body: String,
-    /// For display.
+    /// Headline, for display and as evidence beside the text.
     pub title: Option<String>,
-    /// Where it was found.
+    /// Address it was fetched from.
     pub url: Option<String>,
-    /// The site it was found on; told from the URL where it is not given.
+    /// Site it was fetched from; derived from `url` if absent.
     pub host: Option<String>,
-    /// The language it claims, unchecked.
+    /// Declared language, unchecked.
     pub language: Option<String>,
-    /// The content type it claims, unchecked.
+    /// Declared content type, unchecked.
     pub content_type: Option<String>,
-    /// Ranks canonicals.
+    /// When the publisher says it appeared; ranks the members of a cluster.
     pub published_at: Option<EventTime>,
-    /// Its event time.
+    /// When the crawler fetched it: the article's event time.
     pub fetched_at: Option<EventTime>,
 }
 
 impl Article {
-    /// The site it was found on: as given, or told from the URL. What is blank is not there.
+    /// The site it was fetched from: `host`, or the host in `url`. A blank value counts as absent.
     pub fn site(&self) -> Option<&str> {
         site(self.host.as_deref(), self.url.as_deref())
     }
 }
 
-/// The host as given, or that of a URL.
+/// `host`, or else the host in `url`. A blank value counts as absent.
 pub fn site<'a>(host: Option<&'a str>, url: Option<&'a str>) -> Option<&'a str> {
-    let there = |text: &&str| !text.trim().is_empty();
-    host.filter(there).or_else(|| url.and_then(host_of).filter(there))
+    let is_present = |text: &&str| !text.trim().is_empty();
+    host.filter(is_present).or_else(|| url.and_then(host_of).filter(is_present))
 }
 
 /// The host in a URL: after the scheme and the user, before the port and the path.
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_told_from_the_url() {
+    fn the_host_is_derived_from_the_url() {
         for (url, host) in [
             ("https://news.example/a", Some("news.example")),
             ("http://user:secret@news.example:8080?x=/", Some("news.example")),

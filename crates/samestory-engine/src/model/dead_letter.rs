@@ -1,68 +1,69 @@
-//! Inputs that cannot be judged, and why.
+//! Inputs that cannot be judged, and why. Decoding and preparing produce them; the stage copies the record
+//! byte for byte to the dead-letter topic. Bad data is never an error: the stream continues.
 
 use serde::Serialize;
 
 use super::Position;
 
-/// An input that cannot be judged. Its bytes go out again untouched.
+/// An input that cannot be judged. The record itself is copied unchanged to the dead-letter topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Where it was read.
+    /// Where the input was read.
     pub position: Position,
-    /// Why: one word from a closed list, for metrics and filters.
-    pub reason: Reason,
-    /// Why: a sentence for people, with the value that was wrong, cut short.
+    /// For metrics and filters.
+    pub reason: DeadLetterReason,
+    /// For people: names the offending value, truncated.
     pub message: String,
 }
 
 listed! {
-/// Why an input is a dead letter. A closed list: it labels metrics.
+/// Why an input is a dead letter. The list is closed because it labels metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The bytes are not what the format says.
+pub enum DeadLetterReason {
+    /// The bytes do not decode in the configured format.
     Undecodable,
-    /// There is no id, or one that cannot be used.
+    /// The id is missing or unusable.
     NoId,
-    /// There is no body.
+    /// The body is missing.
     NoBody,
-    /// A field has a type it cannot have.
+    /// A field has the wrong type.
     WrongType,
-    /// The article is over the limit.
+    /// The article exceeds a size limit.
     TooLarge,
-    /// Objects and lists lie deeper inside each other than consumers can read.
+    /// Objects and lists are nested deeper than consumers can parse.
     TooDeep,
-    /// A number has more digits than consumers can read.
+    /// A number has more digits than consumers can parse.
     LongNumber,
-    /// The registry does not know the schema it was written with, or it is none that can be read.
+    /// The schema registry does not know the writer schema, or it cannot be parsed.
     UnknownSchema,
-    /// Its source does not own the id that it writes about.
+    /// The record's source does not own the id it writes to.
     NotOwner,
-    /// A parser panicked on it.
+    /// A parser panicked on the input.
     ParserPanicked,
-    /// The broker refuses a record that would go out for it.
+    /// The broker rejects a record that the input would produce.
     Undeliverable,
-    /// A batch of the topic that cannot be decompressed or parsed; it was skipped.
+    /// A record batch that cannot be decompressed or parsed; it was skipped.
     Unreadable,
 }
 }
 
-impl Reason {
+impl DeadLetterReason {
     /// As written in headers and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Reason::Undecodable => "undecodable",
-            Reason::NoId => "no-id",
-            Reason::NoBody => "no-body",
-            Reason::WrongType => "wrong-type",
-            Reason::TooLarge => "too-large",
-            Reason::TooDeep => "too-deep",
-            Reason::LongNumber => "long-number",
-            Reason::UnknownSchema => "unknown-schema",
-            Reason::NotOwner => "not-owner",
-            Reason::ParserPanicked => "parser-panicked",
-            Reason::Undeliverable => "undeliverable",
-            Reason::Unreadable => "unreadable",
+            DeadLetterReason::Undecodable => "undecodable",
+            DeadLetterReason::NoId => "no-id",
+            DeadLetterReason::NoBody => "no-body",
+            DeadLetterReason::WrongType => "wrong-type",
+            DeadLetterReason::TooLarge => "too-large",
+            DeadLetterReason::TooDeep => "too-deep",
+            DeadLetterReason::LongNumber => "long-number",
+            DeadLetterReason::UnknownSchema => "unknown-schema",
+            DeadLetterReason::NotOwner => "not-owner",
+            DeadLetterReason::ParserPanicked => "parser-panicked",
+            DeadLetterReason::Undeliverable => "undeliverable",
+            DeadLetterReason::Unreadable => "unreadable",
         }
     }
 }

@@ -1,4 +1,6 @@
-//! The nouns every other module speaks in: plain values, no behaviour that could fail.
+//! The domain's vocabulary: ids, times, positions, verdicts and the records that are published. Every other
+//! module depends on these types and they depend on none but the language table. They are plain values:
+//! constructors bound what the crawl may bring, and nothing else can fail.
 
 mod article;
 mod cluster;
@@ -13,21 +15,21 @@ use serde::{Serialize, Serializer};
 
 pub use article::{Article, site};
 pub use cluster::{ClusterRecord, Member};
-pub use dead_letter::{DeadLetter, Reason};
+pub use dead_letter::{DeadLetter, DeadLetterReason};
 pub use tagged::{Contribution, Flag, Related, RelationKind, Tagged};
 
 /// A language from the closed table in `text::language`.
 ///
-/// The wire is full of invented language tags; a `Lang` can only be one the table knows, or
+/// Articles declare all kinds of invented language tags; a `Lang` is always a row of the table, or
 /// [`Lang::UND`]. That bounds column families, metric labels and partitions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lang(&'static str);
 
 impl Lang {
-    /// Undetermined: no language was declared or detected that we know.
+    /// Undetermined: no known language was declared or detected.
     pub const UND: Lang = Lang("und");
 
-    /// Names a row of the table. Only the table calls this.
+    /// Only the table calls this, so that no other code can exist.
     pub(crate) const fn from_table(code: &'static str) -> Lang {
         Lang(code)
     }
@@ -56,15 +58,15 @@ impl Serialize for Lang {
     }
 }
 
-/// How an article's language became known.
+/// How an article's language was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LanguageSource {
     /// Recognised from the text.
     Text,
-    /// The article says so and `language.trust` is `declared`.
+    /// Declared by the article, under `language.trust = "declared"`.
     Declared,
-    /// Neither: the language is `und`.
+    /// Unknown: the language is `und`.
     None,
 }
 
@@ -79,14 +81,14 @@ impl LanguageSource {
     }
 }
 
-/// A text kept for display, cut to at most `MAX` bytes at a character's edge.
+/// A text kept for display, truncated to at most `MAX` bytes at a character boundary.
 ///
-/// Whatever an article brings along is bounded before it is kept: `MAX` fits in the two bytes of a length.
+/// Every text of an article is bounded before it is stored; `MAX` fits in a two-byte length.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BoundedStr<const MAX: u16>(Box<str>);
 
 impl<const MAX: u16> BoundedStr<MAX> {
-    /// As much of the text as may be kept.
+    /// Truncates `text` if it is too long.
     pub fn new(text: &str) -> BoundedStr<MAX> {
         let mut end = text.len().min(usize::from(MAX));
         while !text.is_char_boundary(end) {
@@ -95,7 +97,7 @@ impl<const MAX: u16> BoundedStr<MAX> {
         BoundedStr(text[..end].into())
     }
 
-    /// What was kept.
+    /// The text, possibly truncated.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -119,44 +121,44 @@ impl<const MAX: u16> Serialize for BoundedStr<MAX> {
     }
 }
 
-/// A headline, for display.
+/// A headline.
 pub type Title = BoundedStr<512>;
-/// The site an article was found on.
+/// The site an article was fetched from.
 pub type Host = BoundedStr<255>;
-/// Where an article was found.
+/// The address an article was fetched from.
 pub type Url = BoundedStr<2048>;
-/// The language that an article declares, as it came (RFC 5646 asks for room for 35 bytes).
+/// The language that an article declares, verbatim (RFC 5646 asks for room for 35 bytes).
 pub type LanguageTag = BoundedStr<64>;
 
-/// The id that the broker gave a topic when it was created. A topic that is deleted and created again under the same
-/// name has another one.
+/// The id that the broker assigns when a topic is created. A topic that is deleted and recreated under the same
+/// name has a different one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicId([u8; 16]);
 
 impl TopicId {
-    /// From its bytes, most significant first.
+    /// From big-endian bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> TopicId {
         TopicId(bytes)
     }
 
-    /// From the two numbers that Kafka's clients give.
+    /// From the two halves that Kafka clients report.
     pub fn from_halves(most: i64, least: i64) -> TopicId {
         let number = u128::from(most.cast_unsigned()) << 64 | u128::from(least.cast_unsigned());
         TopicId(number.to_be_bytes())
     }
 
-    /// Its bytes, most significant first.
+    /// The id as big-endian bytes.
     pub const fn bytes(self) -> [u8; 16] {
         self.0
     }
 }
 
-/// As `kafka-topics --describe` prints it: base64 with the alphabet for URLs, without padding.
+/// As `kafka-topics --describe` prints it: URL-safe base64 without padding.
 impl fmt::Display for TopicId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let number = u128::from_be_bytes(self.0);
-        // 128 bits are 21 digits of six bits, and two bits with four zeros behind them.
+        // 128 bits are 21 digits of six bits, then two bits padded with four zeros.
         let digit = |at: u32| match at {
             21 => number << 4,
             at => number >> (122 - 6 * at),
@@ -172,15 +174,15 @@ impl fmt::Debug for TopicId {
     }
 }
 
-/// The name its crawler gave an article. Within a language there is one document of each id.
+/// The id that the crawler gave an article. A language holds at most one document per id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArticleId(Box<str>);
 
-/// An id that cannot name an article.
+/// An article id of an invalid length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id of {bytes} bytes; it must have 1 to {max}", max = ArticleId::MAX)]
 pub struct IdError {
-    /// How long it is.
+    /// The rejected id's length.
     pub bytes: usize,
 }
 
@@ -188,10 +190,10 @@ impl ArticleId {
     /// The longest id, in bytes.
     pub const MAX: usize = 512;
 
-    /// Checks the length; anything may stand in it.
+    /// Checks the length; the content is free.
     ///
     /// # Errors
-    /// Empty or too long: the article is a dead letter.
+    /// The id is empty or too long, which makes the article a dead letter.
     pub fn new(id: &str) -> Result<ArticleId, IdError> {
         if (1..=ArticleId::MAX).contains(&id.len()) {
             Ok(ArticleId(id.into()))
@@ -200,7 +202,7 @@ impl ArticleId {
         }
     }
 
-    /// The id as it came.
+    /// The id, verbatim.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -224,24 +226,24 @@ impl Serialize for ArticleId {
     }
 }
 
-/// A time that an article or its record brought along, in milliseconds since 1970 began (UTC).
+/// A time from an article or its record, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventTime(i64);
 
 impl EventTime {
-    /// From milliseconds since 1970.
+    /// From milliseconds since the Unix epoch.
     pub const fn from_millis(millis: i64) -> EventTime {
         EventTime(millis)
     }
 
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub const fn millis(self) -> i64 {
         self.0
     }
 }
 
-/// `2026-03-02T06:10:00Z`, with milliseconds where there are any. A time outside the years -9999 to 9999 has no such
-/// form and is written as its milliseconds since 1970.
+/// `2026-03-02T06:10:00Z`, with milliseconds unless they are zero. A time outside the years -9999 to 9999 has no such
+/// form and is written as milliseconds since the Unix epoch.
 impl fmt::Display for EventTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since_1970 = SignedDuration::from_millis(self.0);
@@ -259,9 +261,9 @@ impl Serialize for EventTime {
     }
 }
 
-/// A document's place in the order of its language: a counter, so a larger number is a newer document.
+/// A document's rank within its language: a counter, so a larger number is a newer document.
 ///
-/// A number belongs to one article for ever and is never given twice.
+/// A number belongs to one article forever and is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocumentNumber(pub u64);
 
@@ -271,13 +273,13 @@ impl fmt::Display for DocumentNumber {
     }
 }
 
-/// A cluster's name. Numbers are never reused, so neither is a name; and it holds nothing of an article that may have to be
-/// erased.
+/// A cluster's id, written `language:partition:number`. Numbers are never reused, so neither is an id, and it
+/// contains nothing of an article that might have to be erased.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId {
-    /// The founder's language, which is that of all members.
+    /// The founder's language, which all members share.
     pub language: Lang,
-    /// The partition whose state holds it: each counts its own documents. 0 for files.
+    /// The partition whose state holds it, because each partition numbers its own documents. 0 for files.
     pub partition: i32,
     /// The founder's document number.
     pub number: DocumentNumber,
@@ -296,46 +298,47 @@ impl fmt::Display for ClusterId {
 }
 
 impl TopicId {
-    /// The broker did not say. It is never taken for another topic's id.
+    /// Stands for an id that the broker did not report; it never [differs](TopicId::differs_from) from
+    /// another.
     pub const UNKNOWN: TopicId = TopicId([0; 16]);
 
-    /// Whether both are known, and differ.
+    /// Whether both ids are known and they differ.
     pub fn differs_from(self, other: TopicId) -> bool {
         self != other && self != TopicId::UNKNOWN && other != TopicId::UNKNOWN
     }
 }
 
-/// Where an article was read, so that its text can be read there again.
+/// Where an article was read, so that its text can be fetched from there again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Position {
-    /// On the bus.
+    /// In a Kafka topic.
     Topic {
         /// Kafka allows names of 249 bytes.
         topic: BoundedStr<249>,
-        /// The partition.
+        /// Partition of the topic.
         partition: i32,
-        /// The record.
+        /// Offset of the record.
         offset: i64,
     },
     /// In a file.
     File {
-        /// Its path as it was given.
+        /// The path as given on the command line.
         file: BoundedStr<1024>,
-        /// Counted from 1.
+        /// Line number, starting at 1.
         line: u64,
     },
 }
 
-/// What is said of an article.
+/// The decision about one article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Its text has not been seen before.
+    /// No earlier article has this text.
     Unique,
-    /// Its text resembles an earlier one.
+    /// The text resembles an earlier one.
     NearDuplicate,
-    /// Its text is that of an earlier one.
+    /// The normalised text equals an earlier one.
     ExactDuplicate,
 }
 
@@ -350,7 +353,7 @@ impl Verdict {
     }
 }
 
-/// How a duplicate was told.
+/// How a duplicate matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MatchType {
@@ -360,11 +363,11 @@ pub enum MatchType {
     Exact,
     /// Mostly the same wording.
     Near,
-    /// The same item in other wording.
+    /// The same item in other words.
     Rewritten,
-    /// One lies mostly inside the other.
+    /// One is mostly contained in the other.
     Partial,
-    /// An editor said so.
+    /// An editor decided.
     Reviewed,
 }
 
@@ -382,30 +385,30 @@ impl MatchType {
     }
 }
 
-/// A share between 0 and 1 in steps of a ten-thousandth, so that two are equal or not.
+/// A number between 0 and 1 in steps of 1/10,000, so that equality is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fraction(u16);
 
 impl Fraction {
-    /// All of it, in steps.
+    /// 1.0 in steps.
     pub const WHOLE: u16 = 10_000;
 
-    /// The nearest step; what is not a number counts as nothing.
+    /// Rounds to the nearest step and clamps to 0..=1; NaN becomes 0.
     pub fn new(share: f64) -> Fraction {
         Fraction((share.clamp(0.0, 1.0) * f64::from(Fraction::WHOLE)).round() as u16)
     }
 
-    /// From steps, of which there are at most [`Fraction::WHOLE`].
+    /// `None` above [`Fraction::WHOLE`].
     pub const fn from_steps(steps: u16) -> Option<Fraction> {
         if steps <= Fraction::WHOLE { Some(Fraction(steps)) } else { None }
     }
 
-    /// In steps.
+    /// The value in steps of 1/10,000.
     pub const fn steps(self) -> u16 {
         self.0
     }
 
-    /// Between 0 and 1.
+    /// The value between 0 and 1.
     pub fn get(self) -> f64 {
         f64::from(self.0) / f64::from(Fraction::WHOLE)
     }
@@ -422,13 +425,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_at_a_characters_edge() {
+    fn a_text_is_truncated_at_a_character_boundary() {
         assert_eq!(BoundedStr::<4>::new("नम").as_str(), "न");
         assert_eq!(BoundedStr::<4>::new("news").as_str(), "news");
     }
 
     #[test]
-    fn an_id_has_between_one_and_so_many_bytes() {
+    fn an_id_has_1_to_512_bytes() {
         assert_eq!(ArticleId::new(""), Err(IdError { bytes: 0 }));
         assert!(ArticleId::new(&"x".repeat(ArticleId::MAX)).is_ok());
         assert_eq!(
@@ -438,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_a_share_whatever_it_is_made_from() {
+    fn a_fraction_is_between_0_and_1_whatever_it_is_made_from() {
         assert_eq!(Fraction::new(0.83).get(), 0.83);
         assert_eq!(
             [Fraction::new(f64::NAN), Fraction::new(-1.0), Fraction::new(7.0)].map(Fraction::steps),

@@ -1,4 +1,6 @@
-//! A verdict with everything that is published about it.
+//! A verdict with everything that is published about it: the content of a record on the verdict topic. The
+//! engine builds it and the formats encode it as JSON or Avro. Field and variant names are part of the public
+//! contract.
 
 use serde::{Serialize, Serializer};
 
@@ -6,99 +8,99 @@ use super::{
     ArticleId, ClusterId, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position, Verdict,
 };
 
-/// An article with its verdict: all that is said, without the article itself.
+/// The verdict on one article and everything published with it, except the article itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tagged {
-    /// The article.
+    /// The judged article.
     pub id: ArticleId,
-    /// What it is.
+    /// Unique, near or exact duplicate.
     pub verdict: Verdict,
-    /// How a duplicate was told.
+    /// How a duplicate matches; `None` if the article is unique.
     pub match_type: Option<MatchType>,
-    /// The best match.
+    /// The best match; `None` if the article is unique.
     pub duplicate_of: Option<ArticleId>,
     /// Similarity to the best match, or to the best candidate that did not match.
     pub similarity: Fraction,
-    /// Share of the article that lies in the best match.
+    /// Containment: the fraction of the article that also occurs in the best match.
     pub containment: Fraction,
-    /// Probability that a person would agree.
+    /// Probability that a person would agree that it is a duplicate.
     pub confidence: Fraction,
-    /// Its cluster.
+    /// The cluster it belongs to.
     #[serde(rename = "cluster_id")]
     pub cluster: ClusterId,
-    /// The article that stands for the cluster now.
+    /// The article that represents the cluster now.
     pub canonical_id: ArticleId,
     /// How often its content has changed.
     pub revision: u32,
-    /// Its language.
+    /// The language it was judged in.
     pub language: Lang,
-    /// How that became known.
+    /// How the language was determined.
     pub language_source: LanguageSource,
-    /// The language it declares.
+    /// The language it declares, verbatim.
     pub declared_language: Option<LanguageTag>,
-    /// Articles it has to do with that it is no copy of.
+    /// Articles that it is related to without being a copy of them.
     pub related: Vec<Related>,
-    /// What speaks for and against the match; empty unless `output.evidence` asks for it.
+    /// Evidence for and against the match; empty unless `output.evidence` is set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Contribution>,
-    /// What else is to be known.
+    /// Anything else a consumer should know.
     pub flags: Vec<Flag>,
     /// Hash of the settings it was judged under.
-    #[serde(serialize_with = "hexadecimal")]
+    #[serde(serialize_with = "as_hex")]
     pub config: u32,
-    /// Where it was read.
+    /// Where the article was read.
     pub input: Position,
 }
 
-/// What one measure says about the match, or about the closest text that did not match.
+/// One measure's evidence on the match, or on the closest candidate that did not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Contribution {
-    /// What was measured.
+    /// Name of the measure.
     pub measure: &'static str,
-    /// What came out.
+    /// Its value.
     pub share: Fraction,
-    /// What it adds to the log-odds, in thousandths.
-    #[serde(rename = "log_odds", serialize_with = "thousandths")]
+    /// Contribution to the log-odds, in thousandths.
+    #[serde(rename = "log_odds", serialize_with = "from_thousandths")]
     pub weight: i32,
 }
 
-fn hexadecimal<S: Serializer>(config: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_hex<S: Serializer>(config: &u32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{config:08x}"))
 }
 
-fn thousandths<S: Serializer>(weight: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+fn from_thousandths<S: Serializer>(weight: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(f64::from(*weight) / 1000.0)
 }
 
 impl Contribution {
-    /// What it adds to the log-odds.
+    /// Contribution to the log-odds.
     pub fn log_odds(self) -> f64 {
         f64::from(self.weight) / 1000.0
     }
 }
 
-/// An article that another has to do with without being a copy.
+/// An earlier article that a unique one is related to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Related {
     /// The earlier article.
     pub id: ArticleId,
-    /// What the later one is to it.
+    /// What the later article is to the earlier one.
     pub relation: RelationKind,
-    /// How similar they are.
+    /// Similarity of the two.
     pub similarity: Fraction,
 }
 
-/// What a unique article is to one it has to do with.
+/// What a unique article is to an earlier one it is related to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelationKind {
     /// It contains the earlier one and adds more than it repeats.
     Extends,
-    /// The same form with other facts.
+    /// The same form with different facts.
     SameTemplate,
-    /// The same running story, other news.
+    /// Different news of the same running story.
     FollowUp,
-    /// Only page furniture in common.
+    /// Only boilerplate in common.
     SameFurniture,
 }
 
@@ -115,39 +117,42 @@ impl RelationKind {
 }
 
 listed! {
-/// What else is to be known of a verdict. A closed list; a flag's place in it is its bit in state and routed records.
+/// Remarks on a verdict. The list is closed and its order is persisted: a flag's index is its bit in state
+/// and routed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
     /// Too short to be compared other than word for word.
     ShortText,
-    /// There is no text: never matched with anything.
+    /// The text is empty, so it never matches.
     NoText,
-    /// The language it claims is not known here.
+    /// The declared language is not in the table.
     UnknownLanguage,
-    /// The language it declares is not that of its text.
+    /// The declared language differs from the language of the text.
     LanguageMismatch,
-    /// A time lay too far ahead or before 1970 and was clamped.
+    /// A time lay too far in the future or before 1970 and was clamped.
     ClampedTime,
-    /// A bucket held more documents than are examined: a match may have been missed.
+    /// A hot bucket held more documents than are examined, so a match may have been missed.
     Capped,
-    /// It came when its retention was already over: judged, not stored.
+    /// Its retention was over when it arrived: judged, not stored.
     Expired,
-    /// The confidence lies in the band that people review.
+    /// The confidence lies in the review band.
     Review,
-    /// Its time is so far ahead of stream time that believing it would expire everything else. It was judged and stored.
+    /// Its time is so far ahead of stream time that accepting it would expire everything else. It was judged
+    /// and stored.
     AheadOfStream,
-    /// It holds several earlier articles: a digest, which is a copy of none of them.
+    /// It contains several earlier articles: a digest is a copy of none of them.
     Digest,
-    /// Its record is keyed by another language than that of its text: its copies may live in another partition.
+    /// Its record is keyed by a language other than that of its text, so its copies may live in another
+    /// partition.
     Stray,
-    /// An update without a text: the text that is known stays.
+    /// An update without a text: the stored text stays.
     KeptText,
 }
 }
 
 impl Flag {
-    /// Its bit in what a document keeps.
+    /// Its bit in state and routed records.
     pub const fn bit(self) -> u32 {
         1 << self as u32
     }

@@ -1,12 +1,13 @@
-//! Text sixty-four bytes at a time: one bit for each byte, so that nothing branches on a single one.
+//! Classifies text in blocks of sixty-four bytes, one result bit per byte, for `normalize` and `words`.
 //!
-//! Which byte comes next cannot be guessed, and guessing wrong costs more than looking at the whole block. The
-//! portable versions are the specification; a processor that gathers bits by itself is told to.
+//! The next byte is unpredictable, and a mispredicted branch costs more than examining the whole block, so
+//! nothing branches on a single byte. The portable versions are the specification; x86-64 uses its
+//! bit-gathering instructions.
 
-/// Bytes looked at together.
+/// Bytes examined together.
 pub(super) const BLOCK: usize = 64;
 
-/// What the bytes of a block are, the first one in the lowest bit.
+/// Classes of the bytes in a block; the first byte is the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordBits {
     /// ASCII letters, digits and underscores.
@@ -19,14 +20,14 @@ pub(super) struct WordBits {
     pub(super) underscore: u64,
 }
 
-/// A block in canonical form, as far as it goes.
+/// A block in normalised form, where it is ASCII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Folded {
-    /// Lower case, with spaces for line ends.
+    /// Lower case, with line ends as spaces.
     pub(super) bytes: [u8; BLOCK],
-    /// Spaces among them.
+    /// Positions of spaces.
     pub(super) space: u64,
-    /// What is not printable ASCII, line ends aside: these bytes mean nothing yet.
+    /// Positions of bytes other than printable ASCII and line ends; their `bytes` are meaningless.
     pub(super) odd: u64,
 }
 
@@ -36,7 +37,7 @@ pub(super) use portable::{fold, word_bits};
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn word_bits(block: &[u8; BLOCK]) -> WordBits {
-    // SAFETY: every x86-64 processor has SSE2, and the function asks for nothing else.
+    // SAFETY: every x86-64 processor has SSE2, and the function requires nothing else.
     #[allow(unsafe_code)]
     unsafe {
         sse2::word_bits(block)
@@ -53,7 +54,7 @@ pub(super) fn fold(block: &[u8; BLOCK]) -> Folded {
     }
 }
 
-/// For any processor.
+/// Runs on any processor.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
     use super::{BLOCK, Folded, WordBits};
@@ -78,20 +79,20 @@ mod portable {
         }
     }
 
-    /// The compiler makes vector comparisons of the test; the multiplication gathers eight bytes of 0 or 1 into
-    /// the eight bits of the top byte.
+    /// The compiler vectorises the comparison; the multiplication gathers eight bytes of 0 or 1 into the
+    /// eight bits of the top byte.
     #[inline(always)]
     fn bits(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
         let flags = block.map(|byte| u8::from(test(byte)));
         let (eights, _) = flags.as_chunks::<8>();
-        let gathered: [u8; 8] = std::array::from_fn(|place| {
-            (u64::from_le_bytes(eights[place]).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+        let gathered: [u8; 8] = std::array::from_fn(|at| {
+            (u64::from_le_bytes(eights[at]).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
         });
         u64::from_le_bytes(gathered)
     }
 }
 
-/// With the instructions that every x86-64 processor has.
+/// Uses the instructions that every x86-64 processor has.
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::*;
@@ -167,7 +168,7 @@ mod sse2 {
         bytes.map(|bytes| _mm_cmpeq_epi8(bytes, all(byte)))
     }
 
-    /// All ones where a byte lies from `first` to `last`.
+    /// All ones in the bytes between `first` and `last` inclusive.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn within(bytes: __m128i, first: u8, last: u8) -> __m128i {
@@ -200,12 +201,12 @@ mod tests {
     #[test]
     fn every_byte_has_its_bits() {
         for byte in 0..=u8::MAX {
-            for place in 0..BLOCK {
+            for at in 0..BLOCK {
                 let mut block = [b' '; BLOCK];
-                block[place] = byte;
-                assert_eq!(word_bits(&block), portable::word_bits(&block), "{byte} at {place}");
-                assert_eq!(fold(&block), portable::fold(&block), "{byte} at {place}");
-                let bit = 1 << place;
+                block[at] = byte;
+                assert_eq!(word_bits(&block), portable::word_bits(&block), "{byte} at {at}");
+                assert_eq!(fold(&block), portable::fold(&block), "{byte} at {at}");
+                let bit = 1 << at;
                 assert_eq!(word_bits(&block).word == bit, byte.is_ascii_alphanumeric() || byte == b'_');
             }
         }

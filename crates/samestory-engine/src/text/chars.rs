@@ -1,7 +1,7 @@
-//! What canonical text does with one character, and which neighbours it minds.
+//! How normalisation treats a single character, and which neighbours it depends on.
 //!
-//! [`fold`] is the rule. [`classes`] is its cache for the Basic Multilingual Plane, so that ordinary text is
-//! answered by one load a character.
+//! [`fold`] is the rule. [`classes`] caches it for the Basic Multilingual Plane, so that ordinary text costs
+//! one load per character. `normalize` uses both.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ pub(super) const CCC: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCom
 pub(super) const COMPOSITION: CanonicalCompositionBorrowed<'static> = CanonicalComposition::new();
 const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
 
-/// A dot that only says "this i came from a Turkish capital"; dropped after an i.
+/// A dot that only records that this i came from a Turkish capital; dropped after an i.
 pub(super) const DOT_ABOVE: char = '\u{307}';
-/// Arabic tatweel (kashida): stretches a word for the eye, means nothing.
+/// Arabic tatweel (kashida): stretches a word visually and means nothing.
 const TATWEEL: char = '\u{640}';
-/// Heh with a hamza above, which has no code of its own.
+/// Heh with a hamza above, which has no code point of its own.
 const HEH_HAMZA: &str = "\u{647}\u{654}";
 
-/// What becomes of a character that has already been through NFKC.
+/// What happens to a character that is already NFKC.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fold {
     Keep,
@@ -37,7 +37,7 @@ pub(super) enum Fold {
     To(Cow<'static, str>),
 }
 
-/// The rule: what canonical text makes of `c`.
+/// The folding rule for one character.
 pub(super) fn fold(c: char) -> Fold {
     if c == TATWEEL || is_point(c) || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) {
         return Fold::Drop;
@@ -46,7 +46,7 @@ pub(super) fn fold(c: char) -> Fold {
         return if c == ' ' { Fold::Keep } else { Fold::To(" ".into()) };
     }
     match CodePointMapData::<GeneralCategory>::new().get(c) {
-        // Control characters separate what they stand between, as a line end does.
+        // Control characters separate words, as line ends do.
         GeneralCategory::Control => return Fold::To(" ".into()),
         GeneralCategory::Format => return Fold::Drop,
         GeneralCategory::DecimalNumber if !c.is_ascii() => {
@@ -65,23 +65,23 @@ pub(super) fn fold(c: char) -> Fold {
     }
 }
 
-/// What a typewriter would have put: republishing swaps these freely.
+/// The typewriter equivalent: republishing swaps these freely.
 fn typewriter(c: char) -> Option<&'static str> {
     Some(match c {
         '‘' | '’' | '‚' | '‛' | '′' | '‹' | '›' | 'ʼ' | '＇' | '׳' => "'",
         '“' | '”' | '„' | '‟' | '″' | '«' | '»' | '〝' | '〞' | '〟' | '״' => "\"",
         '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '⁃' | '־' => "-",
-        // Arabic separators of numbers: 1٬250 is 1,250.
+        // Arabic number separators: 1٬250 is 1,250.
         '٬' => ",",
         '٫' => ".",
-        // Turkish: both i fold to i, whatever a lower-casing without a locale made of them.
+        // Turkish: both forms of i fold to i, whatever locale-independent lower-casing made of them.
         'İ' | 'ı' => "i",
         _ => return None,
     })
 }
 
-/// Vowel points and reading marks of Arabic and Hebrew: harakat, superscript alef, Quranic marks, niqqud, cantillation.
-/// News leaves them out, a careful editor puts them in. A hamza is part of its letter and stays.
+/// Vowel points and reading marks of Arabic and Hebrew: harakat, superscript alef, Quranic marks, niqqud,
+/// cantillation. News omits them and a careful editor adds them. A hamza is part of its letter and stays.
 fn is_point(c: char) -> bool {
     matches!(c,
         '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}'
@@ -90,10 +90,11 @@ fn is_point(c: char) -> bool {
         | '\u{898}'..='\u{89f}' | '\u{8c9}'..='\u{8e1}' | '\u{8e3}'..='\u{8ff}')
 }
 
-/// One code for an Arabic letter that keyboards write with several.
+/// One code for an Arabic letter that keyboards encode in several ways.
 ///
-/// Yeh and kaf differ between Arabic, Persian, Urdu and Kurdish keyboards. The heh of Urdu (U+06C1) is folded because Urdu
-/// has no other; U+06BE and U+06D5 are letters of their own in Urdu and Kurdish, as is U+06AA in Sindhi, and stay.
+/// Yeh and kaf differ between Arabic, Persian, Urdu and Kurdish keyboards. The heh of Urdu (U+06C1) is folded
+/// because Urdu has no other; U+06BE and U+06D5 are distinct letters in Urdu and Kurdish, as is U+06AA in
+/// Sindhi, and stay.
 pub(super) fn keyboard(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{649}' | '\u{6cc}' => "\u{64a}",
@@ -101,13 +102,14 @@ pub(super) fn keyboard(c: char) -> Option<&'static str> {
         '\u{6c1}' => "\u{647}",
         '\u{6c3}' => "\u{629}",
         '\u{6c0}' | '\u{6c2}' => HEH_HAMZA,
-        // Alef wasla, which only pointed text has.
+        // Alef wasla, which occurs only in pointed text.
         '\u{671}' => "\u{627}",
         _ => return None,
     })
 }
 
-/// The ASCII digit of a decimal digit of any script. Unicode encodes each script's digits as ten in a row.
+/// The ASCII equivalent of a decimal digit of any script. Unicode encodes each script's digits as ten in a
+/// row.
 fn decimal_digit(c: char) -> Option<&'static str> {
     static RANGES: OnceLock<Vec<RangeInclusive<u32>>> = OnceLock::new();
     let ranges = RANGES.get_or_init(|| {
@@ -123,33 +125,33 @@ fn decimal_digit(c: char) -> Option<&'static str> {
 
 /// How the fast path treats a character; see [`classes`].
 pub(super) mod class {
-    /// Stays, stands alone: nothing before or after changes it.
+    /// Stays, and no neighbour changes it.
     pub(in super::super) const KEEP: u8 = 0;
     /// White space.
     pub(in super::super) const SPACE: u8 = 1;
-    /// Goes without a trace.
+    /// Dropped.
     pub(in super::super) const DROP: u8 = 2;
-    /// Becomes a fixed string of keepers.
+    /// Becomes a fixed string of `KEEP` characters.
     pub(in super::super) const MAP: u8 = 3;
-    /// A mark that may attach to what stands before it: stays if it does not.
+    /// A mark that may attach to the preceding character; stays if it does not.
     pub(in super::super) const MARK: u8 = 4;
-    /// Needs the whole rule.
+    /// Needs the full rule.
     pub(in super::super) const SLOW: u8 = 5;
-    /// Becomes one keeper: `MAP` without a search.
+    /// Becomes one `KEEP` character: `MAP` without a lookup.
     pub(in super::super) const SWAP: u8 = 6;
 }
 
-/// The cache of [`fold`] and of the Unicode normalisation quick check for the Basic Multilingual Plane.
+/// Caches [`fold`] and the Unicode normalisation quick check for the Basic Multilingual Plane.
 pub(super) struct Classes {
-    of: Box<[u8]>,
+    class: Box<[u8]>,
     combines_backwards: Box<[bool]>,
     map: BTreeMap<u16, Box<str>>,
     swap: Box<[u16]>,
 }
 
 impl Classes {
-    pub(super) fn of(&self, c: char) -> u8 {
-        self.of.get(c as usize).copied().unwrap_or(class::SLOW)
+    pub(super) fn class(&self, c: char) -> u8 {
+        self.class.get(c as usize).copied().unwrap_or(class::SLOW)
     }
 
     pub(super) fn combines_backwards(&self, c: char) -> bool {
@@ -180,7 +182,8 @@ fn build() -> Classes {
             *slot = true;
         }
     };
-    // Every second half of a pair that NFC composes, and the Hangul vowels and finals, composed by arithmetic.
+    // Every second half of a pair that NFC composes, and the Hangul vowels and finals, which compose by
+    // arithmetic.
     for c in '\0'..=char::MAX {
         if let Decomposed::Expansion(first, second) = CanonicalDecomposition::new().decompose(c)
             && COMPOSITION.compose(first, second).is_some()
@@ -191,15 +194,15 @@ fn build() -> Classes {
     ('\u{1161}'..='\u{1175}').for_each(&mut set);
     ('\u{11a8}'..='\u{11c2}').for_each(&mut set);
 
-    let mut of = vec![class::SLOW; 0x1_0000].into_boxed_slice();
+    let mut classes = vec![class::SLOW; 0x1_0000].into_boxed_slice();
     let mut map = BTreeMap::new();
     for c in '\0'..='\u{ffff}' {
         let mut buffer = [0; 4];
         let own: &str = c.encode_utf8(&mut buffer);
         let is_mark = CCC.get_u8(c) != 0 || combines_backwards[c as usize];
-        of[c as usize] = match fold(c) {
+        classes[c as usize] = match fold(c) {
             _ if c == DOT_ABOVE => class::SLOW,
-            // A point that attaches to nothing may go at once: marks after it take the slow path.
+            // A point that attaches to nothing can be dropped at once: marks after it take the slow path.
             Fold::Drop if !combines_backwards[c as usize] => class::DROP,
             Fold::Keep if NFKC.is_normalized(own) => {
                 if is_mark {
@@ -210,7 +213,7 @@ fn build() -> Classes {
             }
             Fold::To(space) if space == " " => class::SPACE,
             _ if is_mark => class::SLOW,
-            _ => match super::canonical::settle(own, usize::MAX) {
+            _ => match super::normalize::fold_until_stable(own, usize::MAX) {
                 Ok(text) => {
                     map.insert(c as u16, text.into_boxed_str());
                     class::MAP
@@ -219,11 +222,11 @@ fn build() -> Classes {
             },
         };
     }
-    // A replacement must itself be made of keepers, or its neighbours would matter; a space has to collapse.
+    // A replacement must consist of `KEEP` characters, or its neighbours would matter; a space must collapse.
     map.retain(|&c, text| {
-        let inert = text.chars().all(|c| c != ' ' && of.get(c as usize) == Some(&class::KEEP));
+        let inert = text.chars().all(|c| c != ' ' && classes.get(c as usize) == Some(&class::KEEP));
         if !inert {
-            of[usize::from(c)] = class::SLOW;
+            classes[usize::from(c)] = class::SLOW;
         }
         inert
     });
@@ -232,12 +235,12 @@ fn build() -> Classes {
         let mut chars = text.chars();
         let one = chars.next().filter(|_| chars.next().is_none()).and_then(|c| u16::try_from(c as u32).ok());
         if let Some(one) = one {
-            of[usize::from(c)] = class::SWAP;
+            classes[usize::from(c)] = class::SWAP;
             swap[usize::from(c)] = one;
         }
         one.is_none()
     });
-    Classes { of, combines_backwards, map, swap }
+    Classes { class: classes, combines_backwards, map, swap }
 }
 
 #[cfg(test)]
@@ -257,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_decorates_goes() {
+    fn invisible_characters_are_dropped() {
         for c in ['\u{200b}', '\u{200d}', '\u{202e}', '\u{2066}', '\u{ad}', '\u{feff}', 'ـ', '\u{fe0f}'] {
             assert_eq!(fold(c), Fold::Drop, "{:?}", c);
         }
     }
 
     #[test]
-    fn points_of_arabic_and_hebrew_go_and_what_belongs_to_a_letter_stays() {
+    fn arabic_and_hebrew_points_are_dropped_and_parts_of_letters_stay() {
         for c in ['\u{5b8}', '\u{591}', '\u{64e}', '\u{651}', '\u{670}', '\u{6d6}', '\u{6e5}', '\u{8f0}'] {
             assert_eq!(fold(c), Fold::Drop, "{:x}", c as u32);
         }

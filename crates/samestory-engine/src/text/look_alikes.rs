@@ -1,8 +1,8 @@
-//! Words that mix scripts are read in one: `pаypаl` with a Cyrillic а is `paypal`.
+//! Reads words that mix scripts in one script: `pаypаl` with a Cyrillic а becomes `paypal`.
 //!
-//! Only Latin, Cyrillic and Greek have letters that pass for each other, and only words that mix them show that they were
-//! swapped. The script that the rest of the text is in decides how such a word is read. A word that this script cannot
-//! spell stays as it is, so `μm` is not `mm`.
+//! Only Latin, Cyrillic and Greek have letters that pass for each other, and only words that mix them reveal
+//! that letters were swapped. The dominant script of the text decides how such a word is read. A word that
+//! this script cannot spell stays as it is, so `μm` does not become `mm`.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Script {
@@ -15,7 +15,7 @@ const SCRIPTS: [Script; 3] = [Script::Latin, Script::Greek, Script::Cyrillic];
 
 impl Script {
     /// The script of a letter in normalised text.
-    fn of(c: char) -> Option<Script> {
+    fn of_letter(c: char) -> Option<Script> {
         match c {
             'a'..='z' => Some(Script::Latin),
             '\u{370}'..='\u{3ff}' if c.is_alphabetic() => Some(Script::Greek),
@@ -25,10 +25,10 @@ impl Script {
     }
 }
 
-/// The letter of `script` that `c` passes for; `c` itself if it is of that script. Case is folded by now, so a pair may
-/// look alike as capitals only.
+/// The letter of `script` that `c` passes for; `c` itself if it belongs to that script. Case is already
+/// folded, so some pairs look alike only as capitals.
 fn read_as(c: char, script: Script) -> Option<char> {
-    let from = Script::of(c)?;
+    let from = Script::of_letter(c)?;
     if from == script {
         return Some(c);
     }
@@ -85,35 +85,36 @@ fn read_as(c: char, script: Script) -> Option<char> {
     })
 }
 
-/// Normalised text with the words that mix scripts in one; `None` if no word changes. The result may have to be
-/// normalised again: a Latin letter combines with marks that a Cyrillic one does not.
+/// Rewrites the words of normalised text that mix scripts; `None` if no word changes. The result may need
+/// normalising again: a Latin letter combines with marks that a Cyrillic one does not.
 pub(super) fn in_one_script(text: &str) -> Option<String> {
     if !may_mix(text.as_bytes()) {
         return None;
     }
-    let home = home(text);
+    let dominant = dominant(text);
     let changes = |word: &str| {
         let [latin, greek, cyrillic] =
-            SCRIPTS.map(|script| word.chars().filter(|&c| Script::of(c) == Some(script)).count());
+            SCRIPTS.map(|script| word.chars().filter(|&c| Script::of_letter(c) == Some(script)).count());
         let mixed = [latin, greek, cyrillic].iter().filter(|&&letters| letters > 0).count() > 1;
-        // A Latin letter and a Greek one are a unit, in a Greek text too.
-        let mostly = match home {
+        // A Latin letter next to a Greek one is a unit of measurement, even in a Greek text.
+        let mostly = match dominant {
             Script::Latin => true,
             Script::Greek => greek > latin,
             Script::Cyrillic => cyrillic >= latin,
         };
-        mixed && mostly && word.chars().all(|c| read_as(c, home).is_some())
+        mixed && mostly && word.chars().all(|c| read_as(c, dominant).is_some())
     };
     if !pieces(text).any(changes) {
         return None;
     }
-    // Short words may be all look-alikes. In a Latin text in which letters were swapped they were swapped too; a Latin word
-    // in a Russian text is likelier a name.
-    let swapped = |word: &str| home == Script::Latin && word.chars().all(|c| read_as(c, home).is_some());
+    // Short words may consist of look-alikes only. In a Latin text with swapped letters they were swapped
+    // too; a Latin word in a Russian text is more likely a name.
+    let swapped =
+        |word: &str| dominant == Script::Latin && word.chars().all(|c| read_as(c, dominant).is_some());
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
         if changes(piece) || swapped(piece) {
-            out.extend(piece.chars().filter_map(|c| read_as(c, home)));
+            out.extend(piece.chars().filter_map(|c| read_as(c, dominant)));
         } else {
             out.push_str(piece);
         }
@@ -121,12 +122,12 @@ pub(super) fn in_one_script(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// The script of the text: that of most letters that pass for no other.
-fn home(text: &str) -> Script {
+/// The dominant script: that of most letters that pass for no other.
+fn dominant(text: &str) -> Script {
     let [mut latin, mut greek, mut cyrillic] = [0usize; 3];
     for c in text.chars() {
         let passes = |script| read_as(c, script).is_some();
-        match Script::of(c) {
+        match Script::of_letter(c) {
             Some(Script::Latin) if !passes(Script::Cyrillic) && !passes(Script::Greek) => latin += 1,
             Some(Script::Greek) if !passes(Script::Latin) => greek += 1,
             Some(Script::Cyrillic) if !passes(Script::Latin) => cyrillic += 1,
@@ -142,20 +143,20 @@ fn home(text: &str) -> Script {
     }
 }
 
-/// The text in pieces: letters of the three scripts in a row, and what stands between.
+/// Splits the text into runs of letters of the three scripts and everything in between.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let letter = Script::of(rest.chars().next()?).is_some();
-        let end = rest.find(|c| Script::of(c).is_some() != letter).unwrap_or(rest.len());
+        let letter = Script::of_letter(rest.chars().next()?).is_some();
+        let end = rest.find(|c| Script::of_letter(c).is_some() != letter).unwrap_or(rest.len());
         let (piece, after) = rest.split_at(end);
         rest = after;
         Some(piece)
     })
 }
 
-/// Whether an ASCII letter touches one of Greek or Cyrillic. Nothing branches, so the compiler makes vectors of it; most
-/// texts need no more than this.
+/// Whether an ASCII letter touches a Greek or Cyrillic one. It is branch-free so that the compiler vectorises
+/// it; most texts need nothing else.
 fn may_mix(bytes: &[u8]) -> bool {
     let letter = |byte: u8| byte.wrapping_sub(b'a') < 26;
     // Leading bytes of U+0340 to U+053F.
@@ -177,7 +178,8 @@ mod tests {
             ("ѕсоре іѕ а wоrd", "scope is a word"),
             ("старый моcт зaкрыли нa ремонт", "старый мост закрыли на ремонт"),
             ("aθήνα και ο πειραιάς", "αθήνα και ο πειραιάς"),
-            // In normalised text capitals are gone, and the Cyrillic ones that pass for Latin are these.
+            // Normalised text has no capitals; these are the Cyrillic letters whose capitals pass for Latin
+            // ones.
             ("тhe сouncil мet", "the council met"),
         ] {
             assert_eq!(in_one_script(written).as_deref(), Some(read));

@@ -1,15 +1,15 @@
-//! An article's text: from what the crawler fetched to what is compared.
+//! From the body that the crawler fetched to the text that is compared.
 //!
-//! Markup is taken off, what remains becomes canonical text, and a language is chosen for it. Everything is
-//! bounded by [`Options::max_raw_bytes`] and [`Options::max_bytes`], whatever the article says.
+//! [`prepare`] strips the markup, normalises the rest and determines its language; `fingerprint` reads the result.
+//! Every step is a pure function, bounded by [`Options::max_raw_bytes`] and [`Options::max_bytes`] for any input.
 
 mod block;
-pub mod canonical;
 mod chars;
 pub mod language;
 mod look_alikes;
 pub mod markup;
 mod names;
+pub mod normalize;
 mod numbers;
 pub mod passages;
 pub mod shingle;
@@ -21,27 +21,27 @@ use std::borrow::Cow;
 use language::{Chosen, Trust};
 use markup::ContentType;
 
-/// How article text is prepared. A change here changes fingerprints.
+/// How article text is prepared. Changing anything but the limits changes fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The longest body that is read, in bytes, with its markup.
+    /// The longest accepted body, in bytes, including markup.
     pub max_raw_bytes: usize,
-    /// The longest text that is looked at, in bytes, without markup and after it is normalised.
+    /// The longest accepted text, in bytes, both without markup and after normalisation.
     pub max_bytes: usize,
     /// Merge look-alike characters of different scripts (UTS #39).
     pub skeleton: bool,
-    /// What decides where an article lives.
+    /// What decides the home of an article: its text or its declared language.
     pub trust: Trust,
-    /// Latin letters with and without accents are one.
+    /// Remove accents from Latin letters.
     pub fold_accents: bool,
-    /// Serbian in Cyrillic and in Latin letters is one.
+    /// Transliterate Serbian to Latin letters.
     pub fold_serbian: bool,
-    /// Traditional and simplified Chinese characters are one.
+    /// Convert traditional Chinese characters to simplified ones.
     pub fold_han: bool,
 }
 
 impl Options {
-    /// What holds unless the settings say otherwise.
+    /// The defaults of the settings file.
     pub const DEFAULT: Options = Options {
         max_raw_bytes: 4 << 20,
         max_bytes: 1 << 20,
@@ -59,47 +59,47 @@ impl Default for Options {
     }
 }
 
-/// An article that is longer than it may be.
+/// An article that exceeds a length limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Oversized {
-    /// Before anything is parsed.
+    /// The body exceeds [`Options::max_raw_bytes`]; nothing was parsed.
     #[error("body of {length} bytes; at most {limit} are parsed (text.max_raw_bytes)")]
     Raw {
-        /// Of the body, in bytes.
+        /// Length of the body, in bytes.
         length: usize,
-        /// The bound, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// Without its markup, or once it is normalised.
+    /// The text exceeds [`Options::max_bytes`], without markup or after normalisation.
     #[error("{0} (text.max_bytes)")]
     Text(#[from] TooLarge),
 }
 
-/// The text grew past the bound that was set for it.
+/// A text grew past its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("text is longer than {limit} bytes")]
 pub struct TooLarge {
-    /// The bound, in bytes.
+    /// The limit, in bytes.
     pub limit: usize,
 }
 
 /// A text ready to be fingerprinted.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Canonical text.
-    pub canonical: String,
-    /// Its language, and how that became known.
+    /// The normalised text.
+    pub normalized: String,
+    /// Its language, and how it was determined.
     pub language: Chosen,
-    /// The hashes of its names, one for each occurrence.
+    /// The hashes of its names, one per occurrence.
     pub names: Vec<u16>,
 }
 
 /// Prepares an article's body.
 ///
-/// `declared` is the language the article claims. It decides where the article lives only under [`Trust::Declared`].
+/// `declared` is the article's declared language. It decides the home only under [`Trust::Declared`].
 ///
 /// # Errors
-/// The body or its text is [`Oversized`]: it was not read to its end, and has no fingerprint under this limit.
+/// The body or its text is [`Oversized`], so it has no fingerprint under these limits.
 pub fn prepare(
     body: &str,
     content_type: Option<ContentType>,
@@ -107,31 +107,31 @@ pub fn prepare(
     options: &Options,
 ) -> Result<Text, Oversized> {
     let plain = plain(body, content_type, options)?;
-    let canonical = canonical::canonical(&plain, options.max_bytes)?;
-    // Before look-alikes are merged: a skeleton mixes scripts.
-    let language = language::choose(declared, &canonical, options.trust);
-    let (canonical, language) = respelled(canonical, language, declared, options)?;
-    let canonical =
-        if options.skeleton { canonical::skeleton(&canonical, options.max_bytes)? } else { canonical };
-    Ok(Text { canonical, language, names: names::names(&plain) })
+    let normalized = normalize::normalize(&plain, options.max_bytes)?;
+    // Before look-alikes are merged, because a skeleton mixes scripts.
+    let language = language::choose(declared, &normalized, options.trust);
+    let (normalized, language) = respell(normalized, language, declared, options)?;
+    let normalized =
+        if options.skeleton { normalize::skeleton(&normalized, options.max_bytes)? } else { normalized };
+    Ok(Text { normalized, language, names: names::names(&plain) })
 }
 
-/// The hashes of a headline's words: evidence beside the text. Words of one or two letters say nothing.
+/// The hashes of a headline's words, which are evidence beside the text. Words of one or two letters are skipped.
 pub fn title_words(title: &str, language: &language::Language, options: &Options) -> Vec<u16> {
-    let Ok(normalised) = canonical::canonical(title, options.max_bytes) else { return Vec::new() };
+    let Ok(normalized) = normalize::normalize(title, options.max_bytes) else { return Vec::new() };
     if language.segment == language::Segment::Characters {
-        return shingle::shingles(&normalised, language)
+        return shingle::shingles(&normalized, language)
             .words
             .iter()
             .map(|word| (word >> 48) as u16)
             .collect();
     }
-    let words = normalised.split(|c: char| !c.is_alphanumeric());
+    let words = normalized.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| word.chars().nth(2).is_some()).map(names::stem).collect()
 }
 
-/// The text in the spelling that the settings ask for, and its language.
-fn respelled(
+/// Applies the optional folds to a text, and determines its language again if a fold may change it.
+fn respell(
     text: String,
     language: Chosen,
     declared: Option<&str>,
@@ -139,8 +139,8 @@ fn respelled(
 ) -> Result<(String, Chosen), TooLarge> {
     let (mut text, mut language) = (text, language);
     if options.fold_serbian && matches!(language.lang.code(), "sr" | "hr") {
-        text = canonical::canonical(&spelling::serbian_in_latin(&text), options.max_bytes)?;
-        // Both scripts must come out in the same place, so what is compared decides.
+        text = normalize::normalize(&spelling::serbian_in_latin(&text), options.max_bytes)?;
+        // Both scripts must end up in the same home, so the folded text decides.
         language = language::choose(declared, &text, options.trust);
     }
     if options.fold_han && language.lang.code() == "zh" {
@@ -155,7 +155,7 @@ fn respelled(
     Ok((text, language))
 }
 
-/// An article's body without markup, as a person would read it.
+/// An article's body without markup, as a reader sees it.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -179,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn the_body_and_its_text_have_limits_of_their_own() {
-        // A page of two megabytes with a story of one kilobyte was a dead letter, because the limit of the text was
-        // checked before the markup was taken off.
+    fn the_body_and_its_text_have_separate_limits() {
+        // A page of two megabytes with a story of one kilobyte became a dead letter, because the limit for
+        // the text was checked before the markup was stripped.
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(2 << 20));
-        assert_eq!(text(&page, &Options::DEFAULT).canonical, "a story.");
+        assert_eq!(text(&page, &Options::DEFAULT).normalized, "a story.");
         let page = format!("<p>A story.</p><script>{}</script>", "x".repeat(4 << 20));
         let refused = prepare(&page, None, None, &Options::DEFAULT).unwrap_err();
         assert_eq!(refused, Oversized::Raw { length: page.len(), limit: 4 << 20 });
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_are_folded_where_the_settings_ask_for_it() {
+    fn spellings_are_folded_if_the_settings_say_so() {
         let in_cyrillic = "Град је у понедељак саопштио да ће стари мост бити затворен због поправке и да ће аутобуси \
             возити другим путем док се радови не заврше, рекао је градоначелник после седнице.";
         let in_latin = "Grad je u ponedeljak saopštio da će stari most biti zatvoren zbog popravke i da će autobusi \
@@ -214,10 +214,10 @@ mod tests {
             (traditional, simplified, Options { fold_han: true, ..Options::DEFAULT }),
             (accents, none, Options { fold_accents: true, ..Options::DEFAULT }),
         ] {
-            assert_eq!(text(a, &options).canonical, text(b, &options).canonical);
-            assert_ne!(text(a, &Options::DEFAULT).canonical, text(b, &Options::DEFAULT).canonical);
-            let again = text(&text(a, &options).canonical, &options);
-            assert_eq!(again.canonical, text(a, &options).canonical);
+            assert_eq!(text(a, &options).normalized, text(b, &options).normalized);
+            assert_ne!(text(a, &Options::DEFAULT).normalized, text(b, &Options::DEFAULT).normalized);
+            let again = text(&text(a, &options).normalized, &options);
+            assert_eq!(again.normalized, text(a, &options).normalized);
         }
         let both = Options { fold_serbian: true, ..Options::DEFAULT };
         assert_eq!(text(in_cyrillic, &both).language.lang, text(in_latin, &both).language.lang);
@@ -227,7 +227,7 @@ mod tests {
             "市は月曜日、古い橋を閉鎖し、學校の鐵道も止まると發表した。",
             "Старый мост закрыли на ремонт, автобусы пойдут в объезд до конца года.",
         ] {
-            assert_eq!(text(other, &all).canonical, text(other, &Options::DEFAULT).canonical);
+            assert_eq!(text(other, &all).normalized, text(other, &Options::DEFAULT).normalized);
         }
     }
 }

@@ -1,43 +1,44 @@
-//! Names in a text: words that are capitalised inside a sentence.
+//! Finds the names in a text: words that are capitalised inside a sentence.
 //!
-//! Names are evidence: a report form filled in for another company keeps its phrases and changes its names. They are read
-//! from the plain text, because normalised text has no case. Scripts without case have no names here, and a text in
-//! capitals has none either: then nothing is known, and nothing is held against a pair.
+//! Names are evidence: a form report on another company keeps its phrases and changes its names. They are
+//! read from plain text, because normalised text has no case. Scripts without case yield no names, and
+//! neither does a text in capitals: then there is no evidence, and the pair is not penalised.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::canonical::canonical;
+use super::normalize::normalize;
 
-/// Letters of a name that count. A case ending (`Merkel`, `Merkels`) leaves the beginning alone.
+/// Letters of a name that count. A case ending (`Merkel`, `Merkels`) leaves the stem alone.
 const STEM: usize = 6;
-/// A capitalised word this long ends a sentence with its full stop; a shorter one may be a title (`Mr.`, `Gen.`).
+/// A full stop after a longer capitalised word ends the sentence; a shorter word may be a title (`Mr.`,
+/// `Gen.`).
 const LONGEST_TITLE: usize = 3;
 
-/// The hashes of a text's names, one for each occurrence.
+/// The hashes of a text's names, one per occurrence.
 pub(super) fn names(plain: &str) -> Vec<u16> {
     let mut found = Vec::new();
-    let (mut words, mut shouted) = (0usize, 0usize);
-    let mut opens = true;
+    let (mut words, mut in_capitals) = (0usize, 0usize);
+    let mut starts_sentence = true;
     let mut rest = plain;
     while let Some(start) = rest.find(char::is_alphanumeric) {
-        opens |= ends_sentence(&rest[..start]);
+        starts_sentence |= ends_sentence(&rest[..start]);
         let word = &rest[start..];
         let end = word.find(|c: char| !c.is_alphanumeric()).unwrap_or(word.len());
         let (word, after) = word.split_at(end);
         let upper = word.starts_with(char::is_uppercase);
         words += 1;
         if upper && word.len() > 1 {
-            shouted += usize::from(!word.chars().any(char::is_lowercase));
-            if !opens {
+            in_capitals += usize::from(!word.chars().any(char::is_lowercase));
+            if !starts_sentence {
                 found.push(stem(word));
             }
         }
         // "Mr. Smith" is one sentence, "the end. Smith" is two.
         let title = upper && word.len() <= LONGEST_TITLE && after.starts_with('.');
         rest = if title { &after[1..] } else { after };
-        opens = false;
+        starts_sentence = false;
     }
-    if 2 * shouted > words {
+    if 2 * in_capitals > words {
         found.clear();
     }
     found
@@ -49,7 +50,7 @@ fn ends_sentence(between: &str) -> bool {
     ])
 }
 
-/// The hash of a word's beginning, in either case.
+/// The hash of a word's first letters, ignoring case.
 pub(crate) fn stem(word: &str) -> u16 {
     if word.is_ascii() {
         let mut letters = [0u8; STEM];
@@ -59,8 +60,8 @@ pub(crate) fn stem(word: &str) -> u16 {
         return hash(&letters[..kept]);
     }
     let beginning: String = word.chars().take(STEM).collect();
-    // A handful of letters stays far below any limit; what cannot be normalised stays as it is.
-    let folded = canonical(&beginning, 1 << 10).unwrap_or(beginning);
+    // A handful of letters stays far below the limit; the fallback is the text as it is.
+    let folded = normalize(&beginning, 1 << 10).unwrap_or(beginning);
     hash(folded.as_bytes())
 }
 
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn a_capitalised_word_inside_a_sentence_is_a_name() {
         let found = names("Yesterday Mr. Smith met Angela Merkel in Paris. They talked.");
-        // A form of address counts as well: it goes with the name.
+        // A form of address counts as well, because it goes with the name.
         assert_eq!(found, ["mr", "smith", "angela", "merkel", "paris"].map(stem));
     }
 

@@ -1,8 +1,10 @@
-//! Number words and words of direction: what two reports written by one form differ in when they have no digits.
+//! Number words and words of direction: the only difference between two form reports that contain no digits.
+//! `shingle` looks them up and adds them to the text's numbers.
 //!
-//! The lists are made by hand and declared in `docs/evidence.md`. A number word counts as the number: "seven" agrees with
-//! "7". A word of direction counts as one of two marks, up or down. The words for one are left out, because they are
-//! articles or pronouns too. A language without a list loses nothing but this.
+//! The lists are maintained by hand and documented in `docs/evidence.md`. A number word counts as its number,
+//! so "seven" agrees with "7". A word of direction counts as one of two tokens, up or down. The words for one
+//! are omitted, because they are also articles or pronouns. A language without a list only lacks this
+//! evidence.
 
 use std::sync::OnceLock;
 
@@ -10,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{LANGUAGES, Language};
 
-/// One language's words: a word and the token that it counts as, separated by spaces.
-struct Row {
+/// The words of one language; `numbers` pairs a word with the token it counts as.
+struct WordList {
     language: &'static str,
     numbers: &'static [(&'static str, &'static str)],
     up: &'static [&'static str],
@@ -22,8 +24,8 @@ macro_rules! numbers {
     ($($word:literal = $value:literal),* $(,)?) => { &[$(($word, $value)),*] };
 }
 
-const ROWS: &[Row] = &[
-    Row {
+const WORD_LISTS: &[WordList] = &[
+    WordList {
         language: "en",
         numbers: numbers![
             "two" = "2",
@@ -110,7 +112,7 @@ const ROWS: &[Row] = &[
             "declined",
         ],
     },
-    Row {
+    WordList {
         language: "de",
         numbers: numbers![
             "zwei" = "2",
@@ -132,7 +134,7 @@ const ROWS: &[Row] = &[
         up: &["stieg", "stiegen", "steigt", "gewann", "gewannen", "zugelegt", "höher"],
         down: &["fiel", "fielen", "fällt", "verlor", "verloren", "sank", "sanken", "niedriger"],
     },
-    Row {
+    WordList {
         language: "fr",
         numbers: numbers![
             "deux" = "2",
@@ -154,7 +156,7 @@ const ROWS: &[Row] = &[
         up: &["hausse", "augmenté", "progressé", "gagné"],
         down: &["baisse", "baissé", "reculé", "perdu", "chuté"],
     },
-    Row {
+    WordList {
         language: "es",
         numbers: numbers![
             "dos" = "2",
@@ -176,7 +178,7 @@ const ROWS: &[Row] = &[
         up: &["subió", "subieron", "aumentó", "ganó", "ganaron", "alza"],
         down: &["bajó", "bajaron", "cayó", "cayeron", "perdió", "perdieron", "baja"],
     },
-    Row {
+    WordList {
         language: "it",
         numbers: numbers![
             "due" = "2",
@@ -196,7 +198,7 @@ const ROWS: &[Row] = &[
         up: &["salito", "saliti", "rialzo", "guadagnato", "vinto"],
         down: &["sceso", "scesi", "ribasso", "perso", "calo"],
     },
-    Row {
+    WordList {
         language: "pt",
         numbers: numbers![
             "dois" = "2",
@@ -217,7 +219,7 @@ const ROWS: &[Row] = &[
         up: &["subiu", "subiram", "aumentou", "ganhou", "alta"],
         down: &["caiu", "caíram", "baixou", "perdeu", "queda"],
     },
-    Row {
+    WordList {
         language: "ru",
         numbers: numbers![
             "два" = "2",
@@ -241,7 +243,7 @@ const ROWS: &[Row] = &[
         up: &["вырос", "выросла", "выросли", "выросло", "повысился", "подорожал"],
         down: &["упал", "упала", "упали", "упало", "снизился", "снизилась", "снизились", "подешевел"],
     },
-    Row {
+    WordList {
         language: "hi",
         numbers: numbers![
             "दो" = "2",
@@ -261,7 +263,7 @@ const ROWS: &[Row] = &[
         up: &["बढ़ा", "बढ़ी", "बढ़त", "तेजी"],
         down: &["गिरा", "गिरी", "गिरावट", "घटा"],
     },
-    Row {
+    WordList {
         language: "tr",
         numbers: numbers![
             "iki" = "2",
@@ -282,17 +284,17 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// The words of one language by their hashes.
+/// The words of one language, by hash.
 pub(super) struct NumberWords {
-    /// A bit for each value that the low six bits of a word's hash take: most words are none of these.
+    /// One bit per value of a hash's low six bits: a cheap test that rejects most words.
     filter: u64,
-    /// By the hash of the word, ascending.
+    /// Sorted by the hash of the word.
     words: Vec<(u64, u32)>,
 }
 
 impl NumberWords {
-    /// The words of a language; none for most.
-    pub(super) fn of(language: &Language, hash: impl Fn(&str) -> u64) -> &'static NumberWords {
+    /// The words of a language; empty for most.
+    pub(super) fn for_language(language: &Language, hash: impl Fn(&str) -> u64) -> &'static NumberWords {
         static ALL: OnceLock<Vec<NumberWords>> = OnceLock::new();
         let all = ALL
             .get_or_init(|| LANGUAGES.iter().map(|row| NumberWords::new(row.lang.code(), &hash)).collect());
@@ -304,7 +306,7 @@ impl NumberWords {
     fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
         let token = |token: &str| xxh3_64(token.as_bytes()) as u32;
         let mut words: Vec<(u64, u32)> = Vec::new();
-        for row in ROWS.iter().filter(|row| row.language == code) {
+        for row in WORD_LISTS.iter().filter(|row| row.language == code) {
             words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
             words.extend(row.up.iter().map(|word| (hash(word), token("direction: up"))));
             words.extend(row.down.iter().map(|word| (hash(word), token("direction: down"))));
@@ -314,7 +316,7 @@ impl NumberWords {
         NumberWords { filter, words }
     }
 
-    /// The number that a word counts as.
+    /// The token that a word counts as.
     #[inline]
     pub(super) fn get(&self, word: u64) -> Option<u32> {
         if self.filter >> (word & 63) & 1 == 0 {

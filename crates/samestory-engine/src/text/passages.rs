@@ -1,7 +1,7 @@
-//! Passages two texts have in common, as ranges of the texts as they were written.
+//! Finds the passages that two texts have in common, as byte ranges of the original texts.
 //!
-//! For people to look at: words are compared in canonical form, so curly quotes, case and invisible characters do
-//! not hide a passage. Work is linear in the length of both texts.
+//! The report and the `compare` command show them to people. Words are compared in normalised form, so curly
+//! quotes, case and invisible characters do not hide a passage. Work is linear in the length of both texts.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::canonical::canonical;
 use super::language::{Language, Segment};
+use super::normalize::normalize;
 
-/// A run of tokens that stands in both texts.
+/// A run of tokens that occurs in both texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Bytes of the first text.
+    /// Byte range in the first text.
     pub a: Range<usize>,
-    /// Bytes of the second text.
+    /// Byte range in the second text.
     pub b: Range<usize>,
-    /// How many tokens it has.
+    /// Length in tokens.
     pub tokens: usize,
 }
 
-/// A phrase that stands in many places is looked up in the first few of them only.
-const PLACES: usize = 8;
-/// No word of any language is longer; what is longer is compared by its beginning.
+/// A phrase that repeats is compared at its first few occurrences only, which keeps the work linear.
+const MAX_OCCURRENCES: usize = 8;
+/// No word of any language is longer; longer tokens are compared by their beginning.
 const LONGEST_WORD: usize = 1024;
 
 struct Token {
@@ -33,23 +33,23 @@ struct Token {
     at: Range<usize>,
 }
 
-/// The common passages, in the order of the second text, each as long as it goes.
+/// The common passages in the order of the second text, each as long as possible.
 ///
-/// Passages shorter than a shingle and one more token are chance and are left out.
+/// A passage must be at least one token longer than a shingle; shorter ones are chance.
 pub fn common_passages(a: &str, b: &str, language: &Language) -> Vec<Passage> {
     let (a, b) = (tokens(a, language.segment), tokens(b, language.segment));
     let least = language.shingle + 1;
-    let mut places: HashMap<Vec<u64>, Vec<usize>> = HashMap::new();
+    let mut occurrences: HashMap<Vec<u64>, Vec<usize>> = HashMap::new();
     for (at, run) in a.windows(least).enumerate() {
-        let places = places.entry(keys(run)).or_default();
-        if places.len() < PLACES {
-            places.push(at);
+        let starts = occurrences.entry(keys(run)).or_default();
+        if starts.len() < MAX_OCCURRENCES {
+            starts.push(at);
         }
     }
     let mut passages = Vec::new();
     let mut at = 0;
     while let Some(run) = b.get(at..at + least) {
-        let longest = places
+        let longest = occurrences
             .get(&keys(run))
             .into_iter()
             .flatten()
@@ -83,9 +83,10 @@ fn tokens(text: &str, segment: Segment) -> Vec<Token> {
         while !part.is_char_boundary(end) {
             end -= 1;
         }
-        // No part of this length reaches the limit: a character becomes eighteen at the most.
-        let canonical = canonical(&part[..end], LONGEST_WORD * 64).unwrap_or_default();
-        (!canonical.is_empty()).then(|| Token { key: xxh3_64(canonical.as_bytes()), at: at..at + part.len() })
+        // No part of this length reaches the limit: a character expands to eighteen at most.
+        let normalized = normalize(&part[..end], LONGEST_WORD * 64).unwrap_or_default();
+        (!normalized.is_empty())
+            .then(|| Token { key: xxh3_64(normalized.as_bytes()), at: at..at + part.len() })
     };
     match segment {
         Segment::Words => text.unicode_word_indices().filter_map(|(at, word)| token(at, word)).collect(),
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn passages_are_found_as_they_were_written() {
+    fn passages_are_ranges_of_the_original_texts() {
         let a = "First of all, the Old Lighthouse “reopens” on Monday. Nobody objected.";
         let b = "BREAKING: the old lighthouse \"reopens\" on Monday! Everybody came. first of all others";
         let found = common_passages(a, b, &words());
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_serve_where_words_are_not_spaced() {
+    fn scripts_without_spaces_are_compared_by_characters() {
         let language = Language { segment: Segment::Characters, shingle: 5, ..LANGUAGES[0] };
         let (a, b) = ("灯台が月曜日に再開した。", "速報：灯台が、月曜日に再開する");
         let found = common_passages(a, b, &language);

@@ -1,7 +1,8 @@
-//! Normalised text → the hashes that are compared: tokens, shingles of k tokens in a row, numerals.
+//! Cuts normalised text into the hashes that fingerprints are built from: tokens, shingles of k consecutive
+//! tokens, and numbers.
 //!
-//! MinHash and the samples see sets: neither the order nor the repetition of shingles moves them. The opening is the first
-//! part of the list, and SimHash counts how often a word occurs.
+//! MinHash and the samples treat shingles as a set, so neither order nor repetition matters to them. The
+//! opening is the start of the list, and SimHash counts how often a word occurs.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,20 +10,20 @@ use super::language::{Language, Segment};
 use super::numbers::NumberWords;
 use super::words::{each_alphanumeric, words};
 
-/// The hashed pieces of one text, in the order they stand in it.
+/// The hashes of one text, in text order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shingles {
-    /// How many tokens the text has: words, or letters and digits where a script does not space its words.
+    /// Number of tokens: words, or letters and digits where the script does not space its words.
     pub tokens: u32,
-    /// One hash for each run of k tokens; for a text of fewer than k tokens, one for all of them.
+    /// One hash per run of k tokens; a text of fewer than k tokens has one hash for all of them.
     pub shingles: Vec<u64>,
-    /// One hash for each token that stands for a word; where the script has no spaces, for each pair of characters.
+    /// One hash per word; where the script has no spaces, one per pair of characters.
     pub words: Vec<u64>,
-    /// One hash for each number in the text, written `1,000` or `1000` or in words, and for each word of direction.
+    /// One hash per number, written `1,000`, `1000` or in words, and one per word of direction.
     pub numerals: Vec<u32>,
 }
 
-/// Cuts canonical text as its language wants it.
+/// Cuts normalised text by words or characters, as its language requires.
 pub fn shingles(text: &str, language: &Language) -> Shingles {
     let mut result = Shingles::default();
     match language.segment {
@@ -39,11 +40,11 @@ fn by_words(text: &str, language: &Language, result: &mut Shingles) {
     result.tokens = saturate(spans.len());
     result.words = spans.iter().map(|&[start, end]| word(bytes, start, end)).collect();
     result.shingles = windows(&result.words, language.shingle);
-    for &place in &words.with_digit {
-        let [start, end] = spans[place];
+    for &index in &words.with_digit {
+        let [start, end] = spans[index];
         each_run(&bytes[start..end], |run| result.numerals.push(numeral(run)));
     }
-    let number_words = NumberWords::of(language, |text| long_or_last(text.as_bytes()));
+    let number_words = NumberWords::for_language(language, |text| long_or_last(text.as_bytes()));
     result.numerals.extend(result.words.iter().filter_map(|&word| number_words.get(word)));
 }
 
@@ -67,49 +68,49 @@ fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// An odd constant with bits well spread (2^64 divided by the golden ratio).
+/// An odd constant with well-spread bits (2^64 divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of the word `bytes[start..end]`.
 ///
-/// Words of up to 16 bytes are read in one piece and multiplied twice, the way XXH3 folds 16 bytes, but without
-/// its branches on the length: which of them is taken changes from word to word, and guessing wrong costs more
-/// than the hashing. Longer words are hashed by XXH3.
+/// Words of up to 16 bytes are read in one piece and multiplied twice, the way XXH3 folds 16 bytes, but
+/// without its branches on the length: those change from word to word, and a misprediction costs more than
+/// the hashing. XXH3 hashes longer words.
 #[inline(always)]
 fn word(bytes: &[u8], start: usize, end: usize) -> u64 {
     let length = end.wrapping_sub(start);
-    match (OWN.get(length), bytes.get(start..).and_then(|rest| rest.first_chunk())) {
-        (Some(own), Some(piece)) => short(piece, own, length),
+    match (WORD_MASKS.get(length), bytes.get(start..).and_then(|rest| rest.first_chunk())) {
+        (Some(mask), Some(piece)) => short(piece, mask, length),
         _ => long_or_last(&bytes[start..end]),
     }
 }
 
-/// A word that does not fit into one piece, or has not enough text behind it to read one.
+/// A word that is too long for one piece, or too close to the end of the text to read a whole piece.
 #[inline(never)]
 fn long_or_last(word: &[u8]) -> u64 {
-    let Some(own) = OWN.get(word.len()) else { return xxh3_64(word) };
-    let mut piece = [0; WHOLE];
+    let Some(mask) = WORD_MASKS.get(word.len()) else { return xxh3_64(word) };
+    let mut piece = [0; PIECE];
     piece[..word.len()].copy_from_slice(word);
-    short(&piece, own, word.len())
+    short(&piece, mask, word.len())
 }
 
-/// `own` is where the piece is the word: what stands behind it does not count.
+/// `mask` selects the bytes of the piece that belong to the word.
 #[inline(always)]
-fn short(piece: &[u8; WHOLE], own: &[u64; 2], length: usize) -> u64 {
+fn short(piece: &[u8; PIECE], mask: &[u64; 2], length: usize) -> u64 {
     let [low, high] = halves(piece);
-    let first = fold((low & own[0]) ^ 0x2d35_8dcc_aa6c_78a5, (high & own[1]) ^ 0x8bb8_4b93_962e_acc9);
+    let first = fold((low & mask[0]) ^ 0x2d35_8dcc_aa6c_78a5, (high & mask[1]) ^ 0x8bb8_4b93_962e_acc9);
     fold(first ^ length as u64, SPREAD)
 }
 
 /// Bytes of a word that are read in one piece.
-const WHOLE: usize = 16;
+const PIECE: usize = 16;
 
-/// Masks for the bytes of a word of this length, of two words of eight.
-const OWN: [[u64; 2]; WHOLE + 1] = {
-    let mut masks = [[0; 2]; WHOLE + 1];
+/// For each word length, the masks that select its bytes in the two halves of a piece.
+const WORD_MASKS: [[u64; 2]; PIECE + 1] = {
+    let mut masks = [[0; 2]; PIECE + 1];
     let mut length = 0;
-    while length <= WHOLE {
-        let all = if length == WHOLE { u128::MAX } else { (1u128 << (8 * length)) - 1 };
+    while length <= PIECE {
+        let all = if length == PIECE { u128::MAX } else { (1u128 << (8 * length)) - 1 };
         masks[length] = [all as u64, (all >> 64) as u64];
         length += 1;
     }
@@ -117,27 +118,27 @@ const OWN: [[u64; 2]; WHOLE + 1] = {
 };
 
 #[inline(always)]
-fn halves(piece: &[u8; WHOLE]) -> [u64; 2] {
+fn halves(piece: &[u8; PIECE]) -> [u64; 2] {
     let whole = u128::from_le_bytes(*piece);
     [whole as u64, (whole >> 64) as u64]
 }
 
-/// The 128-bit product, its halves laid over each other.
+/// The two halves of the 128-bit product, XORed.
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a).wrapping_mul(u128::from(b));
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A code point as a token hash: a bijection is enough, [`mix`] does the rest.
+/// A code point as a token hash: any bijection will do, because [`mix`] scrambles it.
 fn character(c: char) -> u64 {
     (c as u64 + 1).wrapping_mul(SPREAD)
 }
 
-/// One hash for k token hashes in a row.
+/// Combines k consecutive token hashes into one.
 ///
-/// The token hashes are well mixed already, so a multiplication and a rotation for each is as good as hashing
-/// their bytes again, at a third of the time.
+/// The token hashes are already well mixed, so one multiplication and rotation each is as good as hashing
+/// their bytes again, in a third of the time.
 fn mix(tokens: &[u64]) -> u64 {
     let hash = tokens
         .iter()
@@ -149,7 +150,7 @@ fn windows(tokens: &[u64], k: usize) -> Vec<u64> {
     match (k, tokens.len()) {
         (_, 0) => Vec::new(),
         (k, n) if n <= k => vec![mix(tokens)],
-        // The usual lengths spelled out: the compiler unrolls them.
+        // The usual lengths are spelled out so that the compiler unrolls them.
         (2, _) => tokens.array_windows::<2>().map(|window| mix(window)).collect(),
         (3, _) => tokens.array_windows::<3>().map(|window| mix(window)).collect(),
         (5, _) => tokens.array_windows::<5>().map(|window| mix(window)).collect(),
@@ -157,8 +158,8 @@ fn windows(tokens: &[u64], k: usize) -> Vec<u64> {
     }
 }
 
-/// Calls `with` for each number inside a word. What is written close to a number is none of it: `20km`, `4th` and the
-/// word that follows without a space in much Urdu and Kurdish copy.
+/// Calls `with` for each number inside a word. Letters attached to a number do not belong to it: `20km`,
+/// `4th`, and the following word in much Urdu and Kurdish copy, which omits the space.
 fn each_run(word: &[u8], mut with: impl FnMut(&[u8])) {
     let mut rest = word;
     while let Some(start) = rest.iter().position(u8::is_ascii_digit) {
@@ -168,7 +169,7 @@ fn each_run(word: &[u8], mut with: impl FnMut(&[u8])) {
     }
 }
 
-/// How far a number reaches that begins here: digits, with single separators between them.
+/// Length of the number that starts here: digits, with single separators between them.
 fn run_of_digits(bytes: &[u8]) -> usize {
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let mut at = 0;
@@ -183,7 +184,7 @@ fn separates(byte: u8) -> bool {
     matches!(byte, b',' | b'.' | b'\'')
 }
 
-/// The hash of a number as a reader takes it: grouping is style (`1,000` is `1000`), `1,5` is `1.5`.
+/// The hash of a number as a reader understands it: grouping is style (`1,000` is `1000`), `1,5` is `1.5`.
 fn numeral(token: &[u8]) -> u32 {
     let mut buffer = [0u8; 32];
     if token.len() <= buffer.len() && !token.iter().any(|&byte| separates(byte)) {
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_readers_read_them() {
+    fn numbers_are_hashed_as_readers_understand_them() {
         let numerals = |text| shingles(text, &row(Segment::Words, 3)).numerals;
         assert_eq!(numerals("1,000 1.5"), numerals("1000 1,5"));
         assert_eq!(numerals("1,234,567"), numerals("1234567"));

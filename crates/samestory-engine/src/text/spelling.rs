@@ -1,8 +1,8 @@
-//! Folds that a newsroom may ask for and a language may not want: accents, the two scripts of Serbian, the two forms of
-//! Chinese characters.
+//! Optional folds that some newsrooms want and some languages do not: accents, the two scripts of Serbian,
+//! the two forms of Chinese characters.
 //!
-//! Each takes normalised text and gives normalised text, and changes nothing the second time. They run after the
-//! language is known, because accents and scripts are what languages are told by.
+//! Each maps normalised text to normalised text and is idempotent. They run after language detection, which
+//! depends on accents and scripts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,15 +13,16 @@ use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
 use super::TooLarge;
-use super::canonical::{ROUNDS, canonical};
+use super::normalize::{ROUNDS, normalize};
 
-/// Latin letters without their accents and strokes: `é` and `e`, `đ` and `d` are one.
+/// Removes accents and strokes from Latin letters: `é` becomes `e`, `đ` becomes `d`.
 ///
-/// A bare letter may touch one of another script, and then both are read in one: so again until nothing changes.
+/// A bare letter may now touch one of another script, and the word is then read in one script; so this
+/// repeats until nothing changes.
 pub(super) fn without_accents(text: &str, limit: usize) -> Result<String, TooLarge> {
     let mut current = text.to_owned();
     for _ in 0..ROUNDS {
-        let next = canonical(&bare(&current), limit)?;
+        let next = normalize(&bare(&current), limit)?;
         if next == current {
             break;
         }
@@ -68,7 +69,7 @@ fn is_mark(c: char) -> bool {
     CodePointMapData::<GeneralCategory>::new().get(c) == GeneralCategory::NonspacingMark
 }
 
-/// The letter that the accents of `c` stand on.
+/// The letter under the accents of `c`.
 fn base(c: char) -> char {
     match CanonicalDecomposition::new().decompose(c) {
         Decomposed::Expansion(letter, _) => base(letter),
@@ -77,7 +78,7 @@ fn base(c: char) -> char {
     }
 }
 
-/// Serbian in Latin letters.
+/// Transliterates Serbian to Latin letters.
 pub(super) fn serbian_in_latin(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -125,7 +126,7 @@ pub(super) fn serbian_in_latin(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Chinese in simplified characters, one by one: what is compared must not depend on phrases around a cut.
+/// Converts Chinese to simplified characters, one by one: the result must not depend on surrounding phrases.
 pub(super) fn simplified(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -152,30 +153,30 @@ mod tests {
 
     use super::*;
 
-    fn normalised(text: &str) -> String {
-        canonical(text, usize::MAX).unwrap()
+    fn normalize_all(text: &str) -> String {
+        normalize(text, usize::MAX).unwrap()
     }
 
     #[test]
     fn accents_go_from_latin_letters_only() {
-        let folded = |text: &str| without_accents(&normalised(text), usize::MAX).unwrap();
+        let folded = |text: &str| without_accents(&normalize_all(text), usize::MAX).unwrap();
         assert_eq!(
             folded("Été à Łódź, Đorđe, Ærø, Œuvre, Việt Nam"),
             "ete a lodz, dorde, aero, oeuvre, viet nam"
         );
         assert_eq!(folded("m\u{304}\u{323}"), "m");
-        assert_eq!(folded("йогурт หนึ่ง क़लम άλφα"), normalised("йогурт หนึ่ง क़लम άλφα"));
+        assert_eq!(folded("йогурт หนึ่ง क़लम άλφα"), normalize_all("йогурт หนึ่ง क़लम άλφα"));
     }
 
     #[test]
     fn serbian_reads_the_same_in_both_scripts() {
-        let folded = |text: &str| serbian_in_latin(&normalised(text)).into_owned();
+        let folded = |text: &str| serbian_in_latin(&normalize_all(text)).into_owned();
         let (cyrillic, latin) = (
             "Град је у понедељак саопштио да ће стари мост бити затворен. Љубав, њива, џеп, ђак.",
             "Grad je u ponedeljak saopštio da će stari most biti zatvoren. Ljubav, njiva, džep, đak.",
         );
         assert_eq!(folded(cyrillic), folded(latin));
-        assert_eq!(folded(latin), normalised(latin));
+        assert_eq!(folded(latin), normalize_all(latin));
     }
 
     #[test]
@@ -190,7 +191,7 @@ mod tests {
         for (&from, &to) in table() {
             assert!(!table().contains_key(&to), "{from} {to}");
             let pair: String = [from, to].iter().collect();
-            assert_eq!(normalised(&pair), pair);
+            assert_eq!(normalize_all(&pair), pair);
         }
     }
 
@@ -199,15 +200,15 @@ mod tests {
         fn folds_change_nothing_the_second_time_and_leave_text_normalised(
             text in "[a-zà-ỹ\u{300}-\u{345} а-яђ-џ一-龥α-ώ\u{5d0}-\u{64f}ﬀ-ﬃ가-각ก-๏]{0,40}",
         ) {
-            let text = normalised(&text);
+            let text = normalize_all(&text);
             for fold in [serbian_in_latin, simplified] {
                 let once = fold(&text).into_owned();
                 prop_assert_eq!(&fold(&once), &once);
             }
-            prop_assert_eq!(normalised(&simplified(&text)), simplified(&text));
+            prop_assert_eq!(normalize_all(&simplified(&text)), simplified(&text));
             let bare = without_accents(&text, usize::MAX).unwrap();
             prop_assert_eq!(without_accents(&bare, usize::MAX), Ok(bare.clone()));
-            prop_assert_eq!(normalised(&bare), bare);
+            prop_assert_eq!(normalize_all(&bare), bare);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Words as UAX #29 draws them, without a table walk per character.
+//! Finds words by the boundaries of UAX #29, for `shingle` and `normalize`.
 //!
-//! The boundaries are those of the `unicode-segmentation` crate (the tests hold us to it); this way of finding
-//! them is several times faster, because canonical text is mostly letters and single spaces.
-//! A word counts if it has a letter or a digit in it.
+//! The boundaries equal those of the `unicode-segmentation` crate, which the tests check. Finding them this way is
+//! several times faster, because normalised text is mostly letters and single spaces. A word must contain a letter or
+//! a digit.
 
 use std::sync::OnceLock;
 
@@ -11,17 +11,17 @@ use icu_properties::props::WordBreak;
 
 use super::block::{BLOCK, word_bits};
 
-/// Where the words of a text stand.
+/// The positions of the words in a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
-    /// Start and end of one word after the other.
+    /// Start and end of each word, flattened.
     edges: Vec<usize>,
-    /// Which words have an ASCII digit in them, in order.
+    /// Indices of the words that contain an ASCII digit, ascending.
     pub(super) with_digit: Vec<usize>,
 }
 
 impl Words {
-    /// Start and end of every word, in order.
+    /// Start and end of every word, in text order.
     pub(super) fn spans(&self) -> &[[usize; 2]] {
         self.edges.as_chunks().0
     }
@@ -63,32 +63,32 @@ const ASCII: [u8; 256] = {
     class
 };
 
-/// A word begins and ends where the bit changes that says whether a byte belongs to one. Nothing here branches on an
-/// ordinary byte, so the processor has little to guess wrong. Arithmetic is spelled wrapping, because checked shifts
-/// double its cost; no value comes near a limit.
+/// Marks each byte that belongs to a word with a bit; words start and end where the bit changes. Nothing here
+/// branches on an ordinary byte, so there is little to mispredict. The arithmetic wraps explicitly, because
+/// checked shifts double its cost; no value comes near overflow.
 fn ascii_words(bytes: &[u8]) -> Words {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     // Padded with at least one space, which ends the last word.
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
 
-    // Words of one letter may need more room than this; for all other text it is enough from the beginning.
+    // Only a text of one-letter words needs more room than this.
     let mut edges = vec![0; bytes.len() / 2 + 2 * BLOCK];
     let mut found = 0usize;
     let (mut with_digit, mut underscores) = (Vec::new(), 0);
-    // Whether the block before ended inside a word.
+    // Whether the previous block ended inside a word.
     let mut open = 0;
     for (block, base) in blocks.iter().chain([&last]).zip((0usize..).step_by(BLOCK)) {
         let bits = word_bits(block);
         let mut word = bits.word;
-        // One byte between two words, and not a space: it may join them. What follows the block is looked up.
+        // A single byte between two words, other than a space, may join them. `joins` looks beyond the block.
         let between = !word & (word << 1 | open) & (word >> 1 | 1 << 63) & !bits.space;
         each_bit(between, |at| word |= u64::from(joins(bytes, base.wrapping_add(at))) << at);
 
         let changes = word ^ (word << 1 | open);
         open = word >> 63;
         each_number(bits.digit, changes, |changes_before| {
-            // Inside a word the number of edges so far is odd.
+            // Inside a word the number of edges so far is odd, so halving it gives the word's index.
             with_digit.push(found.wrapping_add(changes_before) / 2);
         });
         underscores |= bits.underscore;
@@ -96,28 +96,28 @@ fn ascii_words(bytes: &[u8]) -> Words {
             edges.resize(edges.len() * 2, 0);
         }
         if let Some(room) = edges[found..].first_chunk_mut() {
-            found = found.wrapping_add(write_places(changes, base, room));
+            found = found.wrapping_add(write_positions(changes, base, room));
         }
     }
     edges.truncate(found);
     with_digit.dedup();
     let words = Words { edges, with_digit };
-    if underscores == 0 { words } else { without_lines(&words, bytes) }
+    if underscores == 0 { words } else { without_underscore_runs(&words, bytes) }
 }
 
-/// Writes where bits are set, from the lowest; returns how many there are.
+/// Writes the positions of the set bits, from the lowest; returns their number.
 #[inline(always)]
-fn write_places(mut bits: u64, base: usize, room: &mut [usize; BLOCK]) -> usize {
+fn write_positions(mut bits: u64, base: usize, room: &mut [usize; BLOCK]) -> usize {
     /// A block of news rarely has more words than half of this.
     const MOST: usize = 24;
     let count = bits.count_ones() as usize;
     let mut next = || {
-        // With a bit that stops the search where nothing is left.
+        // The extra bit keeps the position in range once no bits are left.
         let at = (bits | 1 << 63).trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);
         base.wrapping_add(at)
     };
-    // Always as many: how many there are cannot be guessed, and what is too much is written over.
+    // Always writes this many: the count is unpredictable, and the next block overwrites the excess.
     let (most, rest) = room.split_at_mut(MOST);
     most.fill_with(&mut next);
     if count > MOST {
@@ -126,7 +126,7 @@ fn write_places(mut bits: u64, base: usize, room: &mut [usize; BLOCK]) -> usize 
     count
 }
 
-/// Calls `each` with the place of every bit that is set, from the lowest.
+/// Calls `each` with the position of every set bit, from the lowest.
 #[inline(always)]
 fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
     while bits != 0 {
@@ -135,25 +135,25 @@ fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
     }
 }
 
-/// Calls `each` for every word of the block that has a digit in it, with the number of changes up to there.
+/// Calls `each` for every word of the block that contains a digit, with the number of changes up to there.
 #[inline(always)]
 fn each_number(mut digits: u64, changes: u64, mut each: impl FnMut(usize)) {
     while digits != 0 {
         let up_to_here = digits ^ digits.wrapping_sub(1);
         each((changes & up_to_here).count_ones() as usize);
-        // On from the next change, if there is one.
+        // Skips to the next change, if there is one.
         let ahead = changes & !up_to_here;
         let next = ahead & ahead.wrapping_neg();
         digits &= next.wrapping_neg();
     }
 }
 
-/// Takes out what is underscores alone.
-fn without_lines(words: &Words, bytes: &[u8]) -> Words {
+/// Removes words that consist of underscores only.
+fn without_underscore_runs(words: &Words, bytes: &[u8]) -> Words {
     let mut kept = Words::default();
     let mut with_digit = words.with_digit.iter().peekable();
-    for (place, &[start, end]) in words.spans().iter().enumerate() {
-        let digit = with_digit.next_if_eq(&&place).is_some();
+    for (index, &[start, end]) in words.spans().iter().enumerate() {
+        let digit = with_digit.next_if_eq(&&index).is_some();
         if bytes[start..end].iter().any(|&byte| byte != b'_') {
             kept.push([start, end], digit);
         }
@@ -161,14 +161,14 @@ fn without_lines(words: &Words, bytes: &[u8]) -> Words {
     kept
 }
 
-/// Whether the character at `at` holds together what stands on both sides of it.
+/// Whether the character at `at` joins its two neighbours into one word.
 fn joins(bytes: &[u8], at: usize) -> bool {
     let class = |at: usize| bytes.get(at).map_or(0, |&byte| ASCII[usize::from(byte)]);
     let (here, both) = (class(at), class(at - 1) & class(at + 1));
     (here & MID_LETTER != 0 && both & LETTER != 0) || (here & MID_DIGIT != 0 && both & DIGIT != 0)
 }
 
-/// Word_Break classes that matter once format characters are gone, one byte a character.
+/// The Word_Break classes that matter in normalised text, which has no format characters; one byte per character.
 mod kind {
     pub(super) const OTHER: u8 = 0;
     pub(super) const LETTER: u8 = 1;
@@ -176,14 +176,14 @@ mod kind {
     pub(super) const NUMERIC: u8 = 3;
     pub(super) const KATAKANA: u8 = 4;
     pub(super) const EXTEND_NUM_LET: u8 = 5;
-    /// Extend and Format: belongs to whatever stands before it.
+    /// Extend and Format: belongs to the preceding character.
     pub(super) const ATTACHED: u8 = 6;
     pub(super) const MID_LETTER: u8 = 7;
     pub(super) const MID_NUM: u8 = 8;
     pub(super) const MID_NUM_LET: u8 = 9;
     pub(super) const SINGLE_QUOTE: u8 = 10;
     pub(super) const DOUBLE_QUOTE: u8 = 11;
-    /// A single quote that a Hebrew letter already holds; no character has this class of its own.
+    /// A single quote already joined to a Hebrew letter; no character has this class by itself.
     pub(super) const HEBREW_QUOTE: u8 = 12;
     pub(super) const KIND: u8 = 15;
     /// The character is a letter or a digit.
@@ -223,7 +223,7 @@ pub(super) fn is_spaced(c: char) -> bool {
     spaced && class & kind::ALNUM != 0
 }
 
-/// Whether a character is a letter or a digit, for text that is cut by characters.
+/// Calls `each` for every letter and digit, for text that is cut by characters.
 pub(super) fn each_alphanumeric(text: &str, mut each: impl FnMut(usize, char)) {
     let classes = classes();
     for (at, c) in text.char_indices() {
@@ -235,11 +235,11 @@ pub(super) fn each_alphanumeric(text: &str, mut each: impl FnMut(usize, char)) {
     }
 }
 
-/// What two neighbours do (UAX #29, WB5 to WB13b).
+/// Whether a boundary lies between two neighbours (UAX #29, WB5 to WB13b).
 enum Join {
     Apart,
     Together,
-    /// Together if the next one is of this kind: a middle character holds only between two of a kind.
+    /// Together if the next character is of this kind: a middle character joins only two of the same kind.
     If(u8),
 }
 
@@ -260,7 +260,7 @@ fn join(before: u8, after: u8) -> Join {
     }
 }
 
-/// A stretch of text that will not be cut.
+/// A stretch of text without a boundary.
 #[derive(Clone, Copy)]
 struct Stretch {
     start: usize,
@@ -270,7 +270,7 @@ struct Stretch {
 
 fn unicode_words(text: &str) -> Words {
     let classes = classes();
-    // A word beyond ASCII has eight bytes or more in every language measured: no growth on the way.
+    // A non-ASCII word takes eight bytes or more in every language measured, so this never grows.
     let mut words = Words { edges: Vec::with_capacity(text.len() / 4), with_digit: Vec::new() };
     let mut emit = |stretch: Stretch, end: usize| {
         if stretch.alnum {
@@ -279,7 +279,7 @@ fn unicode_words(text: &str) -> Words {
     };
     let mut current = Stretch { start: 0, alnum: false, digit: false };
     let mut before = kind::OTHER;
-    // A middle character waiting for what follows: the kind it needs, and the stretch it would begin alone.
+    // A middle character that awaits its successor: the kind it needs, and the stretch it starts otherwise.
     let mut waiting: Option<(u8, Stretch)> = None;
     for (at, c) in text.char_indices() {
         let class = classes.get(c as usize).copied().unwrap_or_else(|| word_class(c));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_of_uax_29() {
+    fn words_follow_uax_29() {
         for text in [
             "can't stop, won't stop. 3.14 or 1,000.50; a.b u.s. x:y 1:2 _ __ a_b 9_",
             "\"quoted\" 'single' l'heure aujourd'hui",
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_noticed() {
+    fn words_with_digits_are_marked() {
         for text in ["covid19 three 3 _ 1,000", "कोविड19 तीन 3 _ 1,000"] {
             assert_eq!(words(text).with_digit, [0, 2, 3], "{text}");
         }
@@ -379,7 +379,7 @@ mod tests {
 
         #[test]
         fn boundaries_equal_the_crate(text in "[a-c1-2 .,:;'\"_\u{308}\u{5d0}-\u{5d2}\u{30a0}-\u{30a5}\u{3042}\u{4e00}\u{915}-\u{91a}\u{93e}\u{94d}\u{e01}\u{1100}\u{1f600}]{0,24}") {
-            // Canonical text has no two spaces in a row, so the rule that keeps them together has no say.
+            // Normalised text has no two spaces in a row, so the rule that joins them does not apply.
             let text = text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
             prop_assert_eq!(ours(&text), text.unicode_words().collect::<Vec<_>>());
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::index::{Change, Document, StoreError, View};
-use crate::model::{DeadLetter, Reason};
+use crate::model::{DeadLetter, DeadLetterReason};
 use crate::model::{Lang, Position};
 
 use super::planner::Planner;
@@ -52,7 +52,7 @@ impl<V: View> Planner<'_, V> {
             (Some(_), Some(refusal)) => TextSource::Missing(refusal.clone()),
             (Some(_), None) => TextSource::Missing(DeadLetter {
                 position: position.clone(),
-                reason: Reason::NoBody,
+                reason: DeadLetterReason::NoBody,
                 message: "an update without a text (input.empty_update = refuse)".to_owned(),
             }),
         })

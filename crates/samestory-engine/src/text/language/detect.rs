@@ -1,41 +1,42 @@
-//! Recognising a language from the text: by its script, and among the languages of one script by the small words
-//! that hold sentences together, and by letters that are foreign to it.
+//! Recognises the language of a text by its script and, among languages that share a script, by function
+//! words and by letters that are foreign to it.
 //!
-//! A page of prose uses dozens of the hundred commonest words of its language and, by accident, a few of any
-//! other's. So the language with the most *different* ones in some hundred words wins, which costs a hash and a
-//! look-up a word. Different ones, because a language that has "a" or "i" for its commonest word would otherwise pass
-//! for half of Europe, and a page footer repeated ten times for an article. A language must also account for most of
-//! the *running* words, so that an English page frame does not decide for the article inside it.
+//! A page of prose uses dozens of the hundred most common words of its language and, by accident, a few of
+//! any other's. The language with the most *distinct* ones in some hundred words therefore wins, at the cost
+//! of one hash and one lookup per word. They must be distinct, because otherwise a language whose most common
+//! word is "a" or "i" would pass for half of Europe, and a page footer repeated ten times would pass for an
+//! article. A language must also account for most of the *running* words, so that an English page frame does
+//! not decide for the article inside it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::neighbours::NEIGHBOURS;
-use super::script::{Census, Sample, Script};
+use super::script::{Census, Excerpt, Script};
 use super::table::LANGUAGES;
 use crate::text::chars::keyboard;
 
-/// A row of [`LANGUAGES`], and how sure of it we are, from 0 to 1.
+/// A row of [`LANGUAGES`] with a confidence between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guess {
     pub(super) row: usize,
     pub(super) confidence: f32,
 }
 
-const NOTHING: Guess = Guess { row: 0, confidence: 0.0 };
+const NO_GUESS: Guess = Guess { row: 0, confidence: 0.0 };
 
-/// A letter foreign to a language tells against it as much as two of its words tell for it. Between one and four
-/// it makes no difference to a page, and little to a line.
+/// A letter foreign to a language counts against it as much as two of its words count for it. Any value
+/// between one and four makes no difference to a page, and little to a line.
 const LETTER_WEIGHT: i32 = 2;
 
-/// Recognises the language of a sample.
-pub(super) fn detect(sample: &Sample<'_>) -> Guess {
-    let Some((script, share)) = Census::of(sample).dominant() else { return NOTHING };
+/// Recognises the language of an excerpt.
+pub(super) fn detect(excerpt: &Excerpt<'_>) -> Guess {
+    let Some((script, share)) = Census::count(excerpt).dominant() else { return NO_GUESS };
     let speakers = MODEL.speakers[script as usize];
     let guess = match speakers.count_ones() {
-        0 => NOTHING,
+        0 => NO_GUESS,
         1 => Guess { row: speakers.trailing_zeros() as usize, confidence: 1.0 },
-        _ => MODEL.weigh(sample, speakers, script).guess(script),
+        _ => MODEL.weigh(excerpt, speakers, script).guess(script),
     };
     Guess { confidence: guess.confidence * share, ..guess }
 }
@@ -43,7 +44,7 @@ pub(super) fn detect(sample: &Sample<'_>) -> Guess {
 /// The row of English.
 const ENGLISH: usize = 1;
 
-/// A set of languages: bit i is row i of [`LANGUAGES`], and after them the neighbours.
+/// A set of languages: bit i is row i of [`LANGUAGES`]; the neighbours follow.
 type Set = u128;
 
 const _: () = assert!(LANGUAGES.len() + NEIGHBOURS.len() <= Set::BITS as usize, "widen Set");
@@ -55,24 +56,25 @@ fn each(mut set: Set, mut found: impl FnMut(usize)) {
     }
 }
 
-/// Letters below this (Latin to Devanagari) are known one by one.
+/// Letters below this code point (Latin to Devanagari) have an entry of their own.
 const LETTERS: usize = 0x980;
 
-/// Slots for words: a power of two, at least twice as many as there are words.
+/// Slots of the word table: a power of two, at least twice the number of words.
 const SLOTS: usize = 1 << 14;
 
 struct Model {
-    /// The row that names each one's home.
+    /// Per language, the row that names its home.
     homes: Vec<usize>,
-    /// Who writes in a script.
+    /// Per script, the languages written in it.
     speakers: [Set; Script::COUNT],
-    /// Who does *not* write a letter of their script. A letter that no row lists tells against nobody.
+    /// Per letter, the languages of its script that do *not* use it. A letter that no row lists counts
+    /// against none.
     strangers: Vec<Set>,
-    /// A hash table of words, open addressing: the upper half of the hash (0 is a free slot) …
+    /// Hash table of words with open addressing: the upper half of the hash (0 is a free slot) …
     tags: Vec<u32>,
-    /// … where in `sets` its users are …
+    /// … the index of its languages in `sets` …
     users: Vec<u16>,
-    /// … and the sets, each once.
+    /// … and the distinct sets.
     sets: Vec<Set>,
 }
 
@@ -92,13 +94,13 @@ impl Model {
                 speakers[script as usize] |= bit;
             }
             for c in alphabet.chars() {
-                if let (Some(at), Some(script)) = (place(c), Script::of(c)) {
+                if let (Some(at), Some(script)) = (letter_index(c), Script::of(c)) {
                     letters.entry(at).or_insert((script, 0)).1 |= bit;
                 }
             }
             each_word(list, |_| (), |hash| *words.entry(hash).or_default() |= bit);
         }
-        // Japanese is told from Chinese by its kana, which count as a script of their own.
+        // Japanese is distinguished from Chinese by its kana, which count as a separate script.
         speakers[Script::Han as usize] &= !speakers[Script::Kana as usize];
 
         let mut strangers = vec![0; LETTERS + 1];
@@ -108,7 +110,7 @@ impl Model {
         assert!(words.len() <= SLOTS / 2, "{} words: make SLOTS larger", words.len());
         let (mut tags, mut users, mut sets) = (vec![0; SLOTS], vec![0; SLOTS], Vec::new());
         for (hash, set) in words {
-            let mut slot = home(hash);
+            let mut slot = first_slot(hash);
             while tags[slot] != 0 {
                 slot = (slot + 1) % SLOTS;
             }
@@ -125,10 +127,10 @@ impl Model {
         Model { homes: homes.collect(), speakers, strangers, tags, users, sets }
     }
 
-    /// The slot of a word, if it is anyone's.
+    /// The slot of a word, if any language lists it.
     #[inline]
     fn slot(&self, hash: u64) -> Option<usize> {
-        let mut slot = home(hash);
+        let mut slot = first_slot(hash);
         loop {
             match self.tags[slot] {
                 0 => return None,
@@ -138,18 +140,18 @@ impl Model {
         }
     }
 
-    /// Counts what a sample holds of each of `speakers`.
-    fn count(&self, sample: &Sample<'_>, speakers: Set) -> Counts {
+    /// Counts the evidence in an excerpt for each of `speakers`.
+    fn count(&self, excerpt: &Excerpt<'_>, speakers: Set) -> Counts {
         let mut words = 0;
         let mut tallies = vec![Tally::default(); self.sets.len()];
-        let mut seen_words = Seen([0u64; SLOTS / 64]);
-        let mut seen_letters = Seen([0u64; LETTERS / 64 + 1]);
+        let mut seen_words = BitSet([0u64; SLOTS / 64]);
+        let mut seen_letters = BitSet([0u64; LETTERS / 64 + 1]);
         let mut rows = [Row::default(); Set::BITS as usize];
-        for window in sample.windows() {
+        for window in excerpt.windows() {
             each_word(
                 window,
                 |c| {
-                    if let Some(at) = place(c).filter(|&at| seen_letters.first(at)) {
+                    if let Some(at) = letter_index(c).filter(|&at| seen_letters.insert(at)) {
                         each(self.strangers[at] & speakers, |row| rows[row].letters += 1);
                     }
                 },
@@ -158,7 +160,7 @@ impl Model {
                     if let Some(slot) = self.slot(hash) {
                         let tally = &mut tallies[self.users[slot] as usize];
                         tally.running += 1;
-                        tally.distinct += i32::from(seen_words.first(slot));
+                        tally.distinct += i32::from(seen_words.insert(slot));
                     }
                 },
             );
@@ -174,20 +176,20 @@ impl Model {
         Counts { words: words.max(1) as f32, rows }
     }
 
-    /// Finds the language among `speakers` that explains the sample best.
-    fn weigh(&self, sample: &Sample<'_>, speakers: Set, script: Script) -> Evidence {
-        let counts = self.count(sample, speakers);
+    /// Finds the language among `speakers` that explains the excerpt best.
+    fn weigh(&self, excerpt: &Excerpt<'_>, speakers: Set, script: Script) -> DetectionEvidence {
+        let counts = self.count(excerpt, speakers);
         let mut best = 0.0f32;
         each(speakers & !(1 << ENGLISH), |row| best = best.max(counts.share(row, counts.words)));
         let mut points = [i32::MIN; Set::BITS as usize];
         let mut winner = 0;
         each(speakers, |row| {
-            // Only Latin has furniture and strangers in such numbers.
+            // Only Latin script has enough page furniture and unlisted languages to matter.
             if script == Script::Latin && !counts.covers(row, best) {
                 return;
             }
             points[row] = counts.rows[row].distinct - LETTER_WEIGHT * counts.rows[row].letters;
-            // Strictly more: of equals the earlier row stays.
+            // Strictly more: among equals the earlier row wins.
             if points[row] > points[winner] {
                 winner = row;
             }
@@ -199,27 +201,32 @@ impl Model {
             }
         });
         let lead = points[winner].saturating_sub(next);
-        Evidence { row: winner, words: counts.own_words(winner), hits: counts.rows[winner].distinct, lead }
+        DetectionEvidence {
+            row: winner,
+            words: counts.own_words(winner),
+            hits: counts.rows[winner].distinct,
+            lead,
+        }
     }
 }
 
-/// How often the words of one set of languages occur.
+/// Occurrences of the words that one set of languages shares.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     distinct: i32,
     running: i32,
 }
 
-/// What a sample holds of one language.
+/// The evidence of an excerpt for one language.
 #[derive(Clone, Copy, Default)]
 struct Row {
-    /// Different words from its list.
+    /// Distinct words from its list.
     distinct: i32,
-    /// All words from its list, …
+    /// Running words from its list …
     running: i32,
-    /// … and those of them that are in the English list too.
+    /// … and those of them that are also in the English list.
     english: i32,
-    /// Different letters that the language does not write.
+    /// Distinct letters that the language does not use.
     letters: i32,
 }
 
@@ -229,22 +236,24 @@ struct Counts {
 }
 
 impl Counts {
-    /// The words that are not English page furniture around a text in this language: at least half.
+    /// The number of words without the English page furniture around a text in this language; at least half
+    /// of all.
     fn own_words(&self, row: usize) -> f32 {
         let furniture = self.rows[ENGLISH].running - self.rows[row].english;
         (self.words - furniture as f32 / LANGUAGES[ENGLISH].coverage).max(self.words / 2.0)
     }
 
-    /// Which part of so many words is in this language: about 1 for its own news.
+    /// The fraction of `words` that is in this language: about 1 for its own news.
     fn share(&self, row: usize, words: f32) -> f32 {
         let Some(language) = LANGUAGES.get(row) else { return 0.0 };
         self.rows[row].running as f32 / (words * language.coverage)
     }
 
-    /// Whether the running text may be in this language, and not just the frame around it.
+    /// Whether the running text may be in this language, rather than just the frame around it.
     ///
-    /// English must cover three quarters, since its page furniture surrounds every language; the others half, and no
-    /// less than 0.7 of what the best of them covers. Chance is allowed for: 1.64 standard deviations.
+    /// English must cover three quarters, because English page furniture surrounds every language; the others
+    /// must cover half, and at least 0.7 of what the best of them covers. The test allows for chance: 1.64
+    /// standard deviations.
     fn covers(&self, row: usize, best: f32) -> bool {
         // A neighbour only ever leads to `und`.
         let Some(language) = LANGUAGES.get(row) else { return true };
@@ -255,56 +264,56 @@ impl Counts {
     }
 }
 
-/// What speaks for the language that explains a sample best.
+/// The evidence for the language that explains an excerpt best.
 #[derive(Clone, Copy, Debug)]
-struct Evidence {
+struct DetectionEvidence {
     row: usize,
-    /// Words in the sample, less the furniture.
+    /// Words in the excerpt, without page furniture.
     words: f32,
-    /// How many different words of the language are among them.
+    /// Distinct words of the language among them.
     hits: i32,
-    /// Points ahead of the next language of another home.
+    /// Points ahead of the next language with another home.
     lead: i32,
 }
 
-impl Evidence {
-    /// A neighbour is a guess at `und`.
+impl DetectionEvidence {
+    /// A neighbour becomes a guess at `und`.
     fn guess(&self, script: Script) -> Guess {
         if self.row >= LANGUAGES.len() || self.hits == 0 {
-            return NOTHING;
+            return NO_GUESS;
         }
-        // The number of different words in a text grows about as the root of its length. Scripts other than Latin
-        // have fewer strangers to be wary of.
+        // The number of distinct words in a text grows roughly as the square root of its length. Scripts
+        // other than Latin have fewer unlisted languages to guard against.
         let enough = if script == Script::Latin { 0.6 } else { 0.25 };
-        // One word alone may be anyone's, however short the text.
+        // A single word may belong to any language, however short the text.
         let density = self.hits as f32 / self.words.max(8.0).sqrt();
-        // Each point of lead halves the doubt that is left; no lead at all is a toss.
+        // Each point of lead halves the remaining doubt; no lead at all is a coin toss.
         let doubt = 0.5f32.powi(self.lead.clamp(0, 20) + 1);
         Guess { row: self.row, confidence: (density / enough).min(1.0) * (1.0 - doubt) }
     }
 }
 
-/// The share of a text's words that are in a language's list.
-pub(super) fn coverage(row: usize, sample: &Sample<'_>) -> f32 {
-    let counts = MODEL.count(sample, 1 << row);
+/// The fraction of a text's words that are in a language's list.
+pub(super) fn coverage(row: usize, excerpt: &Excerpt<'_>) -> f32 {
+    let counts = MODEL.count(excerpt, 1 << row);
     counts.rows[row].running as f32 / counts.words
 }
 
-/// Which numbers have come up.
-struct Seen<const N: usize>([u64; N]);
+/// A set of small numbers.
+struct BitSet<const N: usize>([u64; N]);
 
-impl<const N: usize> Seen<N> {
-    /// Whether this is the first time, and remembers it.
+impl<const N: usize> BitSet<N> {
+    /// Adds a number; returns whether it was absent.
     #[inline]
-    fn first(&mut self, number: usize) -> bool {
+    fn insert(&mut self, number: usize) -> bool {
         let (cell, bit) = (&mut self.0[number / 64], 1 << (number % 64));
-        let first = *cell & bit == 0;
+        let absent = *cell & bit == 0;
         *cell |= bit;
-        first
+        absent
     }
 }
 
-fn home(hash: u64) -> usize {
+fn first_slot(hash: u64) -> usize {
     hash as usize % SLOTS
 }
 
@@ -313,10 +322,11 @@ fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
 }
 
-/// Calls `letter` with each letter beyond ASCII and `word` with the hash of each word: a run of letters.
+/// Calls `letter` with each non-ASCII letter and `word` with the hash of each word, that is, each run of
+/// letters.
 #[inline]
 fn each_word(text: &str, mut letter: impl FnMut(char), mut word: impl FnMut(u64)) {
-    // Multiply and rotate, as FxHash does; the words are ours, so nobody gains by making them collide.
+    // Multiply and rotate, as FxHash does; the lists are ours, so crafted collisions gain nothing.
     const START: u64 = 0xcbf2_9ce4_8422_2325;
     let mut hash = START;
     for c in text.chars() {
@@ -335,12 +345,12 @@ fn each_word(text: &str, mut letter: impl FnMut(char), mut word: impl FnMut(u64)
     }
 }
 
-/// A combining mark of no script: it neither ends a word nor changes which one it is.
+/// A combining mark that belongs to no script: it neither ends a word nor changes it.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Makes one of letters that a single language spells in two ways: canonical text may hold a dotless i or not, and
+/// Unifies letters that one language spells in two ways: normalised text may contain a dotless i or not, and
 /// half of Romania writes a cedilla for the comma. Normalised text has one yeh, one kaf and one heh.
 #[inline]
 fn fold(c: char) -> char {
@@ -353,11 +363,11 @@ fn fold(c: char) -> char {
     }
 }
 
-/// Where a letter stands in `strangers`.
+/// Index of a letter in `strangers`.
 #[inline]
-fn place(c: char) -> Option<usize> {
+fn letter_index(c: char) -> Option<usize> {
     match fold(c) {
-        // Latin letters with two marks: in the table only Vietnamese has them, so one place is enough.
+        // Latin letters with two marks: only Vietnamese has them in the table, so one entry is enough.
         '\u{1e00}'..='\u{1eff}' => Some(LETTERS),
         c => Some(c as usize).filter(|&at| at < LETTERS),
     }

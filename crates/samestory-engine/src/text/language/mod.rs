@@ -1,8 +1,9 @@
-//! The LANGUAGES table, and choosing a language and a home for an article.
+//! The table of languages, and the choice of a language and a home for each article.
 //!
-//! An article is only compared with those of its home: a language, or a few close relatives that cannot be told apart
-//! well enough to keep edited copies together. The home is a function of the text, so that identical texts always meet,
-//! whatever they declare. Whatever the text, the answer is a row of a closed table, found in bounded time.
+//! An article is only compared with articles of its home: a language, or a few close relatives that cannot be
+//! told apart well enough to keep edited copies together. The home is a function of the text, so identical
+//! texts always share one, whatever they declare. For any text, the answer is a row of a closed table, found
+//! in bounded time.
 
 mod detect;
 mod neighbours;
@@ -13,7 +14,7 @@ pub use script::Script;
 pub use table::LANGUAGES;
 
 use crate::model::{Lang, LanguageSource};
-use script::{Census, Sample};
+use script::{Census, Excerpt};
 
 /// How a language's text is cut into tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,56 +25,57 @@ pub enum Segment {
     Characters,
 }
 
-/// One row of the table.
+/// One row of the language table.
 #[derive(Clone, Copy, Debug)]
 pub struct Language {
-    /// The language.
+    /// The code.
     pub lang: Lang,
     /// The language whose home it shares, if it has none of its own.
     pub home: Option<Lang>,
     /// Its name in English.
     pub name: &'static str,
-    /// Other codes it goes by: ISO 639-2 and 639-3, and retired ones.
+    /// Other codes for it: ISO 639-2 and 639-3, and retired ones.
     pub aliases: &'static [&'static str],
     /// The scripts it is written in.
     pub scripts: &'static [Script],
-    /// How its text is cut.
+    /// How its text is cut into tokens.
     pub segment: Segment,
     /// Tokens per shingle.
     pub shingle: usize,
-    /// The words that hold its sentences together, by which it is told from others of its script.
+    /// Its most common function words, which distinguish it from other languages of its script.
     pub words: &'static str,
-    /// The share of running words in news that are in `words`, as `samestory languages --measure` reports it.
+    /// The fraction of running words in news that are in `words`, as reported by `samestory languages
+    /// --measure`.
     pub coverage: f32,
-    /// The letters its own words use beyond a to z; for a script other than Latin, its whole alphabet.
+    /// The letters of its own words beyond a to z; for a script other than Latin, its whole alphabet.
     pub letters: &'static str,
-    /// A sentence that is recognised as this language.
+    /// A sentence that must be recognised as this language.
     pub sample: &'static str,
 }
 
 impl Language {
-    /// The language that names its home: where its articles live, with one store, one stream time and one row of settings.
+    /// The language that names its home, which has one store, one stream time and one row of settings.
     pub fn home(&self) -> Lang {
         self.home.unwrap_or(self.lang)
     }
 }
 
-/// The version of the words, letters and homes by which languages are told apart. It is part of every fingerprint's
-/// configuration hash, since articles that were placed by another table are not found. Raise it with every change; a
-/// test compares the table with [`TABLE_HASH`].
+/// Version of the words, letters and homes in the table. It is part of every fingerprint's config hash,
+/// because articles placed by another table are not found. Increase it with every change; a test compares the
+/// table with [`TABLE_HASH`].
 pub const TABLE_VERSION: u32 = 2;
 
-/// The hash of the table of this version.
+/// Hash of the table at this version.
 #[cfg(test)]
 const TABLE_HASH: u64 = 0x8fb0_7435_9a4c_89d6;
 
-/// Which of the two decides where an article lives (`language.trust`).
+/// What decides the home of an article (`language.trust`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Trust {
     /// The text alone.
     #[default]
     Text,
-    /// The declared language, if the table has it and the text is in one of its scripts; else the text.
+    /// The declared language, if the table has it and the text is in one of its scripts; otherwise the text.
     Declared,
 }
 
@@ -87,55 +89,54 @@ impl Trust {
     }
 }
 
-/// Under [`Trust::Declared`], a declared language is honoured where at least this part of the letters is in one of its scripts (a Latin letter
-/// counts half, see `Script::weight`). A Hindi
-/// article full of English names stays Hindi; an article in Hindi that calls itself English, with one product
-/// name in it, does not become English.
+/// Under [`Trust::Declared`], the minimum fraction of letters in one of the declared language's scripts (a
+/// Latin letter weighs less, see `Script::weight`). A Hindi article full of English names stays Hindi; a
+/// Hindi article that declares English and contains one product name does not become English.
 const HONOUR_SHARE: f32 = 0.2;
 
-/// Below this a guess is not used. Two languages that explain a page equally well leave just this much: then the
-/// earlier row, which more people write, is the better guess.
+/// Guesses below this confidence are discarded. Two languages that explain a page equally well score exactly
+/// this: the earlier row, which more people write, is then the better guess.
 const CONFIDENCE_FLOOR: f32 = 0.5;
 
-/// Looked at to check a trusted language, three times: a line shows the script. Where the half of it is in
-/// another one, as much is looked at as for recognising.
+/// Bytes per window for checking the script of a declared language. If less than half of these letters match,
+/// the windows for recognition are checked instead.
 const GLANCE_WINDOW: usize = 64;
 
-/// Looked at to recognise a language, three times: together some hundred words.
+/// Bytes per window for recognising a language: three windows hold some hundred words.
 const DETECT_WINDOW: usize = 768;
 
-/// Longer tags are nobody's language (RFC 5646 asks for room for 35).
+/// Longer tags are not languages (RFC 5646 asks for room for 35).
 const LONGEST_TAG: usize = 64;
 
-/// What became of the language an article declared.
+/// How the declared language compares with the chosen one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tag {
     /// None was declared (or an empty one, or `und`).
     Absent,
-    /// It names the home that was chosen.
+    /// It names the chosen home.
     Honoured,
     /// It is not in the table.
     Unknown,
-    /// It is in the table and names another home than the one chosen.
+    /// It is in the table but names another home.
     Contradicted,
 }
 
 /// The language chosen for an article.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chosen {
-    /// The home: where the article lives.
+    /// The home that owns the article.
     pub home: Lang,
-    /// The language inside it that is reported: the declared one if it lives there, else the one recognised.
+    /// The reported language: the declared one if it shares the home, otherwise the recognised one.
     pub lang: Lang,
-    /// How the home became known.
+    /// How the home was determined.
     pub source: LanguageSource,
-    /// How sure we are, from 0 to 1: 1 for a trusted language, 0 for none.
+    /// Between 0 and 1: 1 for a declared language that was honoured, 0 for none.
     pub confidence: f32,
-    /// What became of the declared one.
+    /// How the declared language compares.
     pub tag: Tag,
 }
 
-/// The row of a BCP 47 tag: any case, `_` for `-`, and the codes of ISO 639-2 and 639-3 too.
+/// Looks up a BCP 47 tag in any case, with `_` or `-`, or an ISO 639-2 or 639-3 code.
 pub fn find(tag: &str) -> Option<&'static Language> {
     let tag = tag.trim_ascii();
     if tag.len() > LONGEST_TAG {
@@ -152,7 +153,7 @@ pub fn find(tag: &str) -> Option<&'static Language> {
         .or_else(|| LANGUAGES.iter().find(|language| language.aliases.iter().any(same)))
 }
 
-/// The row of a language.
+/// The table row of a language.
 pub fn row(lang: Lang) -> &'static Language {
     LANGUAGES.iter().find(|language| language.lang == lang).unwrap_or(&LANGUAGES[0])
 }
@@ -164,13 +165,13 @@ pub fn home(lang: Lang) -> Lang {
 
 /// Chooses the home of an article and the language that is reported.
 ///
-/// It is a function of its arguments alone, and looks at a bounded part of the text. Under [`Trust::Text`], `declared`
-/// has no say in the home.
-pub fn choose(declared: Option<&str>, canonical_text: &str, trust: Trust) -> Chosen {
+/// Depends on its arguments alone and examines a bounded part of the text. Under [`Trust::Text`], `declared`
+/// does not influence the home.
+pub fn choose(declared: Option<&str>, normalized_text: &str, trust: Trust) -> Chosen {
     let declared = declared.map(str::trim_ascii).filter(|tag| !tag.is_empty());
     let known = declared.and_then(find);
     if let Some(language) = known.filter(|language| trust == Trust::Declared && language.lang != Lang::UND) {
-        let share = |window| Census::of(&Sample::of(canonical_text, window)).share(language.scripts);
+        let share = |window| Census::count(&Excerpt::new(normalized_text, window)).share(language.scripts);
         if share(GLANCE_WINDOW) >= 0.5 || share(DETECT_WINDOW) >= HONOUR_SHARE {
             return Chosen {
                 home: language.home(),
@@ -181,7 +182,7 @@ pub fn choose(declared: Option<&str>, canonical_text: &str, trust: Trust) -> Cho
             };
         }
     }
-    let (lang, source, confidence) = match recognise(canonical_text) {
+    let (lang, source, confidence) = match recognise(normalized_text) {
         Some((lang, confidence)) => (lang, LanguageSource::Text, confidence),
         None => (Lang::UND, LanguageSource::None, 0.0),
     };
@@ -196,17 +197,17 @@ pub fn choose(declared: Option<&str>, canonical_text: &str, trust: Trust) -> Cho
     Chosen { home, lang, source, confidence, tag }
 }
 
-/// The language of a canonical text, and how sure that is; `None` below the confidence floor.
-pub fn recognise(canonical_text: &str) -> Option<(Lang, f32)> {
-    let guess = detect::detect(&Sample::of(canonical_text, DETECT_WINDOW));
+/// Recognises the language of a normalised text, with a confidence; `None` below the confidence floor.
+pub fn recognise(normalized_text: &str) -> Option<(Lang, f32)> {
+    let guess = detect::detect(&Excerpt::new(normalized_text, DETECT_WINDOW));
     (guess.row != 0 && guess.confidence >= CONFIDENCE_FLOOR)
         .then(|| (LANGUAGES[guess.row].lang, guess.confidence))
 }
 
-/// The share of a text's words that are in a language's list: what its `coverage` is the mean of.
-pub fn coverage(lang: Lang, canonical_text: &str) -> f32 {
+/// The fraction of a text's words that are in a language's list; the table's `coverage` is the mean of it.
+pub fn coverage(lang: Lang, normalized_text: &str) -> f32 {
     let row = LANGUAGES.iter().position(|row| row.lang == lang).unwrap_or(0);
-    detect::coverage(row, &Sample::of(canonical_text, DETECT_WINDOW))
+    detect::coverage(row, &Excerpt::new(normalized_text, DETECT_WINDOW))
 }
 
 #[cfg(test)]
@@ -214,8 +215,8 @@ mod tests {
     use super::neighbours::Neighbour;
     use super::*;
 
-    /// As far as telling languages apart goes, what canonical text does.
-    fn canonical(text: &str) -> String {
+    /// The part of normalisation that language detection depends on.
+    fn normalize(text: &str) -> String {
         text.to_lowercase().replace(['\u{200c}', '\u{200d}'], "")
     }
 
@@ -226,13 +227,13 @@ mod tests {
     #[test]
     fn every_language_recognises_its_own_sample() {
         for language in &LANGUAGES[1..] {
-            let found = recognise(&canonical(language.sample)).map(|(lang, _)| lang);
+            let found = recognise(&normalize(language.sample)).map(|(lang, _)| lang);
             assert_eq!(found, Some(language.lang), "add a clearer sample for {}", language.lang);
         }
     }
 
     #[test]
-    fn the_first_row_is_und_and_no_code_is_used_twice() {
+    fn the_first_row_is_und_and_codes_are_distinct() {
         assert_eq!(LANGUAGES[0].lang, Lang::UND);
         let mut codes: Vec<&str> =
             LANGUAGES.iter().flat_map(|row| [&[row.lang.code()], row.aliases].concat()).collect();
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_is_no_language_of_ours_is_none() {
+    fn a_tag_outside_the_table_is_not_found() {
         let long = format!("en-{}", "x".repeat(4096));
         for tag in ["", " ", "-", "x-klingon", "e", "english", "tlh", "e\u{301}n", "日本", "i-default", &long]
         {
@@ -283,12 +284,12 @@ mod tests {
         }
     }
 
-    /// Byte-identical copies were missed when their language fields differed: en/fr, hi/mr, hr/sr, or none at all.
-    /// The field used to pick the store.
+    /// Byte-identical copies were missed if their language fields differed (en/fr, hi/mr, hr/sr, or none at
+    /// all), because the field used to pick the store.
     #[test]
-    fn identical_texts_live_in_one_home_whatever_they_declare() {
+    fn identical_texts_share_a_home_whatever_they_declare() {
         for language in &LANGUAGES[1..] {
-            let text = canonical(language.sample);
+            let text = normalize(language.sample);
             let home = choose(None, &text, Trust::Text).home;
             assert_eq!(home, language.home());
             for other in LANGUAGES {
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_declared_language_names_a_relative_inside_its_home() {
-        let croatian = canonical(row(Lang::from_table("hr")).sample);
+        let croatian = normalize(row(Lang::from_table("hr")).sample);
         let named = |declared| {
             let chosen = choose(declared, &croatian, Trust::Text);
             (chosen.home.code(), chosen.lang.code())
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_the_version_it_says() {
+    fn the_table_matches_its_version() {
         let mut all = String::new();
         for Language { lang, home, aliases, scripts, words, coverage, letters, .. } in LANGUAGES {
             let home = home.map_or("", Lang::code);
@@ -353,9 +354,9 @@ mod tests {
             (chosen.lang.code(), chosen.source, chosen.tag),
             ("hi", LanguageSource::Declared, Tag::Honoured)
         );
-        // Marathi shares the script: whoever published it knows better.
+        // Marathi shares the script, so the publisher knows better.
         assert_eq!(choose(Some("mr"), hindi, Trust::Declared).home.code(), "mr");
-        // Full of names, and still Hindi.
+        // Full of foreign names, and still Hindi.
         let names =
             format!("{hindi} samsung galaxy s24 ultra और apple iphone 15 pro max google pixel microsoft");
         assert_eq!(choose(Some("hi"), &names, Trust::Declared).home.code(), "hi");
@@ -363,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_trusted_language_is_not_honoured_in_a_text_without_its_script() {
-        let english = canonical(row(Lang::from_table("en")).sample);
+        let english = normalize(row(Lang::from_table("en")).sample);
         let chosen = choose(Some("hi"), &english, Trust::Declared);
         assert_eq!(
             (chosen.home.code(), chosen.source, chosen.tag),
@@ -373,18 +374,18 @@ mod tests {
         assert_eq!(choose(Some("en"), &hindi, Trust::Declared).home.code(), "hi");
     }
 
-    /// A short article in a page with a long English frame was taken for English: its home was that of its frame.
-    /// English must cover the running text, not only be there.
+    /// A short article in a page with a long English frame was placed in English, the language of its frame.
+    /// English must cover the running text, not just occur in it.
     #[test]
     fn an_english_frame_does_not_decide_for_the_article_inside() {
         let frame = "share this article on facebook and twitter or by email. sign up to our free daily newsletter for \
                      the stories that matter, delivered to your inbox every morning. you can unsubscribe at any time.";
         for language in &LANGUAGES[2..] {
-            let framed = format!("{} {frame}", canonical(language.sample).repeat(4));
+            let framed = format!("{} {frame}", normalize(language.sample).repeat(4));
             let chosen = choose(None, &framed, Trust::Text);
             assert_eq!(chosen.home, language.home(), "{}", language.lang);
         }
-        // Ilocano, which nothing here knows.
+        // Ilocano, which is not in the table.
         let unknown = "iti daytoy nga aldaw naipakaammo ti gobierno a maserraan ti daan a rangtay tapno matarimaan, ket \
                        dagiti bus agdaliasatda iti sabali a kalsada agingga a malpas ti trabaho dagiti trabahador."
             .repeat(3);
@@ -392,8 +393,8 @@ mod tests {
         assert_eq!(choose(None, &format!("{frame} {unknown} {frame}"), Trust::Text).home, Lang::UND);
     }
 
-    /// 641 tokens of English became `und`: results and tables have few of the words that hold sentences together.
-    /// The list has words of tables too, and foreign letters in names do not count against the running text.
+    /// 641 tokens of English became `und`, because results and tables contain few function words. The list
+    /// now has the words of tables too, and foreign letters in names do not count against the running text.
     #[test]
     fn english_full_of_names_and_numbers_is_english() {
         let results = "leeds beat bristol 2-1 on saturday, half time 1-0, with goals by núñez (12), müller (54) and søren \
@@ -412,15 +413,15 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_two_languages_lives_with_the_one_that_has_more_of_it() {
-        let sample = |code: &str| canonical(find(code).unwrap().sample);
+    fn a_text_in_two_languages_belongs_to_the_one_with_more_text() {
+        let sample = |code: &str| normalize(find(code).unwrap().sample);
         let home = |text: &str| choose(None, text, Trust::Text).home.code();
         for (more, less) in [("de", "fr"), ("es", "en"), ("en", "es"), ("hi", "en"), ("ru", "en")] {
             let (more_text, less_text) = (sample(more).repeat(5), sample(less));
             assert_eq!(home(&format!("{more_text} {less_text}")), more);
             assert_eq!(home(&format!("{less_text} {more_text}")), more);
         }
-        // Half and half: one of the two or neither, and the order does not matter.
+        // Half and half: either of the two or neither, but independent of the order.
         let (german, french) = (sample("de"), sample("fr"));
         let halves = home(&format!("{german} {french}"));
         assert_eq!(halves, home(&format!("{french} {german}")));
@@ -429,7 +430,7 @@ mod tests {
 
     #[test]
     fn an_unknown_tag_leaves_the_choice_to_the_text() {
-        let english = canonical(row(Lang::from_table("en")).sample);
+        let english = normalize(row(Lang::from_table("en")).sample);
         let chosen = choose(Some("x-klingon"), &english, Trust::Text);
         assert_eq!((chosen.lang.code(), chosen.tag), ("en", Tag::Unknown));
         for absent in [None, Some(""), Some("  "), Some("und")] {

@@ -1,14 +1,15 @@
-//! Languages without a row of their own, known only so that they are not mistaken for one that has.
+//! Languages without a row in the table, listed only so that they are not mistaken for one that has.
 //!
-//! A Pashto article holds enough Persian words to pass for Persian. Where a neighbour explains a text best, its
-//! language is `und`: that is a partition like any other, and better than spoiling somebody's Persian.
+//! A Pashto article contains enough Persian words to pass for Persian. If a neighbour explains a text best,
+//! the text's language is `und`: that is a partition like any other, and better than mixing Pashto into
+//! Persian.
 
 use super::script::Script;
 
-/// A language whose articles become `und`. To give it a row, move this into the table and add a sample.
+/// A language whose articles become `und`. To support it, move it into the table and add a sample.
 pub(super) struct Neighbour {
-    /// Its name, for the reader.
-    #[expect(dead_code, reason = "says what the words are")]
+    /// English name, for readers of the source.
+    #[expect(dead_code, reason = "documents the word list")]
     pub(super) name: &'static str,
     /// The script it is written in.
     pub(super) script: Script,
@@ -18,7 +19,7 @@ pub(super) struct Neighbour {
     pub(super) letters: &'static str,
 }
 
-/// Every neighbour.
+/// All neighbours.
 pub(super) const NEIGHBOURS: &[Neighbour] = &[
     Neighbour {
         name: "Galician",

@@ -1,9 +1,9 @@
-//! Which script a letter belongs to, and how much of each a text holds.
+//! Scripts: which one a letter belongs to, and how much of each a text contains.
 //!
-//! Only a bounded sample of the text is ever looked at, so a text of 10 MB costs what one of 3 kB does.
+//! Only a bounded excerpt of a text is ever examined, so 10 MB cost as much as 3 kB.
 
 listed! {
-/// A writing system, as far as telling languages apart needs it.
+/// A writing system, as far as language detection distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Script {
@@ -39,7 +39,7 @@ pub enum Script {
     Thai,
     /// Lao.
     Lao,
-    /// Burmese.
+    /// Myanmar (Burmese).
     Myanmar,
     /// Khmer.
     Khmer,
@@ -47,26 +47,26 @@ pub enum Script {
     Ethiopic,
     /// Hiragana and Katakana.
     Kana,
-    /// Chinese characters, in whichever language.
+    /// Chinese characters in any language.
     Han,
     /// Hangul.
     Hangul,
-    /// Letters of any script that no row of the table uses.
+    /// Letters of scripts that no row of the table uses.
     Other,
 }
 }
 
-/// A text is Japanese when it has more than one kana to so many Chinese characters. Prose has about one to one,
-/// lists of places one to ten; Chinese news has none but in a name.
-const HAN_TO_A_KANA: u32 = 20;
+/// A text is Japanese if it has more than one kana per this many Chinese characters. Prose has about one to
+/// one and lists of places one to ten; Chinese news has none except in names.
+const MAX_HAN_PER_KANA: u32 = 20;
 
 impl Script {
-    /// How many scripts there are.
+    /// Number of scripts.
     pub(super) const COUNT: usize = Script::ALL.len();
 
-    /// How much one character says about the language of the text. Syllables and ideographs stand for several
-    /// letters. And Latin counts half: articles in other scripts are full of foreign names, products and
-    /// addresses, the reverse is rare.
+    /// How much one character counts. Syllables and ideographs correspond to several letters. Latin counts
+    /// less: articles in other scripts are full of foreign names, products and addresses, while the reverse
+    /// is rare.
     const fn weight(self) -> u32 {
         match self {
             Script::Latin => 1,
@@ -76,7 +76,7 @@ impl Script {
         }
     }
 
-    /// The script of a letter, or of a mark that is written inside words; `None` for everything else.
+    /// The script of a letter, or of a mark inside words; `None` for everything else.
     #[inline]
     pub(super) fn of(c: char) -> Option<Script> {
         match LOW.get(c as usize) {
@@ -85,7 +85,7 @@ impl Script {
         }
     }
 
-    /// The same by code point, without a table.
+    /// [`Script::of`] without the lookup table.
     const fn of_code(code: u32) -> Option<Script> {
         Some(match code {
             0x41..=0x5A | 0x61..=0x7A | 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..=0x2AF | 0x1E00..=0x1EFF => {
@@ -96,7 +96,7 @@ impl Script {
             0x591..=0x5BD | 0x5BF..=0x5C7 | 0x5D0..=0x5F2 => Script::Hebrew,
             0x610..=0x61A | 0x620..=0x65F | 0x66E..=0x6D3 | 0x6D5..=0x6EF | 0x6FA..=0x6FF => Script::Arabic,
             0x750..=0x77F | 0x8A0..=0x8FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFC => Script::Arabic,
-            // The danda between them ends sentences in every script of India.
+            // The danda between the ranges ends sentences in every script of India.
             0x900..=0x963 | 0x971..=0x97F => Script::Devanagari,
             0x980..=0x9E5 | 0x9F0..=0x9F1 => Script::Bengali,
             0xA00..=0xA65 | 0xA70..=0xA75 => Script::Gurmukhi,
@@ -133,7 +133,7 @@ impl Script {
     }
 }
 
-/// [`Script::of_code`] of the alphabets, looked up: it is asked twice for every letter of a sample.
+/// [`Script::of_code`] for the alphabets, precomputed because it is needed twice per letter of an excerpt.
 static LOW: [Option<Script>; 0x1200] = {
     let mut low = [None; 0x1200];
     let mut code = 0;
@@ -144,7 +144,7 @@ static LOW: [Option<Script>; 0x1200] = {
     low
 };
 
-/// How much of each script a text holds, weighted.
+/// The weighted amount of each script in a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Census {
     letters: [u32; Script::COUNT],
@@ -152,10 +152,10 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Counts the letters of a sample.
-    pub(super) fn of(sample: &Sample<'_>) -> Census {
+    /// Counts the letters of an excerpt.
+    pub(super) fn count(excerpt: &Excerpt<'_>) -> Census {
         let mut letters = [0u32; Script::COUNT];
-        for window in sample.windows() {
+        for window in excerpt.windows() {
             for c in window.chars() {
                 if let Some(script) = Script::of(c) {
                     letters[script as usize] += 1;
@@ -168,7 +168,7 @@ impl Census {
         Census { letters, total: letters.iter().sum() }
     }
 
-    /// The part of the letters that belongs to one of `scripts`, from 0 to 1.
+    /// The fraction of letters that belong to one of `scripts`, between 0 and 1.
     pub(super) fn share(&self, scripts: &[Script]) -> f32 {
         if self.total == 0 {
             return 0.0;
@@ -177,12 +177,12 @@ impl Census {
         of_them as f32 / self.total as f32
     }
 
-    /// The script most of the text is in, and its part of the letters. Chinese characters count as kana where the
-    /// text has kana at all to speak of: that is Japanese.
+    /// The most common script and its fraction of the letters. Chinese characters count as kana if the text
+    /// has a noticeable amount of kana: then it is Japanese.
     pub(super) fn dominant(&self) -> Option<(Script, f32)> {
         let mut letters = self.letters;
         let (kana, han) = (letters[Script::Kana as usize], letters[Script::Han as usize]);
-        if kana * HAN_TO_A_KANA > han {
+        if kana * MAX_HAN_PER_KANA > han {
             letters[Script::Kana as usize] = kana + han;
             letters[Script::Han as usize] = 0;
         }
@@ -191,31 +191,33 @@ impl Census {
     }
 }
 
-/// At most three windows of a text, spread over it: an article's first lines are often another site's chrome.
+/// At most three windows of a text, spread over it, because the first lines are often the site's page
+/// furniture.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample<'t>([&'t str; 3]);
+pub(super) struct Excerpt<'t>([&'t str; 3]);
 
-impl<'t> Sample<'t> {
-    /// Takes the whole of a text of up to three times `window` bytes, otherwise three windows of that size.
-    pub(super) fn of(text: &'t str, window: usize) -> Sample<'t> {
+impl<'t> Excerpt<'t> {
+    /// Takes a text of up to three times `window` bytes completely, otherwise three windows of that size.
+    pub(super) fn new(text: &'t str, window: usize) -> Excerpt<'t> {
         if text.len() <= 3 * window {
-            return Sample([text, "", ""]);
+            return Excerpt([text, "", ""]);
         }
-        Sample([0, 1, 2].map(|part| {
+        Excerpt([0, 1, 2].map(|part| {
             let start = boundary(text, text.len() / 3 * part);
             let cut = &text[start..boundary(text, start + window)];
-            // A word cut in half is another word; one that fills the window is none at all.
+            // Half a word is a different word, so the cut moves to the next space; a word that fills the
+            // window stays.
             if part == 0 { cut } else { cut.find(' ').map_or(cut, |space| &cut[space..]) }
         }))
     }
 
-    /// The windows, in the order of the text.
+    /// The windows, in text order.
     pub(super) fn windows(&self) -> impl Iterator<Item = &'t str> {
         self.0.into_iter()
     }
 }
 
-/// The last place at or before `at` where the text may be cut.
+/// The last character boundary at or before `at`.
 fn boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

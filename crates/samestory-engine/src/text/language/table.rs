@@ -1,16 +1,17 @@
-//! Every language samestory tells apart, a row each.
+//! The table of all languages that samestory distinguishes, one row each.
 //!
-//! To add one, append a row. Words are those that hold sentences together (and some that news cannot do without),
-//! letters those beyond a to z that its own words use; both as canonical text spells them. `coverage` is the share of
-//! running words of its news that are in the list, as `samestory languages --measure` reports it. A language that has its
-//! script to itself needs none of these. `home` is for relatives whose edited copies would otherwise be separated.
+//! To add one, append a row. `words` are function words (and some that news cannot do without), `letters` the
+//! ones beyond a to z in its own words; both as normalised text spells them. `coverage` is the fraction of
+//! running words in its news that are in the list, as reported by `samestory languages --measure`. A language
+//! that is alone in its script needs none of these. `home` is for relatives whose edited copies would
+//! otherwise be separated.
 
 use super::script::Script;
 use super::{Language, Segment};
 use crate::model::Lang;
 
-/// What most rows have in common: spaces between words, and three of them to a shingle. Where nothing parts the
-/// words, five characters to a shingle stand for about as much text.
+/// The defaults of most rows: words separated by spaces, three words per shingle. For scripts without spaces,
+/// five characters per shingle cover about as much text.
 const SPACED: Language = Language {
     lang: Lang::UND,
     home: None,
@@ -25,7 +26,7 @@ const SPACED: Language = Language {
     sample: "",
 };
 
-/// Every language samestory tells apart. The first row is `und`, where everything else goes.
+/// All languages that samestory distinguishes. The first row is `und`, for everything else.
 pub const LANGUAGES: &[Language] = &[
     SPACED,
     Language {

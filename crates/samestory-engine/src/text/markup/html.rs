@@ -1,23 +1,24 @@
-//! HTML → text: a tokenizer that follows the WHATWG states, and no tree behind it.
+//! HTML to text: a tokenizer that follows the WHATWG states, without a tree behind it. It drives a
+//! `PageText`, which decides what belongs to the article.
 //!
-//! Malformed input has the outcome it has in a browser's tokenizer: a `<script>`, a comment or a quoted attribute
-//! that never ends takes the rest of the page; `a < b` is text; an unknown entity is text; NUL is nothing; CDATA is
-//! a comment.
+//! Malformed input reads as it does in a browser's tokenizer: a `<script>`, comment or quoted attribute that
+//! never ends swallows the rest of the page; `a < b` is text; an unknown entity is text; NUL is dropped;
+//! CDATA is a comment.
 
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::TooLarge;
-use super::page::{Hints, Page};
+use super::page::{Hints, PageText};
 use super::style::Style;
 use super::tag::Landmark;
 
-/// Bytes kept of a tag's name; longer names are nobody's.
+/// Bytes kept of a tag name; no known element has a longer one.
 const NAME: usize = 32;
-/// Bytes kept of an attribute's value.
+/// Bytes kept of an attribute value.
 const VALUE: usize = 4096;
 
-/// Roles and classes that say outright that an element is not the article's. Classes are compared whole: a
-/// substring such as `ad` would take `header`, `shadow` and `lead` with it.
+/// Roles and classes that explicitly mark an element as not part of the article. Classes are compared in
+/// full: a substring such as `ad` would also match `header`, `shadow` and `lead`.
 #[rustfmt::skip]
 const CHROME_ROLES: [&str; 13] = [
     "navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog", "menu",
@@ -30,31 +31,31 @@ const CHROME_CLASSES: [&str; 27] = [
     "related-articles", "related-links", "newsletter", "newsletter-signup", "cookie-banner",
     "cookie-notice", "cookie-consent", "pagination", "skip-link", "noprint", "no-print",
 ];
-/// Classes that style sheets use for text that is only read aloud.
+/// Customary classes for text that only screen readers announce.
 const HIDDEN_CLASSES: [&str; 3] = ["sr-only", "visually-hidden", "screen-reader-text"];
 
-/// Whether reading `raw` as HTML could give anything but `raw`.
+/// Whether parsing `raw` as HTML could give anything but `raw`.
 pub(super) fn has_markup(raw: &str) -> bool {
     raw.bytes().any(|byte| matches!(byte, b'<' | b'&' | b'\r' | b'\0'))
 }
 
 pub(super) fn to_text(raw: &str, limit: usize) -> Result<String, TooLarge> {
-    let mut page = Page::new(limit);
+    let mut page = PageText::new(limit);
     read(raw, &mut page, Context::Page);
     page.finish()
 }
 
-/// Where a piece of HTML stands.
+/// What surrounds a piece of HTML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
-    /// By itself.
+    /// Nothing: it is a document of its own.
     Page,
-    /// Single tags among text that something else reads, which a raw element must not take for its own.
+    /// Markdown: single tags within text, so a raw element must not swallow what follows.
     Inline,
 }
 
-/// Reads all of `html` into `page`, or as much as it takes to be certain that it is too large.
-pub(super) fn read(html: &str, page: &mut Page, context: Context) {
+/// Feeds `html` into `page`, stopping as soon as it is certain that the text is too large.
+pub(super) fn read(html: &str, page: &mut PageText, context: Context) {
     let reader = TagReader {
         page,
         context,
@@ -66,11 +67,11 @@ pub(super) fn read(html: &str, page: &mut Page, context: Context) {
         is_end: false,
         self_closing: false,
     };
-    // The only token is "stop", and a string cannot fail to be read.
+    // The only token means "stop", and reading a string cannot fail.
     let _stopped = Tokenizer::new_with_emitter(html, reader).next();
 }
 
-/// A buffer that keeps the first bytes and remembers that there were more.
+/// A buffer that keeps the first bytes and records whether there were more.
 struct Bounded {
     bytes: Vec<u8>,
     cap: usize,
@@ -93,7 +94,7 @@ impl Bounded {
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// The words in it; one that was cut short is not one.
+    /// The words in it, without one that was truncated.
     fn words(&self) -> impl Iterator<Item = &[u8]> {
         let whole = match self.more {
             true => self.bytes.iter().rposition(u8::is_ascii_whitespace).unwrap_or(0),
@@ -107,12 +108,12 @@ impl Bounded {
     }
 }
 
-/// Puts tags together from the tokenizer's calls and passes them on.
+/// Assembles tags from the tokenizer's calls and passes them to the page.
 struct TagReader<'p> {
-    page: &'p mut Page,
+    page: &'p mut PageText,
     context: Context,
     name: Bounded,
-    /// The raw element being read, which only its own end tag ends.
+    /// The open raw element, which only its own end tag closes.
     raw: Bounded,
     attribute: Bounded,
     value: Bounded,
@@ -137,11 +138,11 @@ impl TagReader<'_> {
             value.words().any(|word| list.iter().any(|item| word.eq_ignore_ascii_case(item.as_bytes())))
         };
         match attribute.bytes.as_slice() {
-            // A section that is folded until the reader searches in it is part of the page.
+            // A section collapsed until the reader searches in it is part of the page.
             b"hidden" => self.hints.hidden |= !value.is("until-found"),
             b"popover" => self.hints.hidden = true,
             b"open" => self.hints.open = true,
-            // Not hidden: it is not read aloud. Pages set it on all that stands behind an open dialogue.
+            // Chrome rather than hidden: pages set it on everything behind an open dialog.
             b"aria-hidden" | b"aria-modal" => self.hints.chrome |= value.is("true"),
             b"class" => {
                 self.hints.chrome |= any(&CHROME_CLASSES);
@@ -149,15 +150,15 @@ impl TagReader<'_> {
             }
             b"style" => {
                 let style = Style::read(&value.bytes);
-                self.hints.hidden |= style.gone;
+                self.hints.hidden |= style.invisible;
                 self.hints.chrome |= style.fades_in;
                 self.hints.hides |= style.hides;
                 self.hints.shows |= style.shows;
             }
             b"role" => {
                 self.hints.chrome |= any(&CHROME_ROLES);
-                let place = if any(&["main"]) { Some(Landmark::Main) } else { None };
-                self.hints.landmark = self.hints.landmark.or(place);
+                let main = if any(&["main"]) { Some(Landmark::Main) } else { None };
+                self.hints.landmark = self.hints.landmark.or(main);
             }
             b"itemprop" if any(&["articleBody"]) => self.hints.landmark = Some(Landmark::Body),
             _ => {}
@@ -234,7 +235,7 @@ impl Emitter for TagReader<'_> {
         self.is_end && !self.raw.bytes.is_empty() && self.name.bytes == self.raw.bytes
     }
 
-    // What follows is of no interest: comments, doctypes, errors.
+    // Comments, doctypes and errors are ignored.
     fn set_last_start_tag(&mut self, _: Option<&[u8]>) {}
     fn emit_eof(&mut self) {}
     fn emit_error(&mut self, _: Error) {}

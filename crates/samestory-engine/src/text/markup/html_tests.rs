@@ -1,4 +1,4 @@
-//! What HTML becomes: one sentence, a few pages each.
+//! The text of HTML pages: each test states one rule and checks it on a few pages.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn blocks_break_lines_and_inline_elements_do_not_break_words() {
 }
 
 #[test]
-fn source_indentation_does_not_come_through_between_blocks() {
+fn source_indentation_between_blocks_is_dropped() {
     assert_eq!(text("\n  <div>\n    <p>\n  a  b\n </p>\n\n </div> \n"), "a  b");
 }
 
@@ -34,7 +34,7 @@ fn entities_are_decoded_valid_or_not() {
 }
 
 #[test]
-fn what_is_not_text_is_dropped() {
+fn elements_that_are_not_text_are_dropped() {
     let page = "a<script>if (a<b) '</p>'</script><style>p{}</style><!-- c --><svg><title/><text>d</text></svg>\
         <template><p>e</p></template><noscript><p>f</noscript><iframe><p>g</iframe><button>h</button>\
         <select><option>i<option>j</select><textarea><p>k</textarea><label>l</label><video>m</video>\
@@ -71,7 +71,7 @@ fn chrome_is_dropped_where_the_page_says_so() {
     }
 }
 
-/// Ways to hide what stands at `@`.
+/// Ways to hide the text at `@`.
 #[rustfmt::skip]
 const HIDDEN: &[&str] = &[
     "<section hidden>@</section>", "<p hidden>@<p>", "<ul><li hidden>@<li></ul>", "<h1 class=sr-only>@</h1>",
@@ -87,13 +87,13 @@ const HIDDEN: &[&str] = &[
 
 #[test]
 fn hidden_text_never_counts() {
-    // A page of spam with a story hidden in it took the story's place: hidden text of five paragraphs was kept, as was
-    // all that was never closed or deeper than the reader looks.
+    // A page of spam with a hidden story took the story's place: hidden text of five paragraphs was kept, and
+    // so was everything that was never closed or nested beyond the tracked depth.
     let story = format!("<p>{}</p>", "Words of a story. ".repeat(15)).repeat(6);
     for &hidden in HIDDEN {
         let short = hidden.replace('@', "x");
         assert_eq!(text(&format!("<p>a</p>{short}<p>b</p>")), "a\nb", "{hidden}");
-        // `<p>` holds no paragraphs.
+        // `<p>` cannot contain paragraphs.
         if !hidden.starts_with("<p ") {
             let long = hidden.replace('@', &story);
             assert_eq!(text(&format!("<p>a</p>{long}<p>b</p>")), "a\nb", "{hidden}");
@@ -111,12 +111,12 @@ fn hidden_text_never_counts() {
         );
         assert_eq!(text(&format!("<p>a</p>{open}x")), "a", "{open} never closed");
     }
-    // Hidden text takes none of the room.
+    // Hidden text does not count towards the limit.
     assert_eq!(to_text(&format!("<div hidden>{story}</div>abc"), 3), Ok("abc".into()));
 }
 
 #[test]
-fn what_is_shown_again_counts() {
+fn text_that_is_shown_again_counts() {
     for shown in [
         "<div style='font-size:0'><p style='font-size:16px'>x</p></div>",
         "<div style='visibility:hidden'><p style='visibility:visible'>x</p></div>",
@@ -131,7 +131,7 @@ fn what_is_shown_again_counts() {
         assert_eq!(text(&page), expected, "{shown}");
     }
     assert_eq!(text("<p>a<p hidden>x <b>y <i>z<p>b"), "a\nb", "a paragraph ends a hidden one");
-    // Pages that hide themselves until their script has run.
+    // Pages hide themselves until their script has run.
     assert_eq!(text("<html style='display:none'><body style='opacity:0'><p>a</p></body></html>"), "a");
 }
 
@@ -160,7 +160,7 @@ fn stray_end_tags_do_nothing() {
 }
 
 #[test]
-fn chrome_that_reads_like_an_article_is_one() {
+fn chrome_that_reads_like_an_article_is_kept() {
     let story = format!("<p>{}</p>", "Words of a story. ".repeat(15)).repeat(5);
     assert!(text(&format!("<p>a</p><aside>{story}</aside>")).contains("Words"));
     let links = story.replace("<p>", "<p><a href=x>").replace("</p>", "</a></p>");
@@ -169,7 +169,7 @@ fn chrome_that_reads_like_an_article_is_one() {
 }
 
 #[test]
-fn the_element_that_stands_out_is_the_page() {
+fn the_dominant_element_is_the_page() {
     let story = "Words of a story. ".repeat(40);
     let story = story.trim();
     let page =
@@ -179,12 +179,12 @@ fn the_element_that_stands_out_is_the_page() {
         .replace("<p>", "<p>By A. Writer</p><div itemprop='articleBody'><p>")
         .replace("</p></art", "</p></div></art");
     assert_eq!(text(&body), story);
-    // Cards do not stand out from one another, nor a short one from a long page.
+    // Cards do not dominate one another, nor does a short one dominate a long page.
     let cards = format!("<article>{story}</article>").repeat(3);
     assert_eq!(text(&format!("a{cards}b")), format!("a\n{story}\n{story}\n{story}\nb"));
     let promo = format!("<article>{story}</article><p>{}", "Other words. ".repeat(300));
     assert!(text(&promo).contains("Other words."));
-    // One that was dropped does not count.
+    // A dropped element does not count.
     assert_eq!(text(&format!("<p>a<aside><article>{}</article></aside>b", story)), "a\nb");
 }
 
@@ -213,7 +213,7 @@ fn malformed_input_reads_as_in_a_browser() {
 }
 
 #[test]
-fn the_limit_is_on_what_is_kept() {
+fn the_limit_applies_to_the_text_that_is_kept() {
     assert_eq!(to_text("<b>abc</b>", 3), Ok("abc".into()));
     assert_eq!(to_text("<b>abc</b>d", 3), Err(TooLarge { limit: 3 }));
     // A menu beyond the limit matters only if it turns out to be text.
@@ -224,7 +224,7 @@ fn the_limit_is_on_what_is_kept() {
 }
 
 #[test]
-fn a_republished_page_gives_the_article_and_nothing_else() {
+fn a_republished_page_yields_the_article_and_nothing_else() {
     let story: Vec<String> = (1..8)
         .map(|n| format!("Paragraph {n} of a story about a harbour, a storm & the people who \u{201c}stayed\u{201d} behind."))
         .collect();
@@ -248,7 +248,7 @@ fn a_republished_page_gives_the_article_and_nothing_else() {
   <main id="main">
     <article>
       <header><h1>Storm over the harbour</h1></header>
-      <div class="share"><a href="x">Fraction</a> <a href="y">Tweet</a></div>
+      <div class="share"><a href="x">Share</a> <a href="y">Tweet</a></div>
       <figure><img src="h.jpg" alt="The harbour"><noscript><img src="h.jpg"></noscript></figure>
 {paragraphs}
       <aside><h3>Read more</h3><ul><li><a href="1">Another storm</a></ul></aside>
@@ -263,7 +263,7 @@ fn a_republished_page_gives_the_article_and_nothing_else() {
 </body></html>"##
     );
     assert_eq!(text(&page), story.join("\n"));
-    // The same without a closing tag that matters: noise comes in, the story stays whole.
+    // Without a closing tag that matters, noise comes in but the story stays complete.
     for forgotten in
         ["</nav>", "</aside>", "</header>", "</article>", "</footer>", "</main>", "</section>", "</div>"]
     {

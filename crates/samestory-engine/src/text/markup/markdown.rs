@@ -1,11 +1,11 @@
-//! Markdown → text: what a reader of the rendered page sees.
+//! Markdown to text: what a reader of the rendered page sees. It drives the same `PageText` as HTML does.
 //!
-//! Link text stays and addresses go, pictures go with their alternative text, code stays (it is text on the rendered
-//! page too, so both forms of an article agree), front matter and footnote marks go, footnotes stay where they are
-//! written. HTML inside is read as HTML.
+//! Link text stays and URLs go, images go with their alternative text, code stays (it is text on the rendered
+//! page too, so both forms of an article agree), front matter and footnote references go, footnotes stay
+//! where they are written. Embedded HTML is parsed as HTML.
 //!
-//! The parser is linear but for one thing: a line without markers is tried against every block open around it, so
-//! `>>>>…` followed by many lines is quadratic. [`shallow`] takes the depth away first.
+//! The parser is linear with one exception: it tries a line without markers against every open block, so
+//! `>>>>…` followed by many lines is quadratic. [`limit_nesting`] removes excessive depth first.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,28 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::TooLarge;
 use super::html::{self, Context};
-use super::page::{Hints, Page};
+use super::page::{Hints, PageText};
 use super::tag::Gap;
 
-/// How much nesting a line may begin with, in columns: 32 quotes in quotes, or 32 lists.
+/// Maximum nesting at the start of a line, in columns: 32 nested quotes or lists.
 const NESTING: usize = 64;
 
 pub(super) fn to_text(raw: &str, limit: usize) -> Result<String, TooLarge> {
-    let source = shallow(raw);
+    let source = limit_nesting(raw);
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    let mut page = Page::new(limit);
+    let mut page = PageText::new(limit);
     let mut block = String::new();
-    // Pictures and front matter open around here.
-    let mut unread = 0_usize;
+    // Images and front matter that are currently open.
+    let mut skipped = 0_usize;
     for event in Parser::new_ext(&source, options) {
         match event {
-            Event::Start(Tag::Image { .. } | Tag::MetadataBlock(_)) => unread += 1,
-            Event::End(TagEnd::Image | TagEnd::MetadataBlock(_)) => unread = unread.saturating_sub(1),
-            _ if unread > 0 => {}
+            Event::Start(Tag::Image { .. } | Tag::MetadataBlock(_)) => skipped += 1,
+            Event::End(TagEnd::Image | TagEnd::MetadataBlock(_)) => skipped = skipped.saturating_sub(1),
+            _ if skipped > 0 => {}
             Event::Start(Tag::TableCell) | Event::End(TagEnd::TableCell) => page.separate(Gap::Cell),
             Event::Start(tag) if is_inline(&tag.to_end()) => {}
             Event::End(tag) if is_inline(&tag) => {}
@@ -47,7 +47,7 @@ pub(super) fn to_text(raw: &str, limit: usize) -> Result<String, TooLarge> {
                     html::read(&block, &mut page, Context::Page);
                     block.clear();
                 }
-                // A `<script>` that nothing closed ends with the block it stands in.
+                // A `<script>` that nothing closed ends with its block.
                 page.end_raw();
                 match tag {
                     TagEnd::Heading(HeadingLevel::H1) => page.end(b"h1"),
@@ -55,7 +55,7 @@ pub(super) fn to_text(raw: &str, limit: usize) -> Result<String, TooLarge> {
                 }
             }
             Event::Text(text) | Event::Code(text) => page.text(text.as_bytes()),
-            // Lines of one block come one by one, and a tag may go over several.
+            // The lines of a block arrive one by one, and a tag may span several.
             Event::Html(line) => block.push_str(&line),
             Event::InlineHtml(tag) => html::read(&tag, &mut page, Context::Inline),
             Event::SoftBreak => page.text(b"\n"),
@@ -82,9 +82,9 @@ fn is_inline(tag: &TagEnd) -> bool {
     )
 }
 
-/// `raw` with no line nested more than [`NESTING`] deep: the first marker after that is escaped, which makes the rest
-/// of the line text, and indentation after that becomes one space.
-fn shallow(raw: &str) -> Cow<'_, str> {
+/// Limits the nesting of every line to [`NESTING`]: escapes the first marker beyond it, which turns the rest
+/// of the line into text, and collapses indentation beyond it to one space.
+fn limit_nesting(raw: &str) -> Cow<'_, str> {
     let bytes = raw.as_bytes();
     let mut out = String::new();
     let mut copied = 0;
@@ -93,12 +93,12 @@ fn shallow(raw: &str) -> Cow<'_, str> {
         let length = bytes[line..].iter().position(|&byte| matches!(byte, b'\n' | b'\r'));
         let end = length.map_or(bytes.len(), |length| line + length);
         if let Some(at) = too_deep(&bytes[line..end]) {
-            // Everything before it is ASCII, so this is a character's edge.
+            // Everything before it is ASCII, so this is a character boundary.
             out.push_str(&raw[copied..line + at]);
             let blanks = bytes[line + at..end].iter().take_while(|byte| is_blank(**byte)).count();
             out.push_str(if blanks > 0 { " " } else { "\\" });
             copied = line + at + blanks;
-            // Indentation may be followed by a marker.
+            // A marker may follow the indentation.
             if blanks > 0 && bytes[copied..end].first().is_some_and(|byte| is_marker(*byte)) {
                 out.push('\\');
             }
@@ -120,8 +120,8 @@ fn is_marker(byte: u8) -> bool {
     matches!(byte, b'>' | b'-' | b'+' | b'*' | b'.' | b')')
 }
 
-/// Where in the markers and indentation that begin a line the nesting passes [`NESTING`]. A level takes a quote mark,
-/// a list marker with a blank after it, or two columns of indentation; `-----` is a line, not five lists.
+/// Where the markers and indentation at the start of a line exceed [`NESTING`]. One level is a quote mark, a
+/// list marker followed by a blank, or two columns of indentation; `-----` is a rule, not five lists.
 fn too_deep(line: &[u8]) -> Option<usize> {
     let mut columns = 0;
     for (at, &byte) in line.iter().enumerate() {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_sees_is_kept_and_addresses_are_not() {
+    fn visible_text_is_kept_and_urls_are_dropped() {
         assert_eq!(
             text("A *very* [good](http://e.org/x \"t\") day\\.\n\nAt `noon` &amp; after."),
             "A very good day.\nAt noon & after."
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_go_with_their_alternative_text() {
+    fn images_are_dropped_with_their_alternative_text() {
         assert_eq!(text("Before ![a *cat* [x](y)](c.png) after"), "Before  after");
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn footnotes_stay_and_their_marks_go() {
+    fn footnotes_stay_and_their_references_go() {
         assert_eq!(text("A claim[^1] made.\n\n[^1]: A source."), "A claim made.\nA source.");
     }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn html_inside_is_read_as_html() {
+    fn embedded_html_is_parsed_as_html() {
         assert_eq!(text("<aside>\n\nA *menu*\n\n</aside>\n\nThe story."), "The story.");
         assert_eq!(
             text("<div\n class='x'>In&nbsp;a box</div>\n\nThe <b>story</b><br>goes on."),
@@ -210,20 +210,26 @@ mod tests {
             "-----------------------------------------------------------------------",
             "a\n\n    code",
         ] {
-            assert!(matches!(shallow(source), Cow::Borrowed(_)), "{source}");
+            assert!(matches!(limit_nesting(source), Cow::Borrowed(_)), "{source}");
         }
     }
 
     #[test]
     fn deep_nesting_becomes_text_without_losing_words() {
         assert_eq!(
-            shallow(&format!("{}word\nnext", ">".repeat(40))),
+            limit_nesting(&format!("{}word\nnext", ">".repeat(40))),
             format!("{}\\{}word\nnext", ">".repeat(32), ">".repeat(8))
         );
-        assert_eq!(shallow(&format!("x\n{}word", " ".repeat(90))), format!("x\n{} word", " ".repeat(64)));
-        assert_eq!(shallow(&format!("{}- word", " ".repeat(90))), format!("{} \\- word", " ".repeat(64)));
+        assert_eq!(
+            limit_nesting(&format!("x\n{}word", " ".repeat(90))),
+            format!("x\n{} word", " ".repeat(64))
+        );
+        assert_eq!(
+            limit_nesting(&format!("{}- word", " ".repeat(90))),
+            format!("{} \\- word", " ".repeat(64))
+        );
         let counted: String = (1..60).map(|n| format!("{n}. ")).collect();
-        assert_eq!(shallow(&format!("{counted}é")).replace('\\', ""), format!("{counted}é"));
+        assert_eq!(limit_nesting(&format!("{counted}é")).replace('\\', ""), format!("{counted}é"));
     }
 
     #[test]

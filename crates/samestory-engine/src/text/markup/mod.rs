@@ -1,8 +1,10 @@
-//! HTML and Markdown → plain text. Work and memory grow linearly with the input, whatever it is; no tree is built
-//! and nothing recurses.
+//! Extracts plain text from HTML and Markdown. `text::prepare` calls [`to_text`], after [`sniff`] if no
+//! content type is declared. Work and memory are linear in the input for any input; no tree is built and
+//! nothing recurses.
 //!
-//! Words come out as a reader sees them: entities decoded, blocks on their own lines, table cells apart, nothing
-//! added between inline elements, nothing that is hidden. Whitespace is left for [canonical text](super) to settle.
+//! Words come out as a reader sees them: entities decoded, blocks on separate lines, table cells separated,
+//! nothing inserted between inline elements, nothing that is hidden. White space is left for
+//! [normalisation](super) to collapse.
 
 mod html;
 mod markdown;
@@ -17,19 +19,19 @@ use super::TooLarge;
 
 pub use sniff::sniff;
 
-/// How an article's body is written.
+/// The format of an article's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContentType {
-    /// Text as it is.
+    /// Plain text.
     Plain,
-    /// A page or a fragment of one.
+    /// An HTML page or fragment.
     Html,
     /// CommonMark with tables, footnotes and front matter.
     Markdown,
 }
 
 impl ContentType {
-    /// Reads a MIME type such as `text/html; charset=utf-8`. `None` for one that is not about text we can read.
+    /// Parses a MIME type such as `text/html; charset=utf-8`; `None` if it is not a text format we can read.
     #[must_use]
     pub fn parse(mime: &str) -> Option<Self> {
         const NAMES: [(&str, ContentType); 8] = [
@@ -47,10 +49,11 @@ impl ContentType {
     }
 }
 
-/// The text of `raw`, at most `limit` bytes of it. Plain text, and HTML without a single tag or entity, is borrowed.
+/// Extracts the text of `raw`, at most `limit` bytes. Borrows plain text, and HTML without a single tag or
+/// entity.
 ///
 /// # Errors
-/// [`TooLarge`] as soon as it is certain; never more than `limit` bytes of text are held.
+/// [`TooLarge`], as soon as that is certain; at most `limit` bytes of text are ever held.
 pub fn to_text<'a>(raw: &'a str, kind: ContentType, limit: usize) -> Result<Cow<'a, str>, TooLarge> {
     match kind {
         ContentType::Plain if raw.len() > limit => Err(TooLarge { limit }),
@@ -66,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mime_type_is_read_whatever_surrounds_it() {
+    fn a_mime_type_is_recognised_in_any_case_and_with_parameters() {
         assert_eq!(ContentType::parse("text/html; charset=utf-8"), Some(ContentType::Html));
         assert_eq!(ContentType::parse(" TEXT/HTML"), Some(ContentType::Html));
         assert_eq!(ContentType::parse("application/xhtml+xml"), Some(ContentType::Html));

@@ -1,68 +1,70 @@
-//! The text of a page while its tags go by.
+//! Collects the text of a page while its tags go by. The HTML and Markdown readers feed it; the element
+//! properties come from [`tag`](super::tag).
 //!
-//! **What is left out.** An element that is not the article's (see [`tag`](super::tag)) is written like any other
-//! and cut off again *when its own end tag arrives*. One that is never closed, or that its parent's end tag closes,
-//! keeps its text: a forgotten `</nav>` costs a menu's worth of noise and never the article. Chrome that reads
-//! like an article, [`LONG_BLOCKS`] paragraphs or more, is kept as well, for sites that wrap their story in
+//! **Dropped.** The text of an element outside the article is written like any other and removed *when its
+//! own end tag arrives*. An element that is never closed, or is closed by its parent's end tag, keeps its
+//! text: a forgotten `</nav>` costs a menu's worth of noise and never the article. Chrome that reads like an
+//! article, with [`LONG_BLOCKS`] paragraphs or more, is kept as well, for sites that wrap their story in
 //! `<aside>`.
 //!
-//! **What is hidden** never counts, closed or not: it is not written at all. `<html>` and `<body>` are an exception,
-//! because pages hide themselves until their script has run. So is `<div hidden/>`: browsers ignore the slash, but
-//! serialisers write an empty element that way, and then the story follows.
+//! **Hidden.** Hidden text is never written, whether its element is closed or not. `<html>` and `<body>` are
+//! exceptions, because pages hide themselves until their script has run. So is `<div hidden/>`: browsers
+//! ignore the slash, but serialisers write an empty element that way, and then the story follows.
 //!
-//! **What is preferred.** If one `articleBody`, else one `<article>`, else one `<main>` stands out (see
-//! [`Page::standing_out`]), the page is that element. The first `<h1>` in it is the title, not the body: feeds that
-//! carry the same article as plain text do not repeat it.
+//! **Preferred.** If one `articleBody`, else one `<article>`, else one `<main>` dominates (see
+//! [`PageText::main_element`]), the page is that element. The first `<h1>` in it is the title, not part of
+//! the body: feeds that carry the same article as plain text do not repeat it.
 //!
-//! **What bounds it.** Open elements are a list of at most [`DEPTH`]; deeper ones are only counted, so their text is
-//! still text but nothing in them is left out. Text that is cut off was written once, so the work stays linear.
+//! **Bounded.** At most [`DEPTH`] open elements are listed; deeper ones are only counted, so their text is
+//! kept but nothing in them is dropped. Removed text was written once, so the work stays linear.
 
 use super::TooLarge;
-use super::tag::{Gap, Kind, Landmark, PARAGRAPH, ROOT, Why};
+use super::tag::{DropReason, Gap, Kind, Landmark, PARAGRAPH, ROOT};
 
-/// Elements open at once that are told apart; the depth at which browsers stop nesting, too.
+/// Open elements that are tracked individually; browsers stop nesting at this depth too.
 const DEPTH: usize = 512;
-// The next four are judgement: our corpora hold texts, not the pages they came from.
+// The next four are judgement calls: our corpora hold texts, not the pages they came from.
 
-/// Paragraphs of [`LONG_BLOCK`] bytes that make chrome an article: more than a legal footer or a consent box has.
+/// Paragraphs of [`LONG_BLOCK`] bytes that make chrome an article: more than a legal footer or a consent box
+/// has.
 const LONG_BLOCKS: usize = 5;
-/// Bytes outside of links that make a block a paragraph rather than a caption or a teaser.
+/// Bytes outside links that make a block a paragraph rather than a caption or a teaser.
 const LONG_BLOCK: usize = 200;
-/// Bytes below which an element is a card or a caption and does not stand for the page.
-const STANDS_OUT: usize = 500;
-/// Bytes above which a heading is no headline: 200 letters in scripts of three bytes a letter.
+/// Below this many bytes an element is a card or a caption and cannot represent the page.
+const MIN_MAIN_ELEMENT: usize = 500;
+/// Above this many bytes a heading is not a headline: 200 letters in scripts of three bytes per letter.
 const HEADLINE: usize = 600;
 
-/// What a start tag's attributes say.
+/// What the attributes of a start tag say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hints {
-    /// Navigation, banner, advertisement: not the article's.
+    /// Navigation, banner, advertisement: not part of the article.
     pub(super) chrome: bool,
-    /// Not shown, nor anything inside.
+    /// Neither it nor anything inside is shown.
     pub(super) hidden: bool,
-    /// Inherited properties that hide text from here on, and those that show it again.
+    /// Inherited properties that hide the text inside, and those that show it again.
     pub(super) hides: u8,
     pub(super) shows: u8,
-    /// Has the attribute `open`: a dialogue that is shown.
+    /// Has the attribute `open`: a dialog that is shown.
     pub(super) open: bool,
-    /// The attributes name a place the element's own name does not.
+    /// A landmark named by the attributes instead of the element name.
     pub(super) landmark: Option<Landmark>,
 }
 
-struct Open {
+struct OpenElement {
     name: u32,
     kind: Kind,
-    cut: Option<Cut>,
+    cut: Option<Rollback>,
     landmark: Option<Landmark>,
     hidden: bool,
-    /// [`Page::unseen`] around it.
-    unseen: u8,
+    /// [`PageText::hidden_by_inheritance`] outside it.
+    hidden_by_inheritance: u8,
 }
 
-/// Everything needed to forget an element's text.
+/// Everything needed to remove an element's text again.
 #[derive(Clone, Copy)]
-struct Cut {
-    why: Why,
+struct Rollback {
+    reason: DropReason,
     len: usize,
     gap: Gap,
     long: usize,
@@ -77,42 +79,42 @@ struct Spans {
     done: Vec<(usize, usize)>,
 }
 
-/// Text being collected, and what is open around it.
-pub(super) struct Page {
+/// The text collected so far, and the elements open around it.
+pub(super) struct PageText {
     limit: usize,
     out: Vec<u8>,
     gap: Gap,
-    open: Vec<Open>,
-    /// How many of them have a name whose hash ends in this byte: most stray end tags need no search.
+    open: Vec<OpenElement>,
+    /// Open elements by the last byte of their name's hash, so that most stray end tags need no search.
     names: [u16; 256],
-    /// Elements open beyond [`DEPTH`].
+    /// Open elements beyond [`DEPTH`].
     beyond: usize,
     /// Inside a raw element: nothing is text until it ends.
     raw: bool,
-    /// Elements open that are not shown.
+    /// Open elements that are not shown.
     hidden: usize,
     /// Inherited properties that hide text here.
-    unseen: u8,
-    /// The level beyond [`DEPTH`] at which an element is not shown.
-    veil: Option<usize>,
+    hidden_by_inheritance: u8,
+    /// The level beyond [`DEPTH`] at which an element is hidden.
+    hidden_beyond: Option<usize>,
     links: usize,
     drawings: usize,
-    /// Bytes of the current block outside of links. Counted also when they do not fit, so that a limit never changes
-    /// what the text is, only whether there is one.
+    /// Bytes of the current block outside links. They count even if they do not fit, so that the limit never
+    /// changes what the text is, only whether there is one.
     prose: usize,
     /// Long blocks so far.
     long: usize,
-    /// Whitespace before this belongs to text that a cut must be able to return to.
+    /// White space before this offset belongs to text that a rollback returns to.
     floor: usize,
     spans: [Spans; 4],
-    /// Text did not fit, but all that did not is inside `open[i]`, which may yet be cut off.
+    /// Some text did not fit, but all of it is inside `open[i]`, which may still be dropped.
     spilled: Option<usize>,
     too_large: bool,
 }
 
-impl Page {
+impl PageText {
     pub(super) fn new(limit: usize) -> Self {
-        Page {
+        PageText {
             limit,
             out: Vec::new(),
             gap: Gap::None,
@@ -121,8 +123,8 @@ impl Page {
             beyond: 0,
             raw: false,
             hidden: 0,
-            unseen: 0,
-            veil: None,
+            hidden_by_inheritance: 0,
+            hidden_beyond: None,
             links: 0,
             drawings: 0,
             prose: 0,
@@ -134,19 +136,19 @@ impl Page {
         }
     }
 
-    /// The limit has been passed for certain: nothing that follows can change it.
+    /// The text is certainly too large: nothing that follows can change that.
     pub(super) fn is_too_large(&self) -> bool {
         self.too_large
     }
 
-    /// Ends a raw element that did not end itself.
+    /// Ends a raw element that was not closed.
     pub(super) fn end_raw(&mut self) {
         self.raw = false;
     }
 
-    /// Text between tags. Pieces may end inside a character; together they do not.
+    /// Adds text between tags. Pieces may end inside a character; together they do not.
     pub(super) fn text(&mut self, mut piece: &[u8]) {
-        if self.raw || self.hidden > 0 || self.unseen != 0 || self.veil.is_some() {
+        if self.raw || self.hidden > 0 || self.hidden_by_inheritance != 0 || self.hidden_beyond.is_some() {
             return;
         }
         if self.gap > Gap::None {
@@ -167,7 +169,7 @@ impl Page {
         }
     }
 
-    /// A block's or a cell's edge.
+    /// Marks the edge of a block or cell.
     pub(super) fn separate(&mut self, gap: Gap) {
         if gap == Gap::None || self.hidden > 0 {
             return;
@@ -182,14 +184,14 @@ impl Page {
         self.gap = self.gap.max(gap);
     }
 
-    /// A start tag. True if its content is raw and the tokenizer must look for its end.
+    /// Handles a start tag. Returns true if the content is raw and the tokenizer must look for its end.
     pub(super) fn start(&mut self, name: &[u8], hints: Hints, self_closing: bool) -> bool {
-        let kind = Kind::of(name);
+        let kind = Kind::of_element(name);
         let landmark = hints.landmark.or(kind.landmark);
         self.end_implied(kind);
         if kind.gap == Gap::Line {
-            // A block ends a paragraph.
-            self.lift_veil(self.beyond);
+            // A block closes a paragraph.
+            self.show_again(self.beyond);
         }
         self.separate(if landmark.is_some() { Gap::Line } else { kind.gap });
         if kind.void {
@@ -200,35 +202,43 @@ impl Page {
             self.raw = !empty;
             return !empty;
         }
-        // Browsers ignore the slash; writers of XHTML mean it. Not opening anything errs towards keeping text.
+        // Browsers ignore the slash; authors of XHTML mean it. Not opening the element errs towards keeping
+        // text.
         if self_closing {
             return false;
         }
-        let why = match kind.drop {
+        let reason = match kind.drop {
             // A story has a header of its own.
-            Some(Why::Chrome) if name == b"header" && !hints.chrome && self.in_place() => None,
-            None if hints.chrome && !is_place(landmark) && kind.omit != ROOT => Some(Why::Chrome),
-            of_name => of_name,
+            Some(DropReason::Chrome) if name == b"header" && !hints.chrome && self.in_landmark() => None,
+            None if hints.chrome && !may_hold_article(landmark) && kind.omit != ROOT => {
+                Some(DropReason::Chrome)
+            }
+            by_name => by_name,
         };
-        let (mut hidden, mut unseen) = (false, self.unseen);
+        let (mut hidden, mut hidden_by_inheritance) = (false, self.hidden_by_inheritance);
         if kind.omit != ROOT {
             hidden = kind.hidden || hints.hidden || (name == b"dialog" && !hints.open);
-            unseen = (self.unseen & !hints.shows) | hints.hides;
+            hidden_by_inheritance = (self.hidden_by_inheritance & !hints.shows) | hints.hides;
         }
-        // An end tag that may be missing cannot be waited for, unless something hangs on it.
-        if kind.omit > 0 && why.is_none() && landmark.is_none() && !hidden && unseen == self.unseen {
+        // An end tag that may be omitted cannot be awaited, unless something depends on it.
+        if kind.omit > 0
+            && reason.is_none()
+            && landmark.is_none()
+            && !hidden
+            && hidden_by_inheritance == self.hidden_by_inheritance
+        {
             return false;
         }
         if self.open.len() == DEPTH {
             self.beyond += usize::from(kind.omit == 0);
-            if hidden || unseen != 0 {
+            if hidden || hidden_by_inheritance != 0 {
                 let level = self.beyond + usize::from(kind.omit > 0);
-                self.veil = self.veil.or(Some(level));
+                self.hidden_beyond = self.hidden_beyond.or(Some(level));
             }
             return false;
         }
-        let cut = why.map(|why| Cut {
-            why,
+        let cut = reason.map(|reason| Rollback {
+            reason,
             len: self.out.len(),
             gap: self.gap,
             long: self.long,
@@ -249,15 +259,22 @@ impl Page {
         self.drawings += usize::from(kind.drawing);
         let name = hash(name);
         self.names[usize::from(name as u8)] += 1;
-        self.open.push(Open { name, kind, cut, landmark, hidden, unseen: self.unseen });
+        self.open.push(OpenElement {
+            name,
+            kind,
+            cut,
+            landmark,
+            hidden,
+            hidden_by_inheritance: self.hidden_by_inheritance,
+        });
         self.hidden += usize::from(hidden);
-        self.unseen = unseen;
+        self.hidden_by_inheritance = hidden_by_inheritance;
         false
     }
 
-    /// An end tag.
+    /// Handles an end tag.
     pub(super) fn end(&mut self, name: &[u8]) {
-        let kind = Kind::of(name);
+        let kind = Kind::of_element(name);
         self.separate(kind.gap);
         if kind.raw {
             self.raw = false;
@@ -267,10 +284,10 @@ impl Page {
         }
         if self.beyond > 0 && kind.omit == 0 {
             self.beyond -= 1;
-            self.lift_veil(self.beyond);
+            self.show_again(self.beyond);
             return;
         }
-        self.lift_veil(self.beyond);
+        self.show_again(self.beyond);
         let hash = hash(name);
         if self.names[usize::from(hash as u8)] == 0 {
             return;
@@ -282,8 +299,8 @@ impl Page {
                 self.close(true);
                 return;
             }
-            // As in a browser, a stray end tag does nothing: `</b>` ends no `<div>`, and no cell's `</div>` ends the
-            // box around its table. Lists fence off the items around them.
+            // As in a browser, a stray end tag does nothing: `</b>` closes no `<div>`, and a `</div>` inside
+            // a cell does not close the box around its table. Lists shield the items around them.
             let inline = kind.gap == Gap::None && kind.drop.is_none();
             let item = kind.omit > 0 && kind.omit != PARAGRAPH;
             let stays = open.kind.fence || (open.kind.gap == Gap::Line && (inline || item));
@@ -293,14 +310,14 @@ impl Page {
         }
     }
 
-    /// The text.
+    /// Returns the collected text.
     pub(super) fn finish(mut self) -> Result<String, TooLarge> {
         self.separate(Gap::Line);
         self.close_above(0);
         if self.too_large {
             return Err(TooLarge { limit: self.limit });
         }
-        let body = self.standing_out();
+        let body = self.main_element();
         let (start, end) = body.unwrap_or((0, self.out.len()));
         let headings = &self.spans[Landmark::Headline as usize].done;
         let headline = headings.iter().copied().find(|span| start <= span.0 && span.1 <= end);
@@ -318,32 +335,33 @@ impl Page {
             .unwrap_or_else(|wrong| String::from_utf8_lossy(wrong.as_bytes()).into_owned()))
     }
 
-    /// The one element that stands for the page: the longest of its sort, twice as long as the next (or they are
-    /// cards or comments), and at least a third of all text (or the story is told elsewhere).
-    fn standing_out(&self) -> Option<(usize, usize)> {
+    /// The element that represents the page: the longest of its sort, twice as long as the next (otherwise
+    /// they are cards or comments), and at least a third of all text (otherwise the story is elsewhere).
+    fn main_element(&self) -> Option<(usize, usize)> {
         self.spans[..Landmark::Headline as usize].iter().find_map(|spans| {
             let length = |span: &(usize, usize)| span.1.saturating_sub(span.0);
             let best = *spans.done.iter().max_by_key(|span| length(span))?;
             let rest = spans.done.iter().filter(|span| **span != best).map(length).max().unwrap_or(0);
             let most = length(&best);
-            (most >= STANDS_OUT && most >= 2 * rest && most >= self.out.len() / 3).then_some(best)
+            (most >= MIN_MAIN_ELEMENT && most >= 2 * rest && most >= self.out.len() / 3).then_some(best)
         })
     }
 
-    /// Whether a first heading of `length` is the title of a text from `start`: short, and not most of what there is.
+    /// Whether a first heading of `length` is the title of the text from `start`: short, and not most of it.
     fn is_headline(&self, length: usize, start: usize) -> bool {
         length <= HEADLINE && (self.out.len() - start) / 3 >= length
     }
 
-    fn in_place(&self) -> bool {
+    fn in_landmark(&self) -> bool {
         self.spans[..Landmark::Headline as usize].iter().any(|spans| spans.open > 0)
     }
 
-    /// Ends what a start tag of `next` ends without saying so: `<li>` an `<li>`, a block a `<p>`.
+    /// Closes elements that a start tag of `next` closes implicitly: `<li>` an `<li>`, a block a `<p>`.
     fn end_implied(&mut self, next: Kind) {
-        // An inline element that was left open must not keep a hidden paragraph open.
-        if (self.hidden > 0 || self.unseen != 0) && next.gap == Gap::Line {
-            let inline = |open: &Open| open.kind.gap == Gap::None && open.kind.omit == 0 && !open.hidden;
+        // An unclosed inline element must not keep a hidden paragraph open.
+        if (self.hidden > 0 || self.hidden_by_inheritance != 0) && next.gap == Gap::Line {
+            let inline =
+                |open: &OpenElement| open.kind.gap == Gap::None && open.kind.omit == 0 && !open.hidden;
             if let Some(at) = self.open.iter().rposition(|open| !inline(open))
                 && self.open[at].kind.omit == PARAGRAPH
             {
@@ -358,9 +376,9 @@ impl Page {
         }
     }
 
-    /// What is open at `level` beyond [`DEPTH`], or further out, is shown if what was hidden is further in.
-    fn lift_veil(&mut self, level: usize) {
-        self.veil = self.veil.filter(|&veiled| veiled <= level);
+    /// Shows text again from `level` beyond [`DEPTH`] outwards, if the hidden element was further in.
+    fn show_again(&mut self, level: usize) {
+        self.hidden_beyond = self.hidden_beyond.filter(|&hidden_level| hidden_level <= level);
     }
 
     fn close_above(&mut self, keep: usize) {
@@ -369,7 +387,7 @@ impl Page {
         }
     }
 
-    /// Ends the innermost element: by its own end tag, or because something around it ended.
+    /// Closes the innermost element: by its own end tag, or because an outer element ended.
     fn close(&mut self, own_end: bool) {
         let Some(element) = self.open.pop() else { return };
         let index = self.open.len();
@@ -377,7 +395,7 @@ impl Page {
         self.links -= usize::from(element.kind.link);
         self.drawings -= usize::from(element.kind.drawing);
         self.hidden -= usize::from(element.hidden);
-        self.unseen = element.unseen;
+        self.hidden_by_inheritance = element.hidden_by_inheritance;
         if let Some(landmark) = element.landmark {
             self.separate(Gap::Line);
             let spans = &mut self.spans[landmark as usize];
@@ -389,7 +407,7 @@ impl Page {
         let Some(cut) = element.cut else { return };
         self.floor = cut.floor;
         let ended = own_end || element.kind.omit > 0;
-        let article = cut.why == Why::Chrome && self.long - cut.long >= LONG_BLOCKS;
+        let article = cut.reason == DropReason::Chrome && self.long - cut.long >= LONG_BLOCKS;
         if ended && !article {
             self.forget(&cut, element.kind.gap);
             if self.spilled == Some(index) {
@@ -400,7 +418,7 @@ impl Page {
         }
     }
 
-    fn forget(&mut self, cut: &Cut, gap: Gap) {
+    fn forget(&mut self, cut: &Rollback, gap: Gap) {
         self.out.truncate(cut.len);
         self.gap = cut.gap.max(gap);
         self.long = cut.long;
@@ -423,19 +441,19 @@ impl Page {
         }
     }
 
-    /// Text did not fit. It may not have to: the innermost element that may be cut off decides.
+    /// Records that text did not fit. It only matters if the innermost droppable element around it is kept.
     fn spill(&mut self) {
         self.spilled = self.open.iter().rposition(|open| open.cut.is_some());
         self.too_large = self.spilled.is_none();
     }
 }
 
-/// Whether this is where the article may be.
-fn is_place(landmark: Option<Landmark>) -> bool {
+/// Whether the article may be inside this landmark.
+fn may_hold_article(landmark: Option<Landmark>) -> bool {
     landmark.is_some_and(|landmark| landmark != Landmark::Headline)
 }
 
-/// FNV-1a: names are compared, never trusted, so a forged collision only ends an element early.
+/// FNV-1a: names are only compared, never trusted, so a forged collision merely closes an element early.
 const fn hash(name: &[u8]) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
     let mut i = 0;

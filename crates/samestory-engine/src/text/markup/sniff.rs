@@ -1,22 +1,22 @@
-//! Is undeclared text HTML? A look at its beginning, and only a clear yes counts: an article about `<div>` or a
-//! line of code must stay as it is.
+//! Decides whether a text without a declared content type is HTML. Only a clear yes at its beginning counts:
+//! an article about `<div>`, or a line of code, must stay as it is.
 
 use super::ContentType;
 use super::tag::{Gap, Kind};
 
-/// How much of the text is looked at.
+/// Bytes that are examined.
 const WINDOW: usize = 8192;
 
-/// Says [`ContentType::Html`] of what is convincingly HTML, otherwise [`ContentType::Plain`]. Convincing is
+/// Returns [`ContentType::Html`] for convincing HTML, otherwise [`ContentType::Plain`]. Convincing is
 ///
 /// * a doctype, `<html`, `<head` or `<body` at the start (after whitespace, comments and an XML declaration), or
-/// * a block's tag at the start, and text that it opens or a second one later, or
-/// * an inline tag at the start and three blocks' tags later, or
-/// * a tag that does something where it stands: a block's tag that touches the text it opens or closes, an element with a
-///   quoted attribute, an inline element that touches its text on both sides, or
-/// * twice a paragraph's end followed by a paragraph, or a double `<br>`.
+/// * a block tag at the start, followed by text that it opens or by a second block tag, or
+/// * an inline tag at the start and three block tags later, or
+/// * a tag that does something where it stands: a block tag adjacent to the text it opens or closes, an element
+///   with a quoted attribute, an inline element adjacent to its text on both sides, or
+/// * two paragraph ends followed by paragraphs, or two double `<br>`s.
 ///
-/// A tag that stands between spaces or quotes is spoken of, not used. A tag after `=`, `(` or `return` is code.
+/// A tag between spaces or quotes is mentioned, not used. A tag after `=`, `(` or `return` is code.
 ///
 /// Markdown is never guessed: nearly all prose is Markdown.
 #[must_use]
@@ -44,7 +44,7 @@ fn is_html(bytes: &[u8]) -> bool {
     };
     let (mut blocks, mut seams, mut searches) = (0, 0, 0);
     let mut code = false;
-    // Where the last tag ended.
+    // Where the previous tag ended.
     let mut after_tag = 0;
     let mut at = 0;
     while let Some(ahead) = start[at..].iter().position(|&byte| byte == b'<') {
@@ -69,7 +69,7 @@ fn is_html(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether what stands behind a tag is the text in it, and not a sentence about the tag.
+/// Whether a tag is followed by its content, rather than by a sentence about the tag.
 fn opens_text(rest: &[u8]) -> bool {
     match rest {
         [b' ', next, ..] if next.is_ascii_lowercase() => false,
@@ -77,13 +77,13 @@ fn opens_text(rest: &[u8]) -> bool {
     }
 }
 
-/// Whether what stands in front of a tag is a program.
+/// Whether a tag is preceded by code.
 fn is_code(before: &[u8]) -> bool {
     let before = before.trim_ascii_end();
     before.ends_with(b"return") || before.last().is_some_and(|byte| b"=({[,|&?:".contains(byte))
 }
 
-/// Part of a word or of its end.
+/// A letter or digit, or part of a non-ASCII character.
 fn is_text(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
 }
@@ -92,7 +92,7 @@ fn is_quote(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| b"\"'`".contains(byte))
 }
 
-/// What is left after a byte order mark, whitespace, comments and `<?xml … ?>`.
+/// Skips a byte order mark, white space, comments and `<?xml … ?>`.
 fn skip_preamble(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     loop {
@@ -124,9 +124,9 @@ struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// Bytes a tag may have here. Bounds the search for its `>`, so that `<p <p <p` stays linear.
+    /// Maximum length of a tag here. Bounds the search for its `>`, so that `<p <p <p` stays linear.
     const LONGEST: usize = 2048;
-    /// Bounds the search for end tags.
+    /// Maximum number of searches for end tags.
     const SEARCHES: usize = 8;
 
     fn at(bytes: &'a [u8]) -> Option<Self> {
@@ -149,16 +149,16 @@ impl<'a> Tag<'a> {
     }
 
     fn is_block(&self) -> bool {
-        let kind = Kind::of(&self.name.to_ascii_lowercase());
+        let kind = Kind::of_element(&self.name.to_ascii_lowercase());
         kind.gap > Gap::None
     }
 
-    /// Whether the tag does something between what stands before and after it.
+    /// Whether the tag does something between its neighbours.
     fn is_used(&self, before: &[u8], after: &[u8], searches: &mut usize) -> bool {
         let (left, right) = (before.last(), after.first());
         let ends_sentence = left.is_some_and(|byte| b".!?,;:)".contains(byte));
-        let spoken_of = left.is_some_and(|&byte| byte == b'(') || (is_quote(left) && is_quote(right));
-        if spoken_of {
+        let is_mentioned = left.is_some_and(|&byte| byte == b'(') || (is_quote(left) && is_quote(right));
+        if is_mentioned {
             return false;
         }
         if self.quotes && !self.is_end && (self.is_inline() || self.is_block()) {
@@ -177,7 +177,7 @@ impl<'a> Tag<'a> {
                 }
             };
         }
-        // What it holds touches both of its tags.
+        // The content touches both tags.
         self.is_inline()
             && !self.is_end
             && is_text(right)
@@ -186,7 +186,8 @@ impl<'a> Tag<'a> {
                 .is_some_and(|at| after[..at].last().is_some_and(|byte| !byte.is_ascii_whitespace()))
     }
 
-    /// Where in `after` this element ends. Looks [`Self::SEARCHES`] times at the most, for all tags of a text together.
+    /// Where this element ends in `after`. Searches at most [`Self::SEARCHES`] times for all tags of a text
+    /// together.
     fn end_in(&self, after: &[u8], searches: &mut usize) -> Option<usize> {
         *searches += 1;
         if *searches > Self::SEARCHES {
@@ -196,7 +197,7 @@ impl<'a> Tag<'a> {
         (0..after.len()).find(|&at| after[at..].starts_with(b"</") && named(&after[at..]))
     }
 
-    /// A block that plain text has no placeholder for: `<option>` and `<title>` stand in manuals too.
+    /// A block that plain text has no placeholder for: `<option>` and `<title>` also occur in manuals.
     fn is_text_block(&self) -> bool {
         const TEXT_BLOCKS: [&[u8]; 21] = [
             b"p",
@@ -249,7 +250,7 @@ mod tests {
             "<b>LONDON</b> (Wire) Text<br><br>More text<p>End",
             "LONDON (Wire) Text</p>\n<p>More</p><p>End",
             "Text<br/><br/>More<br />\n<br />End",
-            // One tag is enough where it does something.
+            // One tag suffices if it does something.
             "<p>One paragraph without an end.",
             "<div>\nOne paragraph\n</div>",
             "<h2>Überschrift",
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_beginning_is_looked_at() {
+    fn only_the_beginning_is_examined() {
         assert_eq!(sniff(&format!("{}</p><p>a</p><p>b", "x".repeat(WINDOW))), ContentType::Plain);
         // The window may end inside a character.
         assert_eq!(sniff(&"é".repeat(WINDOW)), ContentType::Plain);

@@ -1,42 +1,43 @@
-//! What a style attribute hides. Style sheets are not read: a class that hides is known only by its customary name.
+//! What a style attribute hides. Style sheets are not read: classes that hide are recognised only by their
+//! customary names, in `html`.
 
-/// What an element's own style says about whether its text is seen.
+/// What an element's own style says about the visibility of its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Style {
     /// Not drawn, transparent or far off the screen: nothing inside can be seen.
-    pub(super) gone: bool,
+    pub(super) invisible: bool,
     /// Transparent until a script or an animation shows it.
     pub(super) fades_in: bool,
-    /// Which of [`VISIBILITY`], [`SIZE`] and [`COLOUR`] hide text from here on …
+    /// Which of [`VISIBILITY`], [`SIZE`] and [`COLOUR`] hide the text inside …
     pub(super) hides: u8,
-    /// … and which show it again: they are inherited, and any element inside may set them anew.
+    /// … and which show it again: they are inherited, and any inner element may override them.
     pub(super) shows: u8,
 }
 
-/// `visibility` is inherited.
+/// `visibility`, which is inherited.
 pub(super) const VISIBILITY: u8 = 1;
-/// So is the size of letters …
+/// The font size, which is inherited.
 pub(super) const SIZE: u8 = 2;
-/// … and their colour.
+/// The text colour, which is inherited.
 pub(super) const COLOUR: u8 = 4;
 
-/// Pixels beyond the edge that leave nothing on any screen.
+/// Pixels beyond the edge that leave nothing visible on any screen.
 const FAR: f32 = 500.0;
-/// No page is as wide.
+/// Wider than any page.
 const WIDE: f32 = 5000.0;
-/// Pixels below which letters are not read.
+/// Pixels below which letters are unreadable.
 const TINY: f32 = 2.0;
 
 impl Style {
-    /// Reads the value of a style attribute.
+    /// Parses the value of a style attribute.
     pub(super) fn read(style: &[u8]) -> Style {
         let style = without_comments(&String::from_utf8_lossy(style)).to_ascii_lowercase();
-        let rules = Rules::of(&style);
+        let rules = Rules::parse(&style);
         let (hides, shows) = rules.inherited();
         let transparent = rules.get("opacity").and_then(number).is_some_and(|(value, _)| value < 0.05);
         let moves = ["transition", "animation", "transform", "will-change", "animation-name"];
         let fades_in = transparent && moves.iter().any(|name| rules.get(name).is_some());
-        Style { gone: (transparent && !fades_in) || rules.gone(), fades_in, hides, shows }
+        Style { invisible: (transparent && !fades_in) || rules.invisible(), fades_in, hides, shows }
     }
 }
 
@@ -51,11 +52,11 @@ fn without_comments(style: &str) -> String {
     out
 }
 
-/// Declarations in the order they are written.
+/// Declarations in source order.
 struct Rules<'s>(Vec<(&'s str, &'s str, bool)>);
 
 impl<'s> Rules<'s> {
-    fn of(style: &'s str) -> Rules<'s> {
+    fn parse(style: &'s str) -> Rules<'s> {
         let declarations = style.split(';').filter_map(|rule| rule.split_once(':'));
         Rules(
             declarations
@@ -71,7 +72,7 @@ impl<'s> Rules<'s> {
         )
     }
 
-    /// The declaration that counts: the last one, of those that are important if there are any.
+    /// The declaration that applies: the last important one, or else the last.
     fn get(&self, name: &str) -> Option<&'s str> {
         let own = || self.0.iter().rev().filter(|(property, ..)| *property == name);
         own().find(|(.., important)| *important).or_else(|| own().next()).map(|&(_, value, _)| value)
@@ -85,7 +86,7 @@ impl<'s> Rules<'s> {
         self.get(name).and_then(pixels)
     }
 
-    fn gone(&self) -> bool {
+    fn invisible(&self) -> bool {
         let cut_off =
             ["overflow", "overflow-x", "overflow-y"].iter().any(|name| self.is(name, &["hidden", "clip"]));
         let no_room = || {
@@ -123,7 +124,7 @@ impl<'s> Rules<'s> {
             _ => {}
         }
         match self.get("font-size").map(|size| (size, number(size))) {
-            // Relative to what is inherited: nothing times two is nothing.
+            // Relative to the inherited size: zero times two is zero.
             Some((_, Some((value, "em" | "%" | "ex" | "ch")))) if value > 0.0 => {}
             Some((size, Some(_))) => set(SIZE, pixels(size).is_some_and(|pixels| pixels < TINY)),
             Some(("medium" | "small" | "large" | "x-large" | "xx-large" | "x-small", None)) => {
@@ -144,14 +145,14 @@ impl<'s> Rules<'s> {
     }
 }
 
-/// A number and its unit.
+/// Parses a number and its unit.
 fn number(value: &str) -> Option<(f32, &str)> {
     let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+')).unwrap_or(value.len());
     let (digits, unit) = value.split_at(end);
     Some((digits.parse().ok()?, unit.split_ascii_whitespace().next().unwrap_or("")))
 }
 
-/// About so many pixels.
+/// An approximate length in pixels.
 fn pixels(value: &str) -> Option<f32> {
     let (value, unit) = number(value)?;
     let pixels = match unit {
@@ -169,7 +170,7 @@ fn pixels(value: &str) -> Option<f32> {
     Some(value * pixels)
 }
 
-/// A clipping rectangle without an inside: `rect(0 0 0 0)`, `rect(1px, 1px, 1px, 1px)`.
+/// An empty clipping rectangle: `rect(0 0 0 0)`, `rect(1px, 1px, 1px, 1px)`.
 fn is_nothing(clip: &str) -> bool {
     let Some(sides) = clip.strip_prefix("rect(").and_then(|rest| rest.strip_suffix(')')) else {
         return false;
@@ -179,7 +180,7 @@ fn is_nothing(clip: &str) -> bool {
     first.is_some() && sides.all(|side| pixels(side) == first)
 }
 
-/// Scaled to nothing, or pushed off the screen.
+/// Scaled to nothing, or moved off the screen.
 fn is_out_of_sight(transform: &str) -> bool {
     let argument = |name: &str| {
         let (_, rest) = transform.split_once(name)?;
@@ -199,7 +200,7 @@ impl Colour {
     }
 }
 
-/// A colour that is written out; of the names only the two that pages are printed in.
+/// A literal colour; of the names only the two that pages are printed in.
 fn colour(value: &str) -> Option<Colour> {
     let opaque = |[r, g, b]: [u8; 3]| Some(Colour([r, g, b, 255]));
     match value {
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_gone() {
+    fn styles_that_hide_text_are_recognised() {
         for style in [
             "display:none",
             "color: red; DISPLAY : None !important; display: block",
@@ -256,7 +257,7 @@ mod tests {
             "text-indent:100%;overflow:hidden",
             "content-visibility:hidden",
         ] {
-            assert!(read(style).gone, "{style}");
+            assert!(read(style).invisible, "{style}");
         }
     }
 
@@ -282,18 +283,18 @@ mod tests {
             "color:white",
         ] {
             let style_read = read(style);
-            assert!(!style_read.gone && style_read.hides == 0, "{style}");
+            assert!(!style_read.invisible && style_read.hides == 0, "{style}");
         }
     }
 
     #[test]
-    fn a_section_that_fades_in_is_not_gone() {
+    fn a_section_that_fades_in_is_not_invisible() {
         let faded = read("opacity:0;transform:translate3d(0,20px,0)");
-        assert!(faded.fades_in && !faded.gone);
+        assert!(faded.fades_in && !faded.invisible);
     }
 
     #[test]
-    fn visibility_size_and_colour_are_inherited_and_set_anew() {
+    fn visibility_size_and_colour_are_inherited_and_can_be_overridden() {
         for (style, hides, shows) in [
             ("visibility:hidden", VISIBILITY, 0),
             ("visibility:visible", 0, VISIBILITY),
@@ -310,7 +311,7 @@ mod tests {
             ("color:red", 0, COLOUR),
         ] {
             let read = read(style);
-            assert_eq!((read.gone, read.hides, read.shows), (false, hides, shows), "{style}");
+            assert_eq!((read.invisible, read.hides, read.shows), (false, hides, shows), "{style}");
         }
     }
 }

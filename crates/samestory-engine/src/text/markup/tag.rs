@@ -1,26 +1,27 @@
-//! What each element means for text: does it break a line, can it be open, is what it holds part of the article.
+//! What each element means for the text: whether it breaks a line, can stay open, or belongs to the article.
+//! `page` and `sniff` look elements up here.
 
-/// What stands between two pieces of text. Ordered: the greater wins.
+/// The separator between two pieces of text. Ordered: the greater one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
-    /// They touch, as around `<b>`.
+    /// None: they touch, as around `<b>`.
     None,
-    /// A table cell's edge.
+    /// The edge of a table cell.
     Cell,
-    /// A block's edge.
+    /// The edge of a block.
     Line,
 }
 
-/// Why an element's text is left out.
+/// Why an element's text is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// Never text of the article: controls, drawings, fallbacks, ruby glosses.
+pub(super) enum DropReason {
+    /// Never part of the article: controls, drawings, fallbacks, ruby glosses.
     Hard,
-    /// The site's, not the article's. Kept after all if it reads like an article.
+    /// Part of the site, not of the article. Kept if it reads like an article.
     Chrome,
 }
 
-/// A page's own word for where its text is, the most telling first; and where it is not.
+/// Where the page itself says that the article is, most reliable first, and where it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Landmark {
     /// `itemprop="articleBody"`.
@@ -29,35 +30,35 @@ pub(super) enum Landmark {
     Article,
     /// `<main>`.
     Main,
-    /// `<h1>`: the title, which the event carries in a field of its own.
+    /// `<h1>`: the title, which the event carries in a separate field.
     Headline,
 }
 
-/// The facts about one element name.
+/// The properties of one element name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     pub(super) gap: Gap,
     /// Has no content and no end tag.
     pub(super) void: bool,
-    /// Content is not markup: the tokenizer reads on to this element's end tag.
+    /// The content is not markup: the tokenizer skips to this element's end tag.
     pub(super) raw: bool,
-    pub(super) drop: Option<Why>,
-    /// What it holds is not shown, whether it ends or not.
+    pub(super) drop: Option<DropReason>,
+    /// The content is not shown, whether the element is closed or not.
     pub(super) hidden: bool,
     pub(super) landmark: Option<Landmark>,
-    /// Authors may leave out the end tag; elements of one group end each other. 0 for all others.
+    /// Authors may omit the end tag; elements of the same group close each other. 0 for all others.
     pub(super) omit: u8,
-    /// End tags of other elements do not reach through it.
+    /// End tags of other elements do not reach beyond it.
     pub(super) fence: bool,
-    /// What it holds is a link's text.
+    /// The content is the text of a link.
     pub(super) link: bool,
-    /// What it holds is written in another language, where `<title/>` is an empty element.
+    /// The content is foreign markup (SVG, MathML), where `<title/>` is an empty element.
     pub(super) drawing: bool,
 }
 
-/// The group of `html`, `head` and `body`, which hold everything and so are never left out.
+/// The group of `html`, `head` and `body`, which contain everything and are therefore never dropped.
 pub(super) const ROOT: u8 = 1;
-/// The group of `p`, which any block ends.
+/// The group of `p`, which any block closes.
 pub(super) const PARAGRAPH: u8 = 2;
 
 const INLINE: Kind = Kind {
@@ -75,12 +76,12 @@ const INLINE: Kind = Kind {
 const BLOCK: Kind = Kind { gap: Gap::Line, ..INLINE };
 const VOID: Kind = Kind { void: true, ..INLINE };
 const RAW: Kind = Kind { raw: true, ..INLINE };
-const HARD: Kind = Kind { drop: Some(Why::Hard), ..INLINE };
-const CHROME: Kind = Kind { drop: Some(Why::Chrome), ..BLOCK };
+const HARD: Kind = Kind { drop: Some(DropReason::Hard), ..INLINE };
+const CHROME: Kind = Kind { drop: Some(DropReason::Chrome), ..BLOCK };
 
 impl Kind {
-    /// The facts about `name` (lower case). Names nobody defined are inline.
-    pub(super) fn of(name: &[u8]) -> Kind {
+    /// The properties of `name` (lower case). Unknown names are inline.
+    pub(super) fn of_element(name: &[u8]) -> Kind {
         match name {
             b"br" | b"hr" => Kind { gap: Gap::Line, ..VOID },
             b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"embed" | b"frame" | b"img"

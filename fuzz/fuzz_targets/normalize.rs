@@ -5,4 +5,4 @@
 #[path = "../../tests/it/fuzz_checks.rs"]
 mod fuzz_checks;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_checks::fuzz_canonical(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_checks::fuzz_normalize(data));

@@ -1,12 +1,15 @@
-//! Plain text → canonical text: one spelling for what readers take to be the same words.
+//! Turns plain text into normalised text: one spelling for everything readers take to be the same words.
+//! Language detection, shingles and the content hash all read normalised text.
 //!
-//! Invisible characters go, compatibility forms and case are folded (NFKC, full case folding), digits of every
-//! script become ASCII, quotes and dashes become those of a typewriter, points of Arabic and Hebrew go, letters that
-//! Arabic keyboards write with several codes get one, words that mix scripts are read in one, white space collapses to
-//! single spaces. Canonical text is a fixed point: making it canonical again changes nothing.
+//! Invisible characters are dropped, compatibility forms and case are folded (NFKC, full case folding),
+//! digits of every script become ASCII, quotes and dashes become typewriter ones, Arabic and Hebrew points
+//! are dropped, Arabic letters that keyboards encode in several ways get one code, words that mix scripts are
+//! read in one script, and white space collapses to single spaces. Normalised text is a fixed point:
+//! normalising it again changes nothing.
 //!
-//! [`settle`] is the specification, [`canonical`] the fast way to the same bytes. Text is cut only in front of
-//! ASCII characters: those never combine with what precedes them, so pieces can be treated apart.
+//! [`fold_until_stable`] is the specification, [`normalize`] the fast path to the same bytes. Text is cut
+//! only in front of ASCII characters: those never combine with what precedes them, so the pieces can be
+//! processed independently.
 
 use std::fmt::{self, Write};
 
@@ -18,59 +21,60 @@ use super::chars::{CCC, COMPOSITION, DOT_ABOVE, Fold, NFKC, class, classes, fold
 use super::look_alikes::in_one_script;
 use super::words::is_spaced;
 
-/// Canonical form of `text`, at most `limit` bytes long.
+/// Normalises `text` to at most `limit` bytes.
 ///
-/// The bound holds while the text is being made, not afterwards: three bytes of U+FDFA become thirty-three.
+/// The limit is enforced while the text grows, not afterwards: three bytes of U+FDFA expand to thirty-three.
 ///
 /// # Errors
-/// The article is [`TooLarge`]; it cannot be fingerprinted under this limit.
-pub fn canonical(text: &str, limit: usize) -> Result<String, TooLarge> {
-    // A word read in Latin script is half as long as the Cyrillic letters it was written with.
+/// The result is [`TooLarge`], so the article has no fingerprint under this limit.
+pub fn normalize(text: &str, limit: usize) -> Result<String, TooLarge> {
+    // Reading a Cyrillic word in Latin script halves its length, so the first pass may need twice the limit.
     let room = limit.saturating_mul(2);
-    let made = match make(text, room) {
-        Err(Stop::ZeroWidth) => make(&separate(text), room),
-        made => made,
+    let normalized = match run_pass(text, room) {
+        Err(PassStopped::ZeroWidth) => run_pass(&resolve_zero_width_spaces(text), room),
+        normalized => normalized,
     };
-    let (mut made, ascii) = made.map_err(|_| TooLarge { limit })?;
+    let (mut normalized, ascii) = normalized.map_err(|_| TooLarge { limit })?;
     for _ in 0..ROUNDS {
-        let Some(read) = (if ascii { None } else { in_one_script(&made) }) else { break };
-        (made, _) = make(&read, room).map_err(|_| TooLarge { limit })?;
+        let Some(read) = (if ascii { None } else { in_one_script(&normalized) }) else { break };
+        (normalized, _) = run_pass(&read, room).map_err(|_| TooLarge { limit })?;
     }
-    if made.len() > limit { Err(TooLarge { limit }) } else { Ok(made) }
+    if normalized.len() > limit { Err(TooLarge { limit }) } else { Ok(normalized) }
 }
 
-/// Why text is not made.
+/// Why a pass stopped.
 #[derive(Debug)]
-enum Stop {
+enum PassStopped {
     TooLarge,
-    /// There is a zero-width space in it: [`separate`] decides first what each of them means.
+    /// The text contains a zero-width space; [`resolve_zero_width_spaces`] must run first.
     ZeroWidth,
 }
 
-/// The text, but for words that mix scripts; and whether all of it was ASCII.
-fn make(text: &str, limit: usize) -> Result<(String, bool), Stop> {
-    let mut maker = Maker { out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit, ascii: true };
-    maker.run(text)?;
-    while maker.out.last() == Some(&b' ') {
-        maker.out.pop();
+/// One pass, which leaves words that mix scripts alone. Also returns whether the text is all ASCII.
+fn run_pass(text: &str, limit: usize) -> Result<(String, bool), PassStopped> {
+    let mut pass = Pass { out: Vec::with_capacity(text.len().min(limit) + BLOCK), limit, ascii: true };
+    pass.run(text)?;
+    while pass.out.last() == Some(&b' ') {
+        pass.out.pop();
     }
-    if maker.out.len() > limit {
-        return Err(Stop::TooLarge);
+    if pass.out.len() > limit {
+        return Err(PassStopped::TooLarge);
     }
     #[expect(clippy::expect_used, reason = "only whole characters are written")]
-    let made = String::from_utf8(maker.out).expect("normalised text is written character by character");
-    Ok((made, maker.ascii))
+    let normalized = String::from_utf8(pass.out).expect("normalised text is written character by character");
+    Ok((normalized, pass.ascii))
 }
 
 const ZERO_WIDTH_SPACE: char = '\u{200b}';
-/// Letters in a row that no word of prose has.
+/// More letters in a row than a word of prose has.
 const LONG_WORD: usize = 16;
 
-/// `text` without zero-width spaces: spaces stand where they were the only separator of words.
+/// Replaces zero-width spaces: by spaces where they are the only separator of words, by nothing elsewhere.
 ///
-/// Between spaces they separate if the letters make more than a word without them and two a piece with them, in a
-/// script that spaces its words. Everywhere else they are a hint where to break a line, or a disguise, and go.
-fn separate(text: &str) -> String {
+/// They count as separators within a run between spaces if the letters are too many for one word, average at
+/// least two per piece, and belong to a script that spaces its words. Elsewhere they are line-break hints or
+/// a disguise.
+fn resolve_zero_width_spaces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for run in text.split_inclusive(char::is_whitespace) {
         let pieces = run.split(ZERO_WIDTH_SPACE).filter(|piece| !piece.is_empty()).count();
@@ -87,16 +91,17 @@ fn separate(text: &str) -> String {
     out
 }
 
-/// Canonical form with look-alikes merged (UTS #39 skeleton): Cyrillic `а` in a Latin word reads as Latin `a`.
+/// Normalises `text` and merges look-alikes (UTS #39 skeleton): Cyrillic `а` in a Latin word reads as Latin
+/// `a`.
 ///
 /// # Errors
-/// As [`canonical`].
+/// As [`normalize`].
 pub fn skeleton(text: &str, limit: usize) -> Result<String, TooLarge> {
-    let mut current = canonical(text, limit)?;
-    // A skeleton may need folding again, and what was folded may have a simpler skeleton.
+    let mut current = normalize(text, limit)?;
+    // A skeleton may need folding again, and the folded text may have a simpler skeleton.
     for _ in 0..ROUNDS {
         let merged: String = unicode_security::confusable_detection::skeleton(&current).collect();
-        let next = canonical(&merged, limit)?;
+        let next = normalize(&merged, limit)?;
         if next == current {
             break;
         }
@@ -105,11 +110,11 @@ pub fn skeleton(text: &str, limit: usize) -> Result<String, TooLarge> {
     Ok(current)
 }
 
-/// More rounds than any text was seen to need (two); a bound, so that no text can ask for more.
+/// A bound, so that no text can ask for more rounds. Two are the most that any text was seen to need.
 pub(super) const ROUNDS: usize = 8;
 
-/// The specification, before white space is collapsed: NFKC and the folding rule, again until nothing changes.
-pub(super) fn settle(text: &str, limit: usize) -> Result<String, TooLarge> {
+/// The specification, before white space is collapsed: NFKC and the folding rule until nothing changes.
+pub(super) fn fold_until_stable(text: &str, limit: usize) -> Result<String, TooLarge> {
     let mut current = fold_round(text, limit)?;
     for _ in 0..ROUNDS {
         let next = fold_round(&current, limit)?;
@@ -127,7 +132,7 @@ fn fold_round(text: &str, limit: usize) -> Result<String, TooLarge> {
     Ok(sink.out)
 }
 
-/// Folds what the normaliser writes, and stops it at the limit.
+/// Folds the output of the NFKC normaliser and stops it at the limit.
 struct FoldSink {
     out: String,
     limit: usize,
@@ -149,19 +154,19 @@ impl Write for FoldSink {
     }
 }
 
-/// Once the whole rule is needed, it takes at least this much text at a time.
+/// The slow path takes at least this much text at a time.
 const SLOW_PIECE: usize = 512;
 
-/// Text in the making: `out` holds canonical text, but for a trailing space.
-struct Maker {
+/// One pass. `out` holds normalised text, except for a trailing space.
+struct Pass {
     out: Vec<u8>,
     limit: usize,
-    /// Whether all that was read is ASCII.
+    /// Whether the input was all ASCII so far.
     ascii: bool,
 }
 
-impl Maker {
-    fn run(&mut self, text: &str) -> Result<(), Stop> {
+impl Pass {
+    fn run(&mut self, text: &str) -> Result<(), PassStopped> {
         let mut at = 0;
         while at < text.len() {
             at = self.ascii(text.as_bytes(), at);
@@ -170,14 +175,14 @@ impl Maker {
                 at = self.beyond_ascii(text, at)?;
             }
             if self.out.len() > self.limit.saturating_add(1) {
-                return Err(Stop::TooLarge);
+                return Err(PassStopped::TooLarge);
             }
         }
         Ok(())
     }
 
     fn ends_with_space(&self) -> bool {
-        // Text begins as if after a space: leading white space goes.
+        // The start counts as a space, so that leading white space is dropped.
         self.out.last().is_none_or(|&byte| byte == b' ')
     }
 
@@ -187,7 +192,7 @@ impl Maker {
         }
     }
 
-    /// Takes ASCII from `at` on; returns where it ends.
+    /// Consumes ASCII from `at`; returns where it ends.
     fn ascii(&mut self, bytes: &[u8], mut at: usize) -> usize {
         loop {
             while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
@@ -204,7 +209,7 @@ impl Maker {
                     break;
                 }
             }
-            // Byte by byte through what stopped us, or through the end.
+            // Byte by byte through whatever stopped the block loop, or to the end.
             loop {
                 let Some(&byte) = bytes.get(at) else { return at };
                 match byte {
@@ -220,21 +225,21 @@ impl Maker {
         }
     }
 
-    /// Takes characters from `at` on until ASCII returns; returns where that is.
-    fn beyond_ascii(&mut self, text: &str, mut at: usize) -> Result<usize, Stop> {
-        // A mark may attach to the ASCII character in front: the slow path takes that one back.
+    /// Consumes characters from `at` until ASCII resumes; returns where that is.
+    fn beyond_ascii(&mut self, text: &str, mut at: usize) -> Result<usize, PassStopped> {
+        // A mark may attach to the ASCII character before it, so the slow path starts from that one.
         let mut previous = self.out.last().map(|&byte| char::from(byte));
         let from_input = at > 0 && previous.is_some_and(|c| c != ' ');
         let (piece, piece_out) = if from_input { (at - 1, self.out.len() - 1) } else { (at, self.out.len()) };
         let classes = classes();
         let mut previous_ccc = 0;
-        // After a character that was replaced or dropped, marks are the slow path's business.
+        // After a replaced or dropped character, marks need the slow path.
         let mut disturbed = false;
         for c in text[at..].chars() {
             if c.is_ascii() {
                 return Ok(at);
             }
-            match classes.of(c) {
+            match classes.class(c) {
                 class::KEEP => {
                     self.push(c);
                     (previous, previous_ccc, disturbed) = (Some(c), 0, false);
@@ -248,7 +253,7 @@ impl Maker {
                     self.push(c);
                     (previous, previous_ccc, disturbed) = (Some(c), 0, true);
                 }
-                class::DROP if c == ZERO_WIDTH_SPACE => return Err(Stop::ZeroWidth),
+                class::DROP if c == ZERO_WIDTH_SPACE => return Err(PassStopped::ZeroWidth),
                 class::DROP => disturbed = true,
                 class::MAP => {
                     let text = classes.replacement(c);
@@ -263,7 +268,7 @@ impl Maker {
                         } else {
                             ccc != 0
                         };
-                    // `ê` holds a mark already, and a dot below goes in front of that one.
+                    // `ê` already contains a mark, and a dot below sorts before it.
                     let before = if previous_ccc == 0 { previous.map_or(0, last_ccc) } else { previous_ccc };
                     if attaches || (ccc != 0 && ccc < before) {
                         return self.slow(text, piece, piece_out);
@@ -282,19 +287,20 @@ impl Maker {
         self.out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
-    /// The whole rule, on a piece that begins at `from` and ends in front of an ASCII character.
-    fn slow(&mut self, text: &str, from: usize, out_len: usize) -> Result<usize, Stop> {
+    /// The slow path: applies the specification to a piece that starts at `from` and ends before an ASCII
+    /// character.
+    fn slow(&mut self, text: &str, from: usize, out_len: usize) -> Result<usize, PassStopped> {
         self.out.truncate(out_len);
         let bytes = text.as_bytes();
         let far = (from + SLOW_PIECE).min(bytes.len());
         let end = bytes[far..].iter().position(u8::is_ascii).map_or(bytes.len(), |ahead| far + ahead);
         let piece = &text[from..end];
         if piece.contains(ZERO_WIDTH_SPACE) {
-            return Err(Stop::ZeroWidth);
+            return Err(PassStopped::ZeroWidth);
         }
-        let settled = settle(piece, self.limit.saturating_sub(out_len).saturating_add(SLOW_PIECE))
-            .map_err(|_| Stop::TooLarge)?;
-        for word in settled.split_inclusive(' ') {
+        let folded = fold_until_stable(piece, self.limit.saturating_sub(out_len).saturating_add(SLOW_PIECE))
+            .map_err(|_| PassStopped::TooLarge)?;
+        for word in folded.split_inclusive(' ') {
             match word.strip_suffix(' ') {
                 Some(word) => {
                     self.out.extend_from_slice(word.as_bytes());
@@ -307,7 +313,7 @@ impl Maker {
     }
 }
 
-/// Combining class of the last mark a character holds: `ê` is an e with a mark above.
+/// Combining class of the last mark in a character: `ê` is an e with a mark above.
 fn last_ccc(c: char) -> u8 {
     match CanonicalDecomposition::new().decompose(c) {
         Decomposed::Expansion(_, mark) => CCC.get_u8(mark),
@@ -319,21 +325,21 @@ fn last_ccc(c: char) -> u8 {
 mod tests {
     use super::*;
 
-    /// The specification with white space collapsed and words in one script.
+    /// The specification, with white space collapsed and mixed words in one script.
     fn plain(text: &str) -> String {
-        let settled = settle(&separate(text), usize::MAX).unwrap();
-        let words: Vec<_> = settled.split(' ').filter(|word| !word.is_empty()).collect();
+        let folded = fold_until_stable(&resolve_zero_width_spaces(text), usize::MAX).unwrap();
+        let words: Vec<_> = folded.split(' ').filter(|word| !word.is_empty()).collect();
         let spaced = words.join(" ");
         in_one_script(&spaced).map_or(spaced, |read| plain(&read))
     }
 
     fn fast(text: &str) -> String {
-        canonical(text, usize::MAX).unwrap()
+        normalize(text, usize::MAX).unwrap()
     }
 
     #[test]
-    fn one_spelling_for_what_reads_the_same() {
-        for (written, canonical) in [
+    fn texts_that_read_the_same_normalise_to_one_spelling() {
+        for (written, normalized) in [
             ("The  Cat\r\n sat", "the cat sat"),
             ("\u{feff}“Don’t” — he said…", "\"don't\" - he said..."),
             ("ＦＵＬＬ　ｗｉｄｔｈ １２３", "full width 123"),
@@ -365,15 +371,15 @@ mod tests {
             ("\u{301}", "\u{301}"),
             ("nul\0byte", "nul byte"),
         ] {
-            assert_eq!(fast(written), canonical, "{written:?}");
-            assert_eq!(plain(written), canonical, "{written:?} by the specification");
+            assert_eq!(fast(written), normalized, "{written:?}");
+            assert_eq!(plain(written), normalized, "{written:?} by the specification");
         }
     }
 
     #[test]
     fn a_zero_width_space_separates_words_where_nothing_else_does() {
-        // A page that spaced its words with U+200B became one word, and shared nothing with the same page in spaces.
-        // Dropped inside words, where it is a hint or a disguise, it must stay dropped.
+        // A page that separated its words with U+200B became one word and shared nothing with the same page
+        // in spaces. Inside words, where U+200B is a hint or a disguise, it must still be dropped.
         for spaced in [
             "the old bridge was closed on monday and the buses take the other road",
             "старый мост закрыли на ремонт, автобусы идут в объезд",
@@ -391,14 +397,14 @@ mod tests {
         ] {
             assert_eq!(fast(&letters(plain)), fast(plain));
         }
-        // Thai marks its words with them and readers do not see it.
+        // Thai marks word boundaries with them, invisibly to readers.
         assert_eq!(fast("สะพาน\u{200b}เก่า\u{200b}จะ\u{200b}ปิด\u{200b}ซ่อมแซม"), fast("สะพานเก่าจะปิดซ่อมแซม"));
     }
 
     #[test]
-    fn every_character_alone_and_in_company_follows_the_specification() {
+    fn every_character_alone_and_in_context_follows_the_specification() {
         for c in '\0'..=char::MAX {
-            // At last with marks that may go in front of one the character holds.
+            // Followed by marks that may sort before one that the character contains.
             let marked = format!("{c}\u{338} {c}\u{327} {c}\u{323}");
             let pointed = format!("و{c}\u{654} ا\u{64e}{c}\u{653} e{c}\u{301}");
             for text in [format!("{c}"), format!("ab {c}\u{301}cd"), format!("и{c}\u{93c}x"), marked, pointed]
@@ -411,11 +417,11 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_while_the_text_is_made() {
-        assert_eq!(canonical("abc", 3), Ok("abc".into()));
-        assert_eq!(canonical("abc  ", 3), Ok("abc".into()));
-        assert_eq!(canonical("abcd", 3), Err(TooLarge { limit: 3 }));
-        assert_eq!(canonical(&"\u{fdfa}".repeat(100_000), 1 << 20), Err(TooLarge { limit: 1 << 20 }));
+    fn the_limit_is_enforced_while_the_text_grows() {
+        assert_eq!(normalize("abc", 3), Ok("abc".into()));
+        assert_eq!(normalize("abc  ", 3), Ok("abc".into()));
+        assert_eq!(normalize("abcd", 3), Err(TooLarge { limit: 3 }));
+        assert_eq!(normalize(&"\u{fdfa}".repeat(100_000), 1 << 20), Err(TooLarge { limit: 1 << 20 }));
     }
 
     #[test]
