@@ -117,7 +117,10 @@ fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config
             format!("{} (near-duplicate from {})", percent(pair.similarity), percent(rules.threshold)),
         ),
         ("old in new", percent(pair.containment_of_old)),
-        ("new in old", format!("{} (a part from {})", percent(pair.containment), percent(rules.coverage))),
+        (
+            "new in old",
+            format!("{} (a part from {})", percent(pair.containment), percent(rules.containment_threshold)),
+        ),
         ("numbers", numerals),
         ("SimHash", format!("{} of 128 bits differ", pair.distance)),
         ("language", format!("{} / {}", answer.a.text.language.lang, answer.b.text.language.lang)),

@@ -56,10 +56,14 @@ pub(super) fn language_settings(
             key("hamming")
         ));
     }
-    let scaled = inherited.floor / inherited.rules.threshold * rules.threshold;
-    let floor = share(&key("floor"), own.floor, scaled)?;
-    if floor > rules.threshold {
-        return Err(invalid(&key("floor"), floor, "give a share that is not above the threshold"));
+    let scaled = inherited.cluster_threshold / inherited.rules.threshold * rules.threshold;
+    let cluster_threshold = share(&key("floor"), own.floor, scaled)?;
+    if cluster_threshold > rules.threshold {
+        return Err(invalid(
+            &key("floor"),
+            cluster_threshold,
+            "give a share that is not above the threshold",
+        ));
     }
     let retention = match own.retention.as_deref() {
         None => inherited.retention,
@@ -70,7 +74,7 @@ pub(super) fn language_settings(
         algorithm,
         weights: weights(table, own, inherited.weights)?,
         hamming,
-        floor,
+        cluster_threshold,
         retention,
     })
 }
@@ -79,7 +83,7 @@ fn rules(table: &str, own: &MatchSettings, base: Rules) -> Result<Rules, ConfigE
     let share = |name: &str, value, default| share(&format!("{table}.{name}"), value, default);
     Ok(Rules {
         threshold: share("threshold", own.threshold, base.threshold)?,
-        coverage: share("coverage", own.coverage, base.coverage)?,
+        containment_threshold: share("coverage", own.coverage, base.containment_threshold)?,
         min_confidence: share("min_confidence", own.min_confidence, base.min_confidence)?,
         min_tokens: own.min_tokens.unwrap_or(base.min_tokens),
         wall_tokens: own.wall_tokens.unwrap_or(base.wall_tokens),

@@ -208,7 +208,7 @@ impl TryFrom<Settings> for Config {
             engine.review = Some((Fraction::new(from), Fraction::new(to)));
         }
         if let Some(skew) = &settings.input.skew {
-            engine.skew_millis = duration("input.skew", skew)?;
+            engine.max_clock_skew_millis = duration("input.skew", skew)?;
         }
         engine.empty_update = match settings.input.empty_update.as_deref() {
             None => engine.empty_update,
@@ -296,14 +296,14 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &IndexSchemes) -> u32
             all,
             "; {language} {} {} {} {} {} {:?} {:?} {} {} {:?} {}",
             rules.threshold,
-            rules.coverage,
+            rules.containment_threshold,
             rules.min_confidence,
             rules.min_tokens,
             rules.wall_tokens,
             own.algorithm,
             own.weights,
             own.hamming,
-            own.floor,
+            own.cluster_threshold,
             own.retention,
             postings.of(language),
         );
@@ -315,7 +315,7 @@ fn hash(text: &Options, engine: &EngineSettings, postings: &IndexSchemes) -> u32
         engine.empty_update,
         engine.max_bucket,
         review,
-        engine.skew_millis,
+        engine.max_clock_skew_millis,
         engine.publish_from,
     );
     let _written = write!(all, "; {rest:?}");
@@ -393,7 +393,7 @@ mod tests {
     fn a_language_differs_only_where_it_says_so() {
         let config = config("[match]\ncoverage = 0.7\n[languages.hi]\nthreshold = 0.6").unwrap();
         let hindi = config.rules(language::find("hi").unwrap().lang);
-        assert_eq!((hindi.threshold, hindi.coverage), (0.6, 0.7));
+        assert_eq!((hindi.threshold, hindi.containment_threshold), (0.6, 0.7));
         assert_eq!(config.rules(Lang::UND).threshold, Rules::default().threshold);
     }
 

@@ -72,7 +72,7 @@ pub struct LanguageSettings {
     /// SimHashes that differ in at most so many bits agree; under a SimHash algorithm those are near-duplicates.
     pub hamming: u32,
     /// Similarity to the cluster's canonical that a member needs at least: below the threshold.
-    pub floor: f64,
+    pub cluster_threshold: f64,
     /// How long documents are remembered.
     pub retention: Retention,
 }
@@ -84,7 +84,7 @@ impl Default for LanguageSettings {
             algorithm: Algorithm::default(),
             weights: Weights::FITTED,
             hamming: Algorithm::default().hamming(),
-            floor: 0.3,
+            cluster_threshold: 0.3,
             retention: Retention::Millis(7 * 24 * 60 * 60 * 1000),
         }
     }
@@ -108,7 +108,7 @@ pub struct Settings {
     /// Duplicates with a confidence in here, both ends included, are flagged for review.
     pub review: Option<(Fraction, Fraction)>,
     /// How far an article's time may lie ahead of its record's, in milliseconds.
-    pub skew_millis: u64,
+    pub max_clock_skew_millis: u64,
     /// Articles from before this time change state and are not published.
     pub publish_from: Option<EventTime>,
     /// Whether verdicts carry their evidence.
@@ -129,7 +129,7 @@ impl Default for Settings {
             empty_update: EmptyUpdate::default(),
             max_bucket: 64,
             review: Some((Fraction::new(0.5), Fraction::new(0.9))),
-            skew_millis: 60 * 60 * 1000,
+            max_clock_skew_millis: 60 * 60 * 1000,
             publish_from: None,
             evidence: false,
             constraints: Arc::default(),
@@ -162,10 +162,10 @@ impl LanguageSettings {
         match pair.relation {
             Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
             Relation::Extends | Relation::SameTemplate | Relation::SameFurniture => false,
-            // The floor lies below the threshold by some factor; for a part it lies below the coverage by the same.
+            // A part needs containment below its threshold by the same factor as the cluster threshold is below `threshold`.
             Relation::FollowUp | Relation::Different => {
-                let part = self.rules.coverage * self.floor / self.rules.threshold;
-                pair.similarity >= self.floor || pair.containment >= part
+                let part = self.rules.containment_threshold * self.cluster_threshold / self.rules.threshold;
+                pair.similarity >= self.cluster_threshold || pair.containment >= part
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Event time and stream time. Times are untrusted: stream time that follows a single wrong clock expires a language.
 //!
-//! An article's event time is `fetched_at`, else the time of its record, at most `skew` after the clock in the log.
+//! An article's event time is `fetched_at`, else the time of its record, at most `max_clock_skew` after the clock in the log.
 //! Stream time is the latest event time that [`QUORUM`] of the last [`WINDOW`] articles of the language have reached:
 //! the fifth largest. It needs no bound on how far it may jump, so an archive with gaps of months moves it too, four
 //! articles late; and four wrong clocks do not move it. Before the fifth article there is none, and nothing expires.
@@ -40,7 +40,7 @@ pub(crate) struct Timed {
     pub(crate) clamped: bool,
 }
 
-/// `fetched_at`, else the record's time, but at most `skew` after the log's clock, or after the record where the log
+/// `fetched_at`, else the record's time, but at most `max_clock_skew` after the log's clock, or after the record where the log
 /// has no clock.
 ///
 /// A time that cannot be one counts as none: the article gets stream time, which moves nothing.
@@ -48,14 +48,15 @@ pub(crate) fn event_time(
     fetched_at: Option<EventTime>,
     times: RecordTimes,
     stream: Option<EventTime>,
-    skew_millis: u64,
+    max_clock_skew_millis: u64,
 ) -> Timed {
     let possible = |time: &i64| (0..=LATEST).contains(time);
     let log = times.log.map(EventTime::millis).filter(possible);
     // Kafka writes -1 where a record has no time: that is nobody's mistake.
     let record = times.record.map(EventTime::millis).filter(|record| *record >= 0);
     let clock = log.or(record.filter(possible));
-    let latest = clock.map_or(LATEST, |clock| clock.saturating_add_unsigned(skew_millis).min(LATEST));
+    let latest =
+        clock.map_or(LATEST, |clock| clock.saturating_add_unsigned(max_clock_skew_millis).min(LATEST));
     let (at, told, clamped) = match fetched_at.map(EventTime::millis).or(record) {
         Some(told) if clock.is_some() || told <= LATEST => {
             let at = told.clamp(0, latest);

@@ -72,8 +72,8 @@ impl<V: View> Planner<'_, V> {
     /// Takes note of an article's time.
     fn arrive(&mut self, article: &Prepared, times: RecordTimes) -> Timed {
         let counters = self.progress.languages.entry(article.language).or_default();
-        let skew = self.engine.settings().skew_millis;
-        let timed = times::event_time(article.fetched_at, times, counters.stream_time, skew);
+        let max_clock_skew = self.engine.settings().max_clock_skew_millis;
+        let timed = times::event_time(article.fetched_at, times, counters.stream_time, max_clock_skew);
         if timed.told {
             times::vote(counters, &article.id, timed.at);
             self.item_time = Some(timed.at);

@@ -20,7 +20,7 @@ pub struct Rules {
     /// Estimated Jaccard similarity from which on texts are mostly the same wording: `minhash` calls them near-duplicates.
     pub threshold: f64,
     /// Share of one text's shingles that must be in the other for it to count as a part of it.
-    pub coverage: f64,
+    pub containment_threshold: f64,
     /// Confidence from which on `combined` calls an article a duplicate.
     pub min_confidence: f64,
     /// Texts with fewer tokens are short: flagged, and never a copy under an unrelated headline.
@@ -37,7 +37,13 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Rules {
         // Measured; docs/quality.md says on what.
-        Rules { threshold: 0.5, coverage: 0.8, min_confidence: 0.5, min_tokens: 50, wall_tokens: 120 }
+        Rules {
+            threshold: 0.5,
+            containment_threshold: 0.8,
+            min_confidence: 0.5,
+            min_tokens: 50,
+            wall_tokens: 120,
+        }
     }
 }
 
@@ -167,7 +173,7 @@ impl LanguageSettings {
         if share(Measure::Wall).is_some_and(|wall| wall > 0.0) {
             return Relation::SameFurniture;
         }
-        if pair.containment_of_old >= self.rules.coverage && new.shingles > old.shingles {
+        if pair.containment_of_old >= self.rules.containment_threshold && new.shingles > old.shingles {
             return Relation::Extends;
         }
         if pair.similarity < KIN && contained < 2.0 * KIN {
@@ -201,8 +207,8 @@ impl LanguageSettings {
                     Relation::Near
                 }
             }
-            _ if pair.containment >= rules.coverage => Relation::Partial,
-            _ if pair.containment_of_old >= rules.coverage => {
+            _ if pair.containment >= rules.containment_threshold => Relation::Partial,
+            _ if pair.containment_of_old >= rules.containment_threshold => {
                 let repeats = pair.containment_of_old * f64::from(old.shingles);
                 let adds = f64::from(new.shingles) - repeats;
                 if adds <= repeats { Relation::Partial } else { Relation::Extends }
@@ -320,7 +326,7 @@ fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rule
     } else {
         (old, new, pair.containment_of_old)
     };
-    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.coverage
+    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.containment_threshold
 }
 
 /// Estimated share of `part`'s shingles that are in `whole`.
