@@ -437,7 +437,7 @@ fn a_file_remembers_for_ever_unless_told_otherwise() {
     assert!(found < 40, "{found}");
     assert!(said.contains(" expired and were forgotten (--retention)"), "{said}");
     let refusal = folder.fail(&["file", "a.ndjson", "--retention", "soon"]);
-    assert!(refusal.contains("--retention = soon: give a whole number and a unit"), "{refusal}");
+    assert!(refusal.contains("--retention = soon: use a whole number and a unit"), "{refusal}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn later_places_win_and_what_holds_is_printed() {
-    let place = Place::new("layers", "[match]\nthreshold = 0.3\ncoverage = 0.7\n");
+    let place = Place::new("layers", "[match]\nthreshold = 0.3\ncontainment_threshold = 0.7\n");
     let output = place
         .command()
         .env("SAMESTORY__MATCH__THRESHOLD", "0.4")
@@ -51,7 +51,10 @@ fn later_places_win_and_what_holds_is_printed() {
     assert!(output.status.success(), "{}", text(&output));
     let printed: toml::Table = String::from_utf8(output.stdout).unwrap().parse().unwrap();
     let number = |table: &str, key: &str| printed[table][key].as_float();
-    assert_eq!((number("match", "threshold"), number("match", "coverage")), (Some(0.6), Some(0.7)));
+    assert_eq!(
+        (number("match", "threshold"), number("match", "containment_threshold")),
+        (Some(0.6), Some(0.7))
+    );
     assert_eq!(number("match", "min_confidence"), Some(0.5), "defaults are printed too");
     assert_eq!(printed["stage"]["workers"].as_integer(), Some(3));
     // What is printed can be used.
@@ -81,6 +84,25 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         assert_eq!(output.status.code(), Some(2), "{set}");
         assert!(text(&output).contains(part), "{set}: {}", text(&output));
     }
+}
+
+#[test]
+fn a_renamed_key_works_and_is_reported_once() {
+    let place = Place::new("renamed", "[match]\nfloor = 0.2\n");
+    let said = text(&place.run(&["config", "check"]));
+    let warning = "warning: match.floor is deprecated: rename it to match.cluster_threshold";
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+    let printed: toml::Table =
+        String::from_utf8(place.run(&["config", "print"]).stdout).unwrap().parse().unwrap();
+    assert_eq!(printed["match"]["cluster_threshold"].as_float(), Some(0.2));
+    let both =
+        place.run(&["--set", "match.floor=0.1", "--set", "match.cluster_threshold=0.1", "config", "check"]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(
+        text(&both).contains("match.floor is the old name of match.cluster_threshold"),
+        "{}",
+        text(&both)
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ use super::compare::{Comparison, Relation, Rules};
 use super::constraints::Constraints;
 
 /// What finds and verifies near-duplicates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// MinHash alone.
     Minhash,
@@ -37,7 +38,8 @@ impl Algorithm {
 }
 
 /// Who stands for a cluster. Under every policy a whole does before a part of another member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CanonicalPolicy {
     /// The one that came first.
     #[default]
@@ -51,7 +53,8 @@ pub enum CanonicalPolicy {
 }
 
 /// What becomes of an update without a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EmptyUpdate {
     /// The text that is known stays, and the verdict says so.
     #[default]
