@@ -1,17 +1,17 @@
-//! The binary: runs the command line, prints the error chain, chooses the exit code.
+//! The `samestory` binary: runs the command, prints an error with its causes on one line, and sets the exit code.
 
 mod commands;
 
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Of C++ too: most of what is allocated and given back is RocksDB's.
+/// Serves C++ too, because RocksDB makes most of the allocations.
 #[cfg(feature = "rocksdb")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match crate::commands::run() {
+    match commands::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,4 +1,4 @@
-//! `samestory bands`
+//! `samestory bands`: shows the bands and rows that a threshold and a recall lead to, their collision curve and their cost.
 
 use std::io::{self, Write};
 
@@ -12,20 +12,25 @@ use super::Failure;
 use samestory::terminal::style::Style;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  samestory bands                                  the bands of the settings
+  samestory bands --threshold 0.7 --recall 0.99
+  samestory bands --bands 32 --rows 4              the recall and cost of this choice")]
 pub(super) struct Args {
-    /// Similarity (Jaccard) from which on pairs must be found; by default the one in the settings
+    /// Similarity (Jaccard) at which pairs must be found [default: match.threshold]
     #[arg(long, short)]
     threshold: Option<f64>,
-    /// Share of those pairs that bands must find; sampled shingles find most of the others
+    /// Fraction of those pairs that bands must find; sampled shingles find most of the others
     #[arg(long, short, default_value_t = RECALL)]
     recall: f64,
-    /// Lanes of a signature
+    /// Lanes of the MinHash signature
     #[arg(long, default_value_t = LANES as u16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     lanes: u16,
-    /// Look at this choice instead of the best one
+    /// Show this number of bands instead of the best one
     #[arg(long, requires = "rows")]
     bands: Option<u16>,
-    /// Look at this choice instead of the best one
+    /// Show this number of rows instead of the best one
     #[arg(long, requires = "bands")]
     rows: Option<u16>,
 }
@@ -47,14 +52,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let found = |similarity: f64| format!("{:.2} %", 100.0 * banding.collision(similarity));
     writeln!(out)?;
     writeln!(out, "  found at {threshold}: {} (asked for {:.2} %)", found(threshold), 100.0 * args.recall)?;
+    writeln!(out, "  false candidates per article, in a store of a million: {}", count(banding.load()))?;
     writeln!(
         out,
-        "  candidates that are not copies, in a store of a million: {} an article",
-        count(banding.load())
-    )?;
-    writeln!(
-        out,
-        "  keys to look up and to write: {} an article; and {} sampled shingles, which find most of what bands miss",
+        "  keys to look up and write per article: {} bands, and {} sampled shingles that find most pairs that bands miss",
         banding.bands(),
         Engine::SAMPLES
     )?;
@@ -65,7 +66,7 @@ fn count(load: f64) -> String {
     if load >= 10.0 { format!("about {load:.0}") } else { format!("about {load:.1}") }
 }
 
-/// The collision curve: similarity to the right, probability upwards, the threshold marked below.
+/// Draws the collision curve: similarity on the x axis, probability on the y axis, and a mark at the threshold.
 fn plot(out: &mut impl Write, banding: Banding, threshold: f64, paint: Style) -> io::Result<()> {
     const WIDTH: u32 = 61;
     const HEIGHT: u32 = 10;

@@ -1,4 +1,5 @@
-//! `samestory compare`
+//! `samestory compare`: judges two texts as if only the older had been seen before, and shows the passages in common. It
+//! stores nothing.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -12,32 +13,37 @@ use samestory_engine::text::language::Language;
 use samestory_engine::text::passages::{Passage, common_passages};
 use serde_json::{Value, json};
 
-use super::input::{Input, Reading};
+use super::input::{Input, TextArgs};
 use super::{Failure, Format};
 use samestory::terminal::style::{Style, printable};
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  samestory compare morning.txt evening.txt
+  curl -s https://example.org/story | samestory compare morning.html -
+  samestory compare a.txt b.txt --format json | jq .verdict")]
 pub(super) struct Args {
-    /// The older text; - for standard input
+    /// The older text: a file, or - for standard input
     a: PathBuf,
-    /// The newer text; - for standard input, if the older is a file
+    /// The newer text: a file, or - for standard input if the older is a file
     b: PathBuf,
     #[command(flatten)]
-    reading: Reading,
-    /// How to print it
+    text: TextArgs,
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
-/// What is said of a pair.
-struct Answer<'a> {
+/// Two texts and their comparison.
+struct ComparedPair<'a> {
     a: &'a Input,
     b: &'a Input,
     pair: Comparison,
-    /// The language both texts were cut in.
+    /// The language whose rules cut both texts into shingles.
     language: &'static Language,
-    /// Their languages differ: such articles never meet.
-    apart: bool,
+    /// Whether their homes differ; such articles are never compared.
+    different_homes: bool,
     config: u32,
 }
 
@@ -45,25 +51,25 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     if [&args.a, &args.b].iter().all(|name| name.as_os_str() == "-") {
         return Err(Failure::OneInput);
     }
-    let (a, b) = (args.reading.read(&args.a, config)?, args.reading.read(&args.b, config)?);
+    let (a, b) = (args.text.read(&args.a, config)?, args.text.read(&args.b, config)?);
     let hash = config_hash(&config.text);
     let language = language::row(b.text.language.home);
-    let mut pair = config.of(language.lang).compare(&of_text(&a.text, hash), &of_text(&b.text, hash));
-    let apart = a.text.language.home != b.text.language.home;
-    if apart {
+    let mut pair = config.language(language.lang).compare(&of_text(&a.text, hash), &of_text(&b.text, hash));
+    let different_homes = a.text.language.home != b.text.language.home;
+    if different_homes {
         pair.relation = Relation::Different;
     }
-    let answer = Answer { a: &a, b: &b, pair, language, apart, config: hash };
+    let compared = ComparedPair { a: &a, b: &b, pair, language, different_homes, config: hash };
     let passages = common_passages(&a.plain, &b.plain, language);
     let mut out = samestory::terminal::stdout();
     match args.format {
-        Format::Json => writeln!(out, "{:#}", as_json(&answer, &passages))?,
-        Format::Table => table(&mut out, &answer, &passages, config)?,
+        Format::Json => writeln!(out, "{:#}", as_json(&compared, &passages))?,
+        Format::Table => table(&mut out, &compared, &passages, config)?,
     }
     Ok(())
 }
 
-/// The verdict and match type of the newer text, were the older one all that was seen before.
+/// Verdict and match type of the newer text, if the older one were the only earlier article.
 fn verdict(relation: Relation) -> (&'static str, Option<&'static str>) {
     match relation {
         Relation::Exact => ("exact-duplicate", Some("exact")),
@@ -74,8 +80,8 @@ fn verdict(relation: Relation) -> (&'static str, Option<&'static str>) {
     }
 }
 
-fn as_json(answer: &Answer<'_>, passages: &[Passage]) -> Value {
-    let pair = &answer.pair;
+fn as_json(compared: &ComparedPair<'_>, passages: &[Passage]) -> Value {
+    let pair = &compared.pair;
     let (verdict, match_type) = verdict(pair.relation);
     let related = !pair.relation.is_duplicate() && pair.relation != Relation::Different;
     json!({
@@ -86,28 +92,33 @@ fn as_json(answer: &Answer<'_>, passages: &[Passage]) -> Value {
         "containment": { "a_in_b": round(pair.containment_of_old), "b_in_a": round(pair.containment) },
         "numerals": pair.numerals.map(round),
         "simhash_distance": pair.distance,
-        "languages": { "a": answer.a.text.language.lang, "b": answer.b.text.language.lang },
-        "config": format!("{:08x}", answer.config),
+        "languages": { "a": compared.a.text.language.lang, "b": compared.b.text.language.lang },
+        "config": format!("{:08x}", compared.config),
         "passages": passages.iter().map(|passage| json!({
             "a": [passage.a.start, passage.a.end],
             "b": [passage.b.start, passage.b.end],
             "tokens": passage.tokens,
-            "text": &answer.b.plain[passage.b.clone()],
+            "text": &compared.b.plain[passage.b.clone()],
         })).collect::<Vec<_>>(),
     })
 }
 
-fn round(share: f64) -> f64 {
-    (share * 10_000.0).round() / 10_000.0
+fn round(fraction: f64) -> f64 {
+    (fraction * 10_000.0).round() / 10_000.0
 }
 
-fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config: &Config) -> io::Result<()> {
-    let (paint, pair) = (Style::for_stdout(), &answer.pair);
-    let rules = config.rules(answer.language.lang);
-    writeln!(out, "{}\n", paint.bold(&sentence(answer)))?;
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let numerals = pair.numerals.map_or("no numbers to compare".to_owned(), |share| {
-        format!("{} of the smaller set is in the other", percent(share))
+fn table(
+    out: &mut impl Write,
+    compared: &ComparedPair<'_>,
+    passages: &[Passage],
+    config: &Config,
+) -> io::Result<()> {
+    let (paint, pair) = (Style::for_stdout(), &compared.pair);
+    let rules = config.rules(compared.language.lang);
+    writeln!(out, "{}\n", paint.bold(&sentence(compared)))?;
+    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+    let numerals = pair.numerals.map_or("no numbers to compare".to_owned(), |fraction| {
+        format!("{} of the smaller set is in the other", percent(fraction))
     });
     let (verdict, match_type) = verdict(pair.relation);
     let rows = [
@@ -117,10 +128,13 @@ fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config
             format!("{} (near-duplicate from {})", percent(pair.similarity), percent(rules.threshold)),
         ),
         ("old in new", percent(pair.containment_of_old)),
-        ("new in old", format!("{} (a part from {})", percent(pair.containment), percent(rules.coverage))),
+        (
+            "new in old",
+            format!("{} (a part from {})", percent(pair.containment), percent(rules.containment_threshold)),
+        ),
         ("numbers", numerals),
         ("SimHash", format!("{} of 128 bits differ", pair.distance)),
-        ("language", format!("{} / {}", answer.a.text.language.lang, answer.b.text.language.lang)),
+        ("language", format!("{} / {}", compared.a.text.language.lang, compared.b.text.language.lang)),
     ];
     for (name, value) in rows {
         writeln!(out, "  {name:<11} {value}")?;
@@ -133,7 +147,7 @@ fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config
     longest.sort_by_key(|passage| (std::cmp::Reverse(passage.tokens), passage.b.start));
     for passage in longest.iter().take(SHOWN) {
         let tokens = paint.dim(&format!("{:>5} tokens", passage.tokens));
-        writeln!(out, "  {tokens}  {}", in_context(&answer.b.plain, &passage.b, paint))?;
+        writeln!(out, "  {tokens}  {}", in_context(&compared.b.plain, &passage.b, paint))?;
     }
     if longest.len() > SHOWN {
         writeln!(out, "  … and {} shorter (all with --format json)", longest.len() - SHOWN)?;
@@ -141,38 +155,38 @@ fn table(out: &mut impl Write, answer: &Answer<'_>, passages: &[Passage], config
     Ok(())
 }
 
-/// Passages printed for people.
+/// How many passages a table shows.
 const SHOWN: usize = 8;
 
 fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-fn sentence(answer: &Answer<'_>) -> String {
-    let (a, b) = (&answer.a.name, &answer.b.name);
-    match answer.pair.relation {
+fn sentence(compared: &ComparedPair<'_>) -> String {
+    let (a, b) = (&compared.a.name, &compared.b.name);
+    match compared.pair.relation {
         Relation::Exact => format!("{b} is the same text as {a}."),
         Relation::Near => format!("{b} is a near-duplicate of {a}."),
         Relation::Rewritten => {
-            format!("{b} is the same item as {a} in other wording: a near-duplicate.")
+            format!("{b} is {a} in other words: a near-duplicate.")
         }
         Relation::Partial => format!("{b} is a near-duplicate of {a}: one lies mostly inside the other."),
         Relation::Extends => {
-            format!("{b} contains {a} and adds more than it repeats: it is a text of its own.")
+            format!("{b} contains {a} and adds more than it repeats: it is unique.")
         }
         Relation::SameTemplate => {
-            format!("{b} has the form of {a} with other facts: it is a text of its own.")
+            format!("{b} has the form of {a} with other facts: it is unique.")
         }
-        Relation::FollowUp => format!("{b} belongs to the story of {a} and has other news."),
+        Relation::FollowUp => format!("{b} reports other news of the same story as {a}: it is unique."),
         Relation::SameFurniture => format!("{b} and {a} have only page furniture in common."),
-        Relation::Different if answer.apart => {
-            format!("{b} and {a} are in different languages: they are never compared.")
+        Relation::Different if compared.different_homes => {
+            format!("{b} and {a} are in different languages, so they are never compared.")
         }
         Relation::Different => format!("{b} is a different text from {a}."),
     }
 }
 
-/// A passage with a few characters around it, cut in the middle if long.
+/// A passage with a few characters of context; the middle of a long one is left out.
 fn in_context(text: &str, passage: &Range<usize>, paint: Style) -> String {
     const AROUND: usize = 24;
     const LONGEST: usize = 160;

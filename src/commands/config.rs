@@ -1,4 +1,5 @@
-//! `samestory config`: are the settings right, which hold in the end, and which there are.
+//! `samestory config`: checks the settings, prints the effective ones, or prints the reference. It runs before [`Config`] is
+//! loaded, so it can report settings that no other command accepts.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,8 +12,8 @@ use super::Failure;
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
-  samestory --config samestory.toml config check     exit code 2 and what to correct, where something is wrong
-  samestory --set match.threshold=0.6 config print   what holds in the end: defaults, file, environment, --set
+  samestory --config samestory.toml config check     exit code 2, and the fix, if a setting is wrong
+  samestory --set match.threshold=0.6 config print   the effective settings: defaults, file, environment, --set
   samestory config reference                         every setting, as in docs/configuration.md")]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -21,19 +22,28 @@ pub(super) struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Say whether the settings are right
+    /// Check the settings, and print warnings
+    #[command(after_help = "\
+Example:
+  samestory --config samestory.toml config check --without-secrets")]
     Check {
-        /// Do not look into the files and variables that hold secrets
+        /// Do not read the files and variables that hold secrets
         #[arg(long)]
         without_secrets: bool,
     },
-    /// Print the settings that hold in the end; what may be secret is never shown
+    /// Print the effective settings as TOML; secrets are never shown
+    #[command(after_help = "\
+Example:
+  SAMESTORY__MATCH__THRESHOLD=0.6 samestory config print")]
     Print {
-        /// Leave out what may be secret; there is no other way
+        /// Hide values that may be secret (always on)
         #[arg(long)]
         redacted: bool,
     },
-    /// Print what can be set
+    /// Print every setting with its default, as Markdown
+    #[command(after_help = "\
+Example:
+  samestory config reference > configuration.md")]
     Reference,
 }
 
@@ -63,7 +73,7 @@ fn check(layers: &Layers, without_secrets: bool) -> Result<String, Failure> {
         layers.environment.len(),
         layers.set.len()
     );
-    for warning in &config.warnings {
+    for warning in layers.warnings.iter().chain(&config.warnings) {
         text += &format!("warning: {warning}\n");
     }
     Ok(text)

@@ -1,4 +1,5 @@
-//! `samestory eval` and `samestory tune`
+//! `samestory eval` measures verdicts on labelled articles; `samestory tune` chooses `min_confidence` for one language. Both
+//! judge in memory and only write the files that their arguments name.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,40 +13,47 @@ use super::{Failure, Format};
 
 const EXAMPLES: &str = "\
 Examples:
-  samestory eval stream.ndjson                         articles with `cluster`, or `source_id` and `expect`
-  samestory eval news.ndjson                           with news.pairs.tsv or news.jaccard.tsv beside it
+  samestory eval stream.ndjson     articles labelled with `cluster`, or with `source_id` and `expect`
+  samestory eval news.ndjson       labels in news.pairs.tsv or news.jaccard.tsv beside it
   samestory eval stream.ndjson --ignore-language --save report.json
 
-Each file is judged on its own, in its order, in memory. docs/labelled-data.md describes the files.";
+Each file is judged separately, in its order and in memory. docs/labelled-data.md describes the formats.";
 
-/// Measure verdicts on labelled articles
+/// Measure precision and recall on labelled articles
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// NDJSON of labelled articles, with lists of pairs beside it
+    /// NDJSON files of labelled articles, with lists of pairs beside them
     #[arg(required = true, value_name = "LABELLED")]
     files: Vec<PathBuf>,
-    /// Do not tell the engine which language an article declares
+    /// Ignore the declared language of the articles
     #[arg(long)]
     ignore_language: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Write the report as JSON to this file too
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Write what was measured about labelled pairs to this file, as tab-separated values; `make fit` reads it
+    /// Write the evidence of the labelled pairs to this file, as TSV for `make fit`
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
 }
 
-/// Look for the line of confidence that fits a language, on labelled articles
+/// Choose min_confidence for a language on labelled articles
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  samestory tune stream.ndjson --language hi
+  samestory tune stream.ndjson --language hi --output hi.toml
+
+Half of the labelled pairs choose the value, the other half measure it. The report goes to standard error, the settings to
+standard output.")]
 pub(super) struct TuneArgs {
-    /// NDJSON of labelled articles, with lists of pairs beside it
+    /// NDJSON files of labelled articles, with lists of pairs beside them
     #[arg(required = true, value_name = "LABELLED")]
     files: Vec<PathBuf>,
-    /// Which language
+    /// Code of the language, as in `samestory languages`
     #[arg(long, short, value_name = "CODE")]
     language: String,
     /// Write the settings to this file instead of standard output
@@ -90,15 +98,11 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
         pairs.extend(tune::pairs(&engine_options, &Set::read(file)?, language.home())?);
     }
     let code = language.lang.code();
-    let tuned = tune::tune(&pairs, config.of(language.home()));
+    let tuned = tune::tune(&pairs, config.language(language.home()));
     let mut out = io::stderr().lock();
-    writeln!(
-        out,
-        "{code}: {} pairs chose, {} others told what each line is worth:\n",
-        tuned.pairs.0, tuned.pairs.1
-    )?;
+    writeln!(out, "{code}: chosen on {} pairs, measured on {} others:\n", tuned.pairs.0, tuned.pairs.1)?;
     let same = pairs.iter().filter(|pair| pair.same).count();
-    writeln!(out, "{same} of all are the same text, {} are different.", pairs.len() - same)?;
+    writeln!(out, "{same} of all pairs are the same text, {} are different texts.", pairs.len() - same)?;
     for choice in &tuned.choices {
         let mark = if choice.min_confidence == tuned.min_confidence { "→" } else { " " };
         let f1 = choice.f1.map_or("–".to_owned(), |f1| format!("{f1:.4}"));
@@ -113,7 +117,7 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
     if edges.iter().flatten().any(|choice| choice.min_confidence == tuned.min_confidence) {
         writeln!(
             out,
-            "\nThe choice lies at the end of what was tried: these pairs do not say where to stop. Add pairs that\nare alike and different before you use it."
+            "\nThe chosen value is the first or last one tried, so these pairs do not determine it. Add pairs of similar\nbut different texts before you use it."
         )?;
     }
     writeln!(out, "\n{} verdicts would change:", tuned.flips.len())?;
@@ -124,7 +128,7 @@ pub(super) fn tune(args: &TuneArgs, config: &Config) -> Result<(), Failure> {
     drop(out);
     let error = tuned.calibration.expected_error;
     let settings = format!(
-        "[languages.{code}]\nmin_confidence = {:.2}\n# Calibration error on pairs that had no say: {error:.4}\n",
+        "[languages.{code}]\nmin_confidence = {:.2}\n# Calibration error on the pairs that did not choose it: {error:.4}\n",
         tuned.min_confidence
     );
     match &args.output {

@@ -1,4 +1,5 @@
-//! `samestory file`
+//! `samestory file`: turns its arguments into a [`Job`], runs it over a store in memory or in a directory, and reports progress.
+//! Every output path is checked before anything is opened for writing.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use samestory::config::Config;
-use samestory::files as local;
+use samestory::files;
 use samestory::files::{Format, InputSpec, Job, Only, RunError, Source, Summary, WholeFile};
 use samestory::formats::fields::{Field, Fields};
 use samestory::report::Report;
@@ -25,26 +26,25 @@ Examples:
   zcat dump.json.gz | samestory file - --no-article | head
   samestory file articles.ndjson --pairs pairs.tsv > tagged.ndjson
   samestory file articles.ndjson --no-article --clusters clusters.ndjson > /dev/null
-  samestory file march/*.ndjson --state state/ --output tagged.ndjson   # interrupted? run it again
+  samestory file march/*.ndjson --state state/ --output tagged.ndjson   # resumes after an interruption
   samestory file crawl.ndjson --dead-letters dead.ndjson > tagged.ndjson && jq -r .original dead.ndjson
 
-Each article is written as one JSON object per line: its verdict, what it is a copy of, its cluster, and the
-article as it came. What cannot be read is named on standard error with file and line, counted, and passed over;
---dead-letters keeps all of it, a JSON object per line: file, line, reason, message, and original, the line as it stands
-(original_hex, in hexadecimal digits, where that is no text).
+Each article becomes one JSON object per line: its verdict, the article that it repeats, its cluster, and the original article.
+A record that cannot be judged is reported on standard error with file and line, counted, and skipped. --dead-letters keeps all
+of them, one JSON object per line: file, line, reason, message, and original (or original_hex, if the line is not UTF-8).
 
-Files are written under a name ending in .partial-NUMBER and take their place when they are complete, so a run that fails leaves
-an existing file as it was and says where the lines until then are. With --state an output is continued in place instead, and a
-file that this state did not write is refused. A file that is also read, written twice, the settings, or part of the state is
+Output files are written under a name ending in .partial-NUMBER and renamed when they are complete, so a failed run leaves an
+existing file untouched and says where its partial output is. With --state, the output is continued in place instead, and a
+file that this state did not write is refused. Overwriting an input, the settings, a part of the state, or another output is
 refused before anything is written.
 
-A line a<TAB>b<TAB>same in the file of --pairs makes the later of the two articles a duplicate of the earlier one (match type
-reviewed); a<TAB>b<TAB>different keeps it out of the other's cluster. A state goes on with the pairs that it began with.
+In the file of --pairs, a line a<TAB>b<TAB>same makes the later of the two articles a duplicate of the earlier one (match type
+reviewed), and a<TAB>b<TAB>different keeps it out of the other's cluster. A state keeps the pairs that it was created with.
 
-Articles need an id and a body. Usual names are understood (id, _id, guid …; body, text, content …; lang, language;
-title, headline; published_at, date; url, link); --field names others: id, body, title, url, host, language,
-content_type, published_at, fetched_at, deleted. Paths may lead into objects and lists: content.text, paragraphs[].text.
-A table without a column for ids gets file:line as ids; --id line does the same for JSON.";
+Articles need an id and a body. The usual names are understood (id, _id, guid …; body, text, content …; lang, language;
+title, headline; published_at, date; url, link). --field maps other names to id, body, title, url, host, language,
+content_type, published_at, fetched_at and deleted. A path can lead into objects and arrays: content.text, paragraphs[].text.
+A table without an id column gets file:line as ids; --id line does the same for JSON.";
 
 /// Judge the articles in files or from a pipe
 #[derive(clap::Args)]
@@ -56,61 +56,61 @@ pub(super) struct Args {
     /// Write tagged articles to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write what cannot be judged to this file: where, why, and the line as it stands
+    /// Write records that cannot be judged to this file: file, line, reason and the original line
     #[arg(long, value_name = "FILE")]
     dead_letters: Option<PathBuf>,
-    /// Write a page that shows what was matched, side by side, most doubtful first
+    /// Write an HTML report that shows matched articles side by side, the most doubtful first
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the clusters of two articles or more to this file at the end, with all their members, a JSON object on each line
+    /// Write the clusters with two or more members to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
-    /// Keep state in this directory: later runs know these articles, and an interrupted run goes on
+    /// Keep state in this directory: later runs know these articles, and an interrupted run resumes
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Forget an article this long after it was last seen, by the articles' own time: 7d, 12h [default: forever]
+    /// Forget an article this long after it was last seen, in event time: 7d, 12h [default: forever]
     #[arg(long, value_name = "DURATION")]
     retention: Option<String>,
-    /// Pairs that you have judged: two ids and `same` or `different` on each line, separated by tabs
+    /// File of pairs that you have judged: two ids and `same` or `different` per line, separated by tabs
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
-    /// Write only these; may be several, separated by commas
+    /// Write only these verdicts; separate several with commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "VERDICT")]
     only: Vec<OnlyName>,
-    /// Leave the article out: verdicts only
+    /// Write verdicts without the articles
     #[arg(long)]
     no_article: bool,
-    /// Where your articles keep a field, for example body=content.text; may be repeated
-    #[arg(long, value_name = "FIELD=PATH", value_parser = mapping)]
+    /// Path of a field in your articles, for example body=content.text; repeatable
+    #[arg(long, value_name = "FIELD=PATH", value_parser = parse_field)]
     field: Vec<(Field, String)>,
-    /// Where ids come from: the articles, or, where they have none, their file and line
+    /// Source of ids: a field of the article, or its file and line if it has none
     #[arg(long, value_enum, default_value = "field")]
     id: IdFrom,
-    /// How the files are written; by default told from name and content
+    /// Format of the files [default: detected from name and content]
     #[arg(long, value_enum)]
     format: Option<FormatName>,
     /// Stop at the first record that cannot be judged
     #[arg(long)]
     strict: bool,
-    /// Threads that fingerprint; verdicts do not depend on it [default: one per core]
+    /// Threads for fingerprinting; verdicts do not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// No progress and no summary
+    /// Print neither progress nor a summary
     #[arg(long, short)]
     quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnlyName {
-    /// New texts
+    /// Articles whose text is new
     Unique,
-    /// Lightly changed or partial copies
+    /// Changed or partial copies
     NearDuplicate,
-    /// Word-for-word copies
+    /// Identical texts
     ExactDuplicate,
-    /// Copies of either kind
+    /// Near and exact duplicates
     Duplicate,
-    /// Articles that extend another or share its template
+    /// Articles related to another without repeating it
     Related,
     /// Articles flagged for review
     Review,
@@ -118,39 +118,39 @@ enum OnlyName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormatName {
-    /// A JSON object on each line
+    /// One JSON object per line
     Ndjson,
-    /// A JSON array, or objects over several lines
+    /// A JSON array, or objects that span several lines
     Json,
-    /// A table with a header
+    /// Comma-separated values with a header
     Csv,
-    /// A table with a header, separated by tabs
+    /// Tab-separated values with a header
     Tsv,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum IdFrom {
-    /// A field
+    /// A field of the article
     Field,
-    /// A field, else file:line
+    /// A field of the article, else file:line
     Line,
 }
 
-fn mapping(text: &str) -> Result<(Field, String), String> {
+fn parse_field(text: &str) -> Result<(Field, String), String> {
     let known = || Field::ALL.map(Field::name).join(", ");
     let (field, path) = text.split_once('=').ok_or("write FIELD=PATH, for example body=content.text")?;
     let field = Field::from_name(field)
-        .ok_or_else(|| format!("there is no field \"{field}\"; there are {}", known()))?;
+        .ok_or_else(|| format!("there is no field \"{field}\"; the fields are {}", known()))?;
     Fields::default().with(field, path).map_err(|error| error.to_string())?;
     Ok((field, path.to_owned()))
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
-    let pairs = args.pairs.as_deref().map(local::read_pairs).transpose().map_err(RunError::from)?;
+    let pairs = args.pairs.as_deref().map(files::read_pairs).transpose().map_err(RunError::from)?;
     let config = &config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
     let job = job(args, config);
-    // Before anything is opened for writing, the state included.
+    // Comes before anything is opened for writing, the state included.
     job.refuse_clashes().map_err(RunError::from)?;
     let total: Option<u64> = job.reading.sources.iter().map(|source| source.check().ok().flatten()).sum();
     let mut progress = Progress::new(total, args.quiet);
@@ -158,7 +158,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         progress.note(warning);
     }
     let mut report = args.html.as_ref().map(|_| Report::new(&job.reading));
-    // A page that cannot be written is better found out now than after an hour.
+    // Opened first, so that an unwritable path fails now and not after an hour.
     let page = match &args.html {
         Some(path) => Some((path, WholeFile::create(path).map_err(|error| page_failure(path, error))?)),
         None => None,
@@ -181,7 +181,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         }
     };
     if let (Some(report), Some((path, page))) = (report, page) {
-        progress.say("writing the page");
+        progress.say("writing the report");
         let html = report.render(&summary, &job.reading, &config.text);
         page.write(html.as_bytes()).map_err(|error| page_failure(path, error))?;
     }
@@ -203,11 +203,11 @@ fn judge(
     progress: &mut Progress,
 ) -> Result<Summary, Failure> {
     let engine = Engine::new(config.engine.clone());
-    Ok(local::run(job, &engine, Preparer::new(config.text), state, report, progress)?)
+    Ok(files::run(job, &engine, Preparer::new(config.text), state, report, progress)?)
 }
 
 fn job(args: &Args, config: &Config) -> Job {
-    // What is said on the command line replaces what the settings say of that field.
+    // Paths from the command line replace all paths of the same field in the settings.
     let mut fields = config.fields.clone();
     for (field, _) in &args.field {
         fields = fields.without(*field);
@@ -265,5 +265,5 @@ fn open(_directory: &Path, _config: &Config) -> Result<Memory, Failure> {
 fn open(directory: &Path, config: &Config) -> Result<samestory_engine::index::Rocks, Failure> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
     let options = RocksOptions::new(config.postings.clone(), Durability::OwnWal, Budget::default());
-    Ok(Rocks::open(directory, &options).map_err(local::RunError::from)?)
+    Ok(Rocks::open(directory, &options).map_err(files::RunError::from)?)
 }

@@ -1,4 +1,5 @@
-//! `samestory fingerprint`
+//! `samestory fingerprint`: prints the fingerprint of one text, and in JSON also the fingerprints of other systems that
+//! `samestory-compat` computes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,23 +11,28 @@ use samestory_engine::fingerprint::{Fingerprint, config_hash, of_text};
 use samestory_engine::text::language::Chosen;
 use serde_json::{Value, json};
 
-use super::input::Reading;
+use super::input::TextArgs;
 use super::{Failure, Format};
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  samestory fingerprint article.html
+  curl -s https://example.org/ | samestory fingerprint -
+  samestory fingerprint story.txt --language hi --format json | jq .content_hash")]
 pub(super) struct Args {
     /// A text, HTML or Markdown file; - for standard input
     #[arg(default_value = "-")]
     file: PathBuf,
     #[command(flatten)]
-    reading: Reading,
-    /// How to print it
+    text: TextArgs,
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let input = args.reading.read(&args.file, config)?;
+    let input = args.text.read(&args.file, config)?;
     let print = of_text(&input.text, config_hash(&config.text));
     let mut out = samestory::terminal::stdout();
     match args.format {
@@ -60,11 +66,11 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn note(print: &Fingerprint, brief: u32) -> Option<String> {
+fn note(print: &Fingerprint, shortest: u32) -> Option<String> {
     match print.tokens {
         0 => Some("There is no text here: it is never matched with anything.".to_owned()),
-        tokens if tokens < brief => {
-            Some(format!("Fewer than {brief} tokens: only ever matched word for word."))
+        tokens if tokens < shortest => {
+            Some(format!("Fewer than {shortest} tokens: only ever matched word for word."))
         }
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! `samestory follow`: verdicts as they arrive.
+//! `samestory follow`: prints one line per published verdict, tombstone or dead letter. It joins no consumer group and reads
+//! only committed records.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,18 +14,18 @@ use samestory::terminal::style::{Style, printable};
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
-  samestory follow                          from now on, until Ctrl-C
-  samestory follow --from-beginning --idle 5  everything there is, then end
+  samestory follow                            new verdicts, until Ctrl-C
+  samestory follow --from-beginning --idle 5  all verdicts, then exit
 
-Joins no consumer group and writes nothing.")]
+It joins no consumer group and writes nothing.")]
 pub(super) struct Args {
-    /// Begin with the oldest verdict instead of the next
+    /// Start with the oldest verdict instead of the next one
     #[arg(long)]
     from_beginning: bool,
-    /// End when nothing has come for so many seconds
+    /// Exit when no record has arrived for this many seconds
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
-    /// End after so many records
+    /// Exit after this many records
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
@@ -53,16 +54,16 @@ fn line(seen: &Seen, dead_letters: &str, paint: Style) -> String {
     if seen.null {
         return format!("{}  {key}  (no longer on {})", paint.dim("gone            "), seen.topic);
     }
-    let says = |name: &str| seen.says(name).map(printable).unwrap_or_default();
-    let verdict = format!("{:<16}", says("verdict"));
-    let language = says("language");
+    let header = |name: &str| seen.says(name).map(printable).unwrap_or_default();
+    let verdict = format!("{:<16}", header("verdict"));
+    let language = header("language");
     match seen.says("duplicate-of") {
-        Some(of) => format!(
+        Some(original) => format!(
             "{}  {language:<3} {key}  = {}  ({}, similarity {})",
             paint.bold(&verdict),
-            printable(of),
-            says("match-type"),
-            says("similarity")
+            printable(original),
+            header("match-type"),
+            header("similarity")
         ),
         None => format!("{}  {language:<3} {key}", verdict),
     }

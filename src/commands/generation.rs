@@ -1,4 +1,5 @@
-//! `samestory generation end`: ends the old generation of state, so that the new one publishes.
+//! `samestory generation end`: writes the generation-end record of the old state generation, after which the new one publishes.
+//! The work is in `kafka::recovery::generations::end`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,24 +12,27 @@ use samestory::kafka::recovery::generations::end::{EndRequest, Ended, end};
 use super::Failure;
 
 const HELP: &str = "\
-Stop the processes of the old generation first (after a kill, their session has to end: some ten seconds). The command
-joins their groups, waits until it holds every partition, and writes the final offsets to the topic samestory.generations.
-From then on the new generation publishes from these offsets, and processes of the old one refuse every partition. It may
-run again: a generation that has ended already is reported, with exit code 0.
+Stop the processes of the old generation first (after a kill, wait until their session times out, about ten seconds). The
+command joins their consumer groups, waits until all partitions are assigned to it, and writes the final offsets to the topic
+samestory.generations. From then on the new generation publishes from these offsets, and processes of the old one refuse every
+partition. It is safe to run again: a generation that has already ended is reported, with exit code 0.
 
-In mode routed, route is ended first. Routed articles that are not judged keep it from ending; run the old generation with
---role match until they are, or give --accept-repeats: then the new generation publishes them, and with them articles in
-between that have been published already. They are counted.
+In mode routed, route is ended first. Routed articles that are not judged yet block the end: run the old generation with
+--role match until they are, or pass --accept-repeats. The new generation then publishes them, and repeats articles in between
+that the old one has already published; the report counts them.
 
 Examples:
-  samestory --config new.toml generation end                   the generation before the one of these settings
+  samestory --config new.toml generation end        the generation before stage.generation
   samestory generation end --generation 1 --timeout 300
 
 Exit codes:
   0  the generation has ended, now or before
-  1  it has not: others hold partitions, or articles are not judged";
+  1  it has not ended: other processes hold partitions, or articles are not judged yet";
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  samestory --config new.toml generation end")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -36,20 +40,20 @@ pub(super) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// End a generation of state whose processes are stopped
+    /// End a state generation whose processes are stopped
     #[command(after_help = HELP)]
     End(EndArgs),
 }
 
 #[derive(clap::Args)]
 struct EndArgs {
-    /// The generation to end, instead of the one before stage.generation
+    /// Generation to end [default: the one before stage.generation]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     generation: Option<u32>,
-    /// How long to wait for partitions that others hold
+    /// How long to wait for partitions that other processes hold
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
-    /// End although the new generation will publish some articles a second time
+    /// End even if the new generation will publish some articles a second time
     #[arg(long)]
     accept_repeats: bool,
 }

@@ -1,4 +1,5 @@
-//! Reading a text from a file or from standard input, with errors that say what to do.
+//! Reads one text from a file or standard input, for `fingerprint` and `compare`. It reads at most `text.max_raw_bytes`, and its
+//! errors say what to do.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,13 +13,13 @@ use samestory_engine::text::markup::ContentType;
 
 use super::Failure;
 
-/// How texts given on the command line are to be read.
+/// Arguments that say how to read a text.
 #[derive(Args, Debug)]
-pub(super) struct Reading {
-    /// Language of the text (BCP 47, for example hi or zh-Hant); recognised from the text if not given
+pub(super) struct TextArgs {
+    /// Language of the text as a BCP 47 tag, for example hi or zh-Hant [default: detected]
     #[arg(long, short, value_name = "TAG")]
     language: Option<String>,
-    /// Content type; by default told from the file's name, else from the text
+    /// Content type [default: from the file name, else from the text]
     #[arg(long, value_name = "TYPE", value_parser = content_type)]
     content_type: Option<ContentType>,
 }
@@ -27,7 +28,7 @@ fn content_type(value: &str) -> Result<ContentType, String> {
     ContentType::parse(value).ok_or_else(|| "use text/plain, text/html or text/markdown".to_owned())
 }
 
-/// Why an input is not a text.
+/// Why an input cannot be read as text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("cannot read {name}")]
@@ -46,18 +47,18 @@ pub(crate) enum InputError {
     TooLong { name: String, limit: usize },
 }
 
-/// A text from the command line.
+/// A text that was read.
 pub(super) struct Input {
     /// The file's name, or `standard input`.
     pub(super) name: String,
-    /// As a person reads it, without markup.
+    /// The text without markup.
     pub(super) plain: String,
-    /// As it is compared.
+    /// The normalised text.
     pub(super) text: Text,
 }
 
-impl Reading {
-    /// Reads and prepares `file`; `-` is standard input.
+impl TextArgs {
+    /// Reads and normalises `file`; `-` is standard input.
     pub(super) fn read(&self, file: &Path, config: &Config) -> Result<Input, Failure> {
         let (name, body) = read(file, config.text.max_raw_bytes)?;
         let content_type = self.content_type.or_else(|| by_name(file));
@@ -88,7 +89,7 @@ fn read(file: &Path, limit: usize) -> Result<(String, String), InputError> {
     let source: Box<dyn Read> =
         if standard { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(unreadable)?) };
     let mut bytes = Vec::new();
-    // One byte past the limit tells that there is more, without reading all of it.
+    // One byte more than the limit shows that the input is too long without reading all of it.
     source.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() > limit {
         return Err(InputError::TooLong { name, limit });

@@ -1,4 +1,4 @@
-//! `samestory languages`
+//! `samestory languages`: lists the language table, or measures on labelled articles how well homes keep copies together.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,11 +12,18 @@ use serde_json::{Value, json};
 use super::{Failure, Format};
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  samestory languages
+  samestory languages --format json | jq -r '.[].code'
+  samestory languages --measure stream.ndjson
+
+Languages with the same home share one partition and are compared with each other.")]
 pub(super) struct Args {
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Measure instead how well homes hold copies together, on files with one JSON article a line: id, lang, body, and
+    /// Instead of listing, measure how well homes keep copies together, on NDJSON articles with id, lang and body, and with
     /// source_id in an edited copy
     #[arg(long, value_name = "FILE", num_args = 1..)]
     measure: Vec<PathBuf>,
@@ -27,7 +34,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return measure(args);
     }
     let mut out = io::stdout().lock();
-    let cut = |segment| match segment {
+    let unit = |segment| match segment {
         Segment::Words => "words",
         Segment::Characters => "characters",
     };
@@ -40,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                         "code": row.lang,
                         "home": row.home(),
                         "name": row.name,
-                        "segment": cut(row.segment),
+                        "segment": unit(row.segment),
                         "shingle": row.shingle,
                     })
                 })
@@ -50,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Format::Table => {
             writeln!(out, "{:<5} {:<5} {:<24} {:<15} sample", "code", "home", "name", "shingle")?;
             for row in LANGUAGES {
-                let shingle = format!("{} {}", row.shingle, cut(row.segment));
+                let shingle = format!("{} {}", row.shingle, unit(row.segment));
                 writeln!(
                     out,
                     "{:<5} {:<5} {:<24} {shingle:<15} {}",
@@ -75,7 +82,7 @@ fn measure(args: &Args) -> Result<(), Failure> {
         writeln!(out, "{:#}", json!(all))?;
         return Ok(());
     }
-    let share = |part: u32, of: u32| match of {
+    let fraction = |part: u32, of: u32| match of {
         0 => "–".to_owned(),
         of => format!("{:.4}", f64::from(part) / f64::from(of)),
     };
@@ -87,11 +94,11 @@ fn measure(args: &Args) -> Result<(), Failure> {
         let cells = [
             language.clone(),
             articles.to_string(),
-            share(at_home, articles),
+            fraction(at_home, articles),
             copies.to_string(),
-            share(copies_together, copies),
+            fraction(copies_together, copies),
             extracts.to_string(),
-            share(extracts_together, extracts),
+            fraction(extracts_together, extracts),
             format!("{coverage:.2}"),
         ];
         writeln!(out, "{}", cells.map(|cell| format!("{cell:>9}")).join(" "))?;

@@ -1,4 +1,5 @@
-//! The command line: what can be said, and one function per subcommand.
+//! The command line. [`Cli`] is the grammar, each subcommand has a module with its arguments and a `run` function, and
+//! [`Failure`] maps every error to an exit code that `--help` documents.
 
 mod bands;
 mod compare;
@@ -46,42 +47,42 @@ use samestory_eval::LabelledError;
 const AFTER_HELP: &str = "\
 Examples:
   samestory file articles.ndjson --html report.html > tagged.ndjson
-  samestory compare morning.txt evening.txt      are these the same text?
-  samestory fingerprint article.html             all that is kept of an article
+  samestory compare morning.txt evening.txt      are these two the same text?
+  samestory fingerprint article.html             show the fingerprint of an article
   curl -s https://example.org/ | samestory fingerprint -
-  samestory bands --threshold 0.7 --recall 0.99  what a threshold costs
-  samestory eval labelled.ndjson                 how good the verdicts are
-  samestory languages                            every language and how it is cut
-  samestory state inspect state/                 what a state directory holds
-  samestory config check                         are the settings right?
-  samestory plan --articles 500000               how much disk, memory and partitions that needs
+  samestory bands --threshold 0.7 --recall 0.99  show the cost of a threshold
+  samestory eval labelled.ndjson                 measure precision and recall
+  samestory languages                            list the languages
+  samestory state inspect state/                 show what a state directory holds
+  samestory config check                         check the settings
+  samestory plan --articles 500000               estimate disk, memory and partitions
 
-On a Kafka bus:
-  samestory probe articles.raw                   what is on a topic, before anything is set up
-  samestory topics --create && samestory run     the stage; samestory follow shows its verdicts
-  samestory schemas check                        what the schema registry must know
-  samestory generation end                       let the new generation of state publish
+On Kafka:
+  samestory probe articles.raw                   look at a topic before setting anything up
+  samestory topics --create && samestory run     start the stage; samestory follow shows its verdicts
+  samestory schemas check                        compare the schema registry with the settings
+  samestory generation end                       let the new state generation publish
 
 Exit codes:
-  0  done
-  1  an input could not be read or is not text, or a state is not whole
+  0  success
+  1  an input could not be read or is not text, or a state is damaged
   2  the command line or the settings are wrong";
 
-/// Recognises articles whose text has been seen before.
+/// Finds articles that repeat the text of an earlier article
 #[derive(Parser)]
 #[command(name = "samestory", version, long_version = LONG_VERSION.as_str(), about, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct Cli {
-    /// Settings file (TOML); the environment variable SAMESTORY_CONFIG names one too
+    /// Settings file (TOML) [default: the file that SAMESTORY_CONFIG names]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One setting, over those of the file and the environment; may be repeated
+    /// Override one setting of the file and the environment; repeatable
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(subcommand)]
     command: Command,
 }
 
-/// The version, and what this build can do.
+/// The version, and the features of this build.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     #[cfg(feature = "kafka")]
     let kafka = format!("librdkafka {}", samestory::kafka::client_version());
@@ -99,70 +100,71 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 enum Command {
     /// Judge the articles in files or from a pipe
     File(file::Args),
-    /// Judge the articles on a Kafka bus
+    /// Run the stage: judge the articles of a Kafka topic
     #[cfg(feature = "kafka")]
     Run(run::Args),
-    /// Ask a running stage whether it is ready, and what it waits for
+    /// Ask a running stage whether it is ready, and why not
     #[cfg(feature = "kafka")]
     Ready(ready::Args),
-    /// Answer questions about the articles in a state directory, over HTTP
+    /// Serve the query API over a state directory
     #[cfg(feature = "http")]
     Serve(serve::Args),
-    /// Look at a topic: can it be read, in which languages is it, how much repeats itself
+    /// Inspect a topic: formats, fields, languages and duplicates
     #[cfg(feature = "kafka")]
     Probe(probe::Args),
-    /// Put articles from files onto a topic
+    /// Produce articles from files to a topic
     #[cfg(feature = "kafka")]
     Produce(produce::Args),
-    /// Show verdicts on the bus as they arrive
+    /// Show verdicts as they are published
     #[cfg(feature = "kafka")]
     Follow(follow::Args),
-    /// Make or check the topics of the bus
+    /// Create, check or fix the topics
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
-    /// End an old generation of state, so that the new one publishes
+    /// End the old state generation, so that the new one publishes
     #[cfg(feature = "kafka")]
     Generation(generation::Args),
-    /// Register or check our schemas in the schema registry, or print them
+    /// Register, check or print the schemas
     #[cfg(feature = "kafka")]
     Schemas(schemas::Args),
-    /// Print all that is kept of a text
+    /// Print the fingerprint of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
     Compare(compare::Args),
-    /// Show which bands × rows a threshold needs, and what they cost
+    /// Show the bands and rows that a threshold needs, and their cost
     Bands(bands::Args),
-    /// Measure verdicts on labelled articles
+    /// Measure precision and recall on labelled articles
     Eval(eval::Args),
-    /// Look for the threshold that fits a language, on labelled articles
+    /// Choose min_confidence for a language on labelled articles
     Tune(eval::TuneArgs),
-    /// Check the settings, print them, or list what can be set
+    /// Check or print the settings, or print the reference
     Config(config::Args),
-    /// Work out disk, memory, partitions and replicas for so many articles a day
+    /// Estimate disk, memory, partitions and replicas
     Plan(plan::Args),
-    /// Look after a state directory: inspect, verify, compact, export, rebuild, set-stream-time
+    /// Inspect, verify, compact, export or rebuild a state directory
     State(state::Args),
-    /// List the languages and how their text is cut
+    /// List the languages and how their text is cut into shingles
     Languages(languages::Args),
-    /// Write a completion script for a shell to standard output
-    ///
-    /// For example: samestory completions bash > /etc/bash_completion.d/samestory
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Example:
+  samestory completions bash > /etc/bash_completion.d/samestory")]
     Completions {
-        /// Which shell
+        /// The shell to complete for
         shell: clap_complete::Shell,
     },
 }
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One JSON object, for programs
+    /// One JSON value, for programs
     Json,
-    /// Lines for people
+    /// Text, for people
     Table,
 }
 
-/// Why the command ended early.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -187,10 +189,10 @@ pub(crate) enum Failure {
     State(#[from] state::StateError),
     #[error(transparent)]
     Plan(#[from] plan::PlanError),
-    #[error("standard input is one text, and two are compared: name a file for the other")]
+    #[error("standard input is only one of the two texts: name a file for the other")]
     OneInput,
     #[cfg(feature = "kafka")]
-    #[error("standard input can be read only once: name files, or leave --repeat out")]
+    #[error("standard input can be read only once: name files, or remove --repeat")]
     OnlyOnce,
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
@@ -228,13 +230,13 @@ pub(crate) enum Failure {
     #[error("http.query = off: there is nothing to serve; write an address and a port")]
     NothingToServe,
     #[cfg(feature = "http")]
-    #[error("{0}; nothing answers any more")]
+    #[error("{0}; the query API has stopped")]
     Died(String),
     #[cfg(feature = "http")]
     #[error(transparent)]
     Http(#[from] samestory::serve::HttpError),
     #[cfg(feature = "kafka")]
-    #[error("cannot count for /metrics: {0}")]
+    #[error("cannot start the metrics for /metrics: {0}")]
     Metrics(#[from] samestory::metrics::StartError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
@@ -246,14 +248,12 @@ pub(crate) enum Failure {
     #[error("Kafka: {0}")]
     Client(#[from] samestory::kafka::ClientError),
     #[cfg(not(feature = "rocksdb"))]
-    #[error(
-        "state directories need RocksDB, which this program was built without; build it with default features"
-    )]
+    #[error("state directories need RocksDB, which this build lacks; build with default features")]
     NoState,
 }
 
 impl Failure {
-    /// As documented in the help.
+    /// The exit code that `samestory --help` documents.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Config(_)
@@ -297,7 +297,7 @@ impl Failure {
         }
     }
 
-    /// The reader has seen enough (`| head`): not an error.
+    /// Whether the reader closed the pipe (`| head`), which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
@@ -324,7 +324,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         samestory::kafka::check_properties(&config.bus)?;
     }
     match cli.command {
-        // Done above: its settings need not be right.
+        // Handled above, because it must also run with invalid settings.
         Command::Config(_) => Ok(()),
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
@@ -358,5 +358,23 @@ pub(crate) fn run() -> Result<(), Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "samestory", &mut script);
             Ok(io::Write::write_all(&mut io::stdout(), &script)?)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_of_every_subcommand_has_an_example() {
+        fn check(command: &clap::Command, path: &str) {
+            for subcommand in command.get_subcommands() {
+                let path = format!("{path} {}", subcommand.get_name());
+                let help = subcommand.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Example") && help.contains("samestory"), "{path}: {help}");
+                check(subcommand, &path);
+            }
+        }
+        check(&Cli::command(), "samestory");
     }
 }

@@ -1,4 +1,5 @@
-//! `samestory probe`: a look at a topic before anything is set up.
+//! `samestory probe`: reads the newest records of a topic with the current settings and reports what the stage would make of
+//! them. It joins no consumer group and writes nothing.
 
 use clap::Parser;
 use samestory::config::Config;
@@ -13,10 +14,10 @@ Examples:
   samestory probe articles.raw                    the newest 1000 records
   samestory probe crawl.v2 --limit 20000 --config samestory.toml
 
-Joins no consumer group and writes nothing. Says what could not be read and why, under which name each field was found and how
-many distinct ids there are, which languages were found, how large articles are, and how many repeat each other.")]
+The report shows which records cannot be read and why, the path where each field was found, the number of distinct ids, the
+languages, the sizes of articles, and how many repeat each other. The command joins no consumer group and writes nothing.")]
 pub(super) struct Args {
-    /// The topic to look at
+    /// The topic to read
     topic: String,
     /// How many of its newest records to read
     #[arg(long, default_value_t = 1000)]
@@ -67,7 +68,7 @@ fn report(topic: &str, probed: &Probed) -> String {
         line(
             "without a key",
             format!(
-                "{}; key records by article id, else versions may be judged out of order",
+                "{}; key records by article id, or versions may be judged out of order",
                 percent(probed.without_key, articles)
             ),
         );
@@ -76,13 +77,13 @@ fn report(topic: &str, probed: &Probed) -> String {
         line(
             "another key",
             format!(
-                "{} have a key that is not their id: then a record without a value deletes nothing",
+                "{} have a key that is not their id, so a tombstone deletes nothing",
                 percent(probed.other_key, articles)
             ),
         );
     }
-    let size = |share: usize| {
-        let at = (probed.sizes.len() * share / 100).min(probed.sizes.len().saturating_sub(1));
+    let size = |percentile: usize| {
+        let at = (probed.sizes.len() * percentile / 100).min(probed.sizes.len().saturating_sub(1));
         probed.sizes.get(at).copied().unwrap_or(0)
     };
     line("bytes", format!("half below {}, 99 % below {}, largest {}", size(50), size(99), size(100)));
@@ -90,12 +91,12 @@ fn report(topic: &str, probed: &Probed) -> String {
     languages.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let shown: Vec<String> =
         languages.iter().take(12).map(|(lang, count)| format!("{lang} {count}")).collect();
-    line("languages", format!("{} ({} recognised from the text)", shown.join(", "), probed.detected));
+    line("languages", format!("{} ({} detected from the text)", shown.join(", "), probed.detected));
     let copies = probed.verdicts.iter().filter(|(verdict, _)| **verdict != Verdict::Unique);
     let copies: u64 = copies.map(|(_, count)| count).sum();
     line(
         "repeat others",
-        format!("{} of what was read; a longer history finds more", percent(copies, articles)),
+        format!("{} of the records read; a longer history finds more", percent(copies, articles)),
     );
     out
 }

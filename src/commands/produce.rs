@@ -1,4 +1,5 @@
-//! `samestory produce`: articles from files onto a topic.
+//! `samestory produce`: sends the records of files to a topic, keyed and timestamped as a crawler would. Records that are not
+//! articles are sent unchanged, because dealing with them is the stage's task.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use samestory::config::Config;
-use samestory::files as local;
+use samestory::files;
 use samestory::files::{InputSpec, Source};
 use samestory::formats::fields::DecodeFailure;
 use samestory::formats::{Event, json};
@@ -20,29 +21,29 @@ use super::Failure;
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
-  samestory produce history/*.ndjson.gz             onto the raw topic, keyed by article id
+  samestory produce history/*.ndjson.gz             to the raw topic, keyed by article id
   samestory produce articles.csv --topic crawl.test --rate 200
   samestory produce articles.ndjson --key language  for mode \"direct\"
 
-Records carry the article's fetched_at as their time where it has one. Lines that are no articles are sent as they are:
-the stage is there to deal with them.")]
+A record's timestamp is the article's fetched_at, if it has one. Lines that are not articles are sent unchanged; the stage turns
+them into dead letters.")]
 pub(super) struct Args {
     /// NDJSON, a JSON array, CSV or TSV with a header, plain or compressed (gz, zst); - for standard input
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
-    /// Send to this topic instead of topics.raw
+    /// Topic to send to [default: topics.raw]
     #[arg(long)]
     topic: Option<String>,
-    /// What records are keyed by
+    /// Key of the records
     #[arg(long, value_enum, default_value = "id")]
     key: Key,
-    /// Records per second at most
+    /// The most records per second
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
-    /// Begin again at the end, until it is stopped; standard input can be read only once
+    /// Repeat the files until stopped; not possible with standard input
     #[arg(long)]
     repeat: bool,
-    /// No summary
+    /// Print no summary
     #[arg(long, short)]
     quiet: bool,
 }
@@ -51,9 +52,9 @@ pub(super) struct Args {
 enum Key {
     /// The article's id
     Id,
-    /// The article's language, as it would be judged
+    /// The home of the article's language, for mode direct
     Language,
-    /// Nothing
+    /// No key
     None,
 }
 
@@ -71,16 +72,16 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         name_by_line: false,
         limit: config.max_record(),
     };
-    let (began, mut refused) = (Instant::now(), 0_u64);
+    let (start, mut too_large) = (Instant::now(), 0_u64);
     let (sent, failed) = (Cell::new(0_u64), RefCell::new(Ok(())));
     let pace = args.rate.map(|rate| Duration::from_secs_f64(1.0 / f64::from(rate.max(1))));
     let mut send = |content: Result<Vec<u8>, DecodeFailure>| {
         let Ok(bytes) = content else {
-            refused += 1;
+            too_large += 1;
             return true;
         };
         if let Some(pace) = pace {
-            let due = began + pace.mul_f64(sent.get() as f64);
+            let due = start + pace.mul_f64(sent.get() as f64);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
         let event = json::Record::parse(&bytes)
@@ -99,9 +100,9 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     };
     loop {
         let before = sent.get();
-        local::each_record(&reading, &mut send)?;
+        files::each_record(&reading, &mut send)?;
         failed.replace(Ok(()))?;
-        // Files without a record in them would be read over and over, for nothing.
+        // Files without records would be read in an endless loop.
         if !args.repeat || sent.get() == before {
             break;
         }
@@ -109,10 +110,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let sent = sent.get();
     sender.finish()?;
     if !args.quiet {
-        let seconds = began.elapsed().as_secs_f64();
-        eprintln!("{sent} records onto {topic} in {seconds:.1} s");
-        if refused > 0 {
-            eprintln!("{refused} records are over the limit of {} bytes and were not sent", reading.limit);
+        let seconds = start.elapsed().as_secs_f64();
+        eprintln!("{sent} records sent to {topic} in {seconds:.1} s");
+        if too_large > 0 {
+            eprintln!("{too_large} records exceed the limit of {} bytes and were not sent", reading.limit);
         }
     }
     Ok(())

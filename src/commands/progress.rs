@@ -1,4 +1,5 @@
-//! What `samestory file` says on standard error: a bar on a terminal, records that could not be read, a summary.
+//! The standard error of `samestory file`: a progress bar on a terminal, the first dead letters, and a summary at the end.
+//! Implements [`Watch`], through which the run reports progress.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,13 +12,13 @@ use samestory_engine::text::language;
 use samestory::terminal::progress_bar::ProgressBar;
 use samestory::terminal::style::printable;
 
-/// Dead letters that are named; more are counted.
+/// How many dead letters are printed; the rest are only counted.
 const NAMED: u64 = 20;
 
 pub(super) struct Progress {
     quiet: bool,
     bar: ProgressBar,
-    /// Bytes of all inputs, if they have an end that is known.
+    /// Bytes of all inputs, if their sizes are known.
     total: Option<u64>,
     start: Instant,
     named: u64,
@@ -28,7 +29,7 @@ impl Progress {
         Progress { quiet, bar: ProgressBar::new(quiet), total, start: Instant::now(), named: 0 }
     }
 
-    /// Takes the bar away.
+    /// Removes the progress bar.
     pub(super) fn clear(&mut self) {
         self.bar.clear();
     }
@@ -37,7 +38,7 @@ impl Progress {
         self.bar.line(&format!("samestory: {}", printable(text)));
     }
 
-    /// What takes a moment, in place of the bar.
+    /// Shows a step without progress in place of the bar.
     pub(super) fn say(&mut self, text: &str) {
         self.bar.say(text);
     }
@@ -49,8 +50,7 @@ impl Progress {
         }
         let mut text = String::new();
         if self.named < summary.dead() {
-            text +=
-                &format!("… and {} more that could not be read\n", thousands(summary.dead() - self.named));
+            text += &format!("… and {} more could not be read\n", thousands(summary.dead() - self.named));
         }
         text += &table(summary);
         for line in remarks(summary) {
@@ -81,12 +81,12 @@ impl Watch for Progress {
     }
 
     fn partial(&mut self, path: &Path) {
-        self.note(&format!("the lines until then are in {}", path.display()));
+        self.note(&format!("the partial output is in {}", path.display()));
     }
 
     fn unfinished(&mut self, name: &str, line: u64) {
         self.note(&format!(
-            "{name}:{line}: the last line has no end yet; it is left for a later run (with --state)"
+            "{name}:{line}: the last line has no end yet; a later run will read it (--state)"
         ));
     }
 
@@ -101,7 +101,7 @@ impl Watch for Progress {
     }
 }
 
-/// One line per language, most articles first, and one for all.
+/// One row per language, the largest first, and a total.
 fn table(summary: &Summary) -> String {
     if summary.languages.is_empty() {
         return String::new();
@@ -139,8 +139,8 @@ fn remarks(summary: &Summary) -> Vec<String> {
         lines.push(format!("{} could not be read: {}", thousands(summary.dead()), reasons.join(", ")));
     }
     let hints = [
-        (DeadLetterReason::NoId, "say where ids are with --field id=NAME, or use --id line"),
-        (DeadLetterReason::NoBody, "say where the text is with --field body=NAME"),
+        (DeadLetterReason::NoId, "name the id field with --field id=NAME, or use --id line"),
+        (DeadLetterReason::NoBody, "name the text field with --field body=NAME"),
     ];
     for (reason, hint) in hints {
         if summary.dead_letters.contains_key(&reason) {
@@ -162,12 +162,12 @@ fn remarks(summary: &Summary) -> Vec<String> {
     if summary.arrived_expired > 0 {
         let count = thousands(summary.arrived_expired);
         lines.push(format!(
-            "{count} were already expired when they came, and are not remembered (--retention)"
+            "{count} were already expired when they were read, and are not remembered (--retention)"
         ));
     }
     if summary.judged_before > 0 {
         lines.push(format!(
-            "{} records were judged before (--state) and passed over",
+            "{} records were judged before (--state) and skipped",
             thousands(summary.judged_before)
         ));
     }

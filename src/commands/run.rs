@@ -1,4 +1,5 @@
-//! `samestory run`: the stage on the bus.
+//! `samestory run`: starts logging, the HTTP endpoints and the stage, and stops it on SIGTERM or SIGINT. A shutdown that takes
+//! longer than `stage.shutdown` ends the process; committed work is never lost by that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,11 +7,9 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use samestory::config::Config;
-use samestory::kafka as stream;
-use samestory::kafka::{Accept, PartitionOffset, Role};
+use samestory::kafka::{self, Accept, PartitionOffset, Role};
 use samestory::metrics::{self, Scrape};
-use samestory::serve as http;
-use samestory::serve::Library;
+use samestory::serve::{self, Library};
 use samestory::status::StatusBoard;
 use samestory_engine::index::StoreRegistry;
 use samestory_engine::model::Lang;
@@ -22,33 +21,33 @@ use samestory::terminal::logs;
 #[command(after_help = "\
 Examples:
   samestory run --config samestory.toml              route and match in one process
-  samestory run --role route                         the stateless stage alone
-  samestory run --role match --workers 4             the stage with state alone
+  samestory run --role route                         only the stateless role
+  samestory run --role match --workers 4             only the role with state
   SAMESTORY_INSTANCE=pod-1 samestory run             a second process needs its own name
 
-The topics must exist: `samestory topics --create` makes them. A stop (SIGTERM, Ctrl-C) finishes what is open.
-Health, readiness and metrics are served at http.listen (127.0.0.1:9464): /healthz, /readyz, /metrics. Questions about
-articles are answered at http.query (127.0.0.1:9465): /api/v1/openapi.json; http.peers names the other processes.")]
+The topics must exist: `samestory topics --create` creates them. SIGTERM and Ctrl-C finish the open transactions and exit; a
+second signal exits at once. Health, readiness and metrics are served at http.listen (127.0.0.1:9464): /healthz, /readyz,
+/metrics. The query API is served at http.query (127.0.0.1:9465): /api/v1/openapi.json; http.peers lists the other processes.")]
 pub(super) struct Args {
-    /// Run one stage of mode "routed" alone
+    /// Run only one role of mode "routed"
     #[arg(long, value_enum)]
     role: Option<RoleName>,
-    /// Threads of each role, instead of stage.workers
+    /// Threads per role [default: stage.workers]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: Option<u16>,
-    /// Resume this partition at this offset although the changelog disagrees; the log names both. Repeatable, applies once
+    /// Resume this partition at this offset although the changelog disagrees; the log names both. Repeatable; applies once
     #[arg(long, value_name = "PARTITION:OFFSET")]
     accept_offsets: Vec<PartitionOffset>,
-    /// Resume behind records that are gone from the topic, of which this is the first. Repeatable, applies once
+    /// Resume after records that are gone from the topic, the first of which has this offset. Repeatable; applies once
     #[arg(long, value_name = "PARTITION:OFFSET")]
     accept_gap: Vec<PartitionOffset>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RoleName {
-    /// Raw article → the partition where its language lives
+    /// Sends each raw article to the home of its language
     Route,
-    /// Look-up → verdict → state
+    /// Judges articles and keeps the state
     Match,
 }
 
@@ -61,7 +60,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        // The second one does not wait for anything.
+        // The second signal exits at once.
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
@@ -90,30 +89,31 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         gaps: args.accept_gap.iter().copied().collect(),
     };
     let board = Arc::new(StatusBoard::new(Arc::clone(&stop)));
-    let shelf = Arc::new(StoreRegistry::default());
+    let registry = Arc::new(StoreRegistry::default());
     let keeps_state = !matches!(role, Some(Role::Route));
     if let Some(listen) = config.http.listen {
         let state = keeps_state.then(|| config.bus.state.clone());
         let scrape = Scrape::new(metrics::start()?, Arc::clone(&board), state);
-        let address = http::serve_ops(listen, Arc::clone(&board), scrape)?;
+        let address = serve::serve_ops(listen, Arc::clone(&board), scrape)?;
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
     }
     if let Some(listen) = config.http.query.filter(|_| keeps_state) {
-        let library = Library::new(config.clone(), Arc::clone(&shelf));
-        let address = http::serve_queries(listen, library, board.guard("query"))?;
+        let library = Library::new(config.clone(), Arc::clone(&registry));
+        let address = serve::serve_queries(listen, library, board.guard("query"))?;
         tracing::info!(%address, "serving the query API");
     }
-    Ok(stream::run(&config, role, accept, &stop, &board, &shelf)?)
+    Ok(kafka::run(&config, role, accept, &stop, &board, &registry)?)
 }
 
-/// A client that hangs while it leaves must not keep the process: what is committed is right already.
+/// Ends the process if the shutdown takes too long: a client that hangs while it leaves its group must not block it, and
+/// everything that is committed is safe.
 fn watch_shutdown(stop: Arc<AtomicBool>, deadline: Duration) {
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));
         }
         std::thread::sleep(deadline);
-        tracing::error!("the stop took longer than stage.shutdown; ending all the same, nothing is lost");
+        tracing::error!("shutdown took longer than stage.shutdown; exiting now, nothing is lost");
         std::process::exit(1);
     });
 }

@@ -1,23 +1,24 @@
-//! `samestory schemas`: our schemas in the registry, and the crawler's against the settings.
+//! `samestory schemas`: registers or prints the schemas of the output topics, and checks them and the paths of `[input.fields]`
+//! against the schema registry.
 
 use clap::{Parser, Subcommand, ValueEnum};
 use samestory::config::{Config, InputFormat, OutputFormat};
 use samestory::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
 use samestory::formats::schemas;
-use samestory::kafka as stream;
+use samestory::kafka;
 
 use super::Failure;
 
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
-  samestory schemas register           put the schemas of what samestory writes into the registry
-  samestory schemas check              say what is missing or does not fit; exit code 1 if anything is
-  samestory schemas print cluster      a schema, for a code generator
+  samestory schemas register           register the schemas of the output topics
+  samestory schemas check              exit code 1 if a schema is missing or incompatible
+  samestory schemas print cluster      print a schema, for a code generator
   samestory schemas print tagged-article --json-schema
 
-The registry is that of [registry] in the settings. Registered schemas are held to BACKWARD: a reader with the newest
-schema can read everything on the topic.")]
+[registry] in the settings names the registry. Registered subjects get the compatibility BACKWARD: a reader with the newest
+schema can read every record on the topic.")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -25,15 +26,24 @@ pub(super) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Register the schemas of the topics that samestory writes, and set their compatibility to BACKWARD
+    /// Register the schemas of the output topics with compatibility BACKWARD
+    #[command(after_help = "\
+Example:
+  samestory --config samestory.toml schemas register")]
     Register,
-    /// Compare the registry with what is needed: our schemas, and the paths of [input.fields] in the crawler's
+    /// Check the output schemas, and the paths of [input.fields] in the crawler's schema
+    #[command(after_help = "\
+Example:
+  samestory --config samestory.toml schemas check")]
     Check,
     /// Print a schema
+    #[command(after_help = "\
+Example:
+  samestory schemas print tagged-article --json-schema")]
     Print {
-        /// Which
+        /// The schema
         name: Name,
-        /// As JSON Schema, for values in JSON
+        /// Print JSON Schema instead of Avro
         #[arg(long)]
         json_schema: bool,
     },
@@ -47,14 +57,16 @@ enum Name {
     Change,
 }
 
-/// Why the registry is not as it must be.
+/// Why the registry cannot be used as it is.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemasError {
-    #[error("registry.url is not set: there is no registry to talk to")]
+    #[error("registry.url is not set; set it to the URL of a schema registry")]
     NoRegistry,
     #[error("the schema registry: {0}")]
     Registry(#[from] RegistryError),
-    #[error("not as it must be; `samestory schemas register` registers what is missing")]
+    #[error(
+        "the registry does not match the settings; `samestory schemas register` registers missing schemas"
+    )]
     Wrong,
 }
 
@@ -83,15 +95,15 @@ fn registry(config: &Config) -> Result<Registry, SchemasError> {
     Ok(Registry::new(settings)?)
 }
 
-/// A registry that is just starting, or a network that just lost a packet, is asked again a few times.
-fn patiently<T>(mut ask: impl FnMut() -> Result<T, RegistryError>) -> Result<T, SchemasError> {
-    const TIMES: u32 = 4;
-    let mut tried = 0;
+/// Retries a few times, because a registry may be starting or a packet may be lost.
+fn with_retries<T>(mut ask: impl FnMut() -> Result<T, RegistryError>) -> Result<T, SchemasError> {
+    const ATTEMPTS: u32 = 4;
+    let mut attempt = 0;
     loop {
-        tried += 1;
+        attempt += 1;
         match ask() {
-            Err(RegistryError::Away(_)) if tried < TIMES => {
-                std::thread::sleep(std::time::Duration::from_millis(250 << tried));
+            Err(RegistryError::Away(_)) if attempt < ATTEMPTS => {
+                std::thread::sleep(std::time::Duration::from_millis(250 << attempt));
             }
             outcome => return Ok(outcome?),
         }
@@ -101,7 +113,7 @@ fn patiently<T>(mut ask: impl FnMut() -> Result<T, RegistryError>) -> Result<T, 
 fn register(config: &Config) -> Result<(), Failure> {
     let registry = registry(config)?;
     for subject in Subject::all(&config.bus) {
-        let id = patiently(|| registry.register(&subject))?;
+        let id = with_retries(|| registry.register(&subject))?;
         println!("{} has id {id}, compatibility BACKWARD", subject.name);
     }
     Ok(())
@@ -111,7 +123,7 @@ fn check(config: &Config) -> Result<(), Failure> {
     let registry = registry(config)?;
     let mut wrong = false;
     for subject in Subject::all(&config.bus) {
-        let said = match patiently(|| registry.standing(&subject))? {
+        let status = match with_retries(|| registry.standing(&subject))? {
             SubjectStatus::Registered(id) => format!("registered with id {id}"),
             SubjectStatus::Missing => {
                 wrong |= config.bus.formats.output == OutputFormat::Avro;
@@ -119,19 +131,19 @@ fn check(config: &Config) -> Result<(), Failure> {
             }
             SubjectStatus::Incompatible => {
                 wrong = true;
-                "not registered, and not compatible with the schema that is".to_owned()
+                "not registered, and incompatible with the registered schema".to_owned()
             }
         };
-        println!("{}: {said}", subject.name);
+        println!("{}: {status}", subject.name);
     }
     if config.bus.formats.input != InputFormat::Json {
         let subject = value_subject(&config.bus.topics.raw);
-        match patiently(|| stream::misfits(config, &registry, &subject))? {
+        match with_retries(|| kafka::misfits(config, &registry, &subject))? {
             None => println!("{subject}: no schema is registered, so field paths cannot be checked"),
-            Some(misfits) if misfits.is_empty() => println!("{subject}: has every field that is asked for"),
-            Some(misfits) => {
+            Some(unmapped) if unmapped.is_empty() => println!("{subject}: has every field of [input.fields]"),
+            Some(unmapped) => {
                 wrong = true;
-                misfits.iter().for_each(|misfit| println!("{subject}: {misfit}"));
+                unmapped.iter().for_each(|field| println!("{subject}: {field}"));
             }
         }
     }

@@ -1,4 +1,5 @@
-//! `samestory topics`: makes or checks the topics.
+//! `samestory topics`: prints, creates, checks or fixes the topics that the settings name. The rules are in
+//! `kafka::admin::topics`; this prints their findings.
 
 use clap::Parser;
 use samestory::config::Config;
@@ -11,22 +12,22 @@ use super::Failure;
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
-  samestory topics                 what the settings ask for
-  samestory topics --create        make what is missing
-  samestory topics --check         say what is wrong, and the command that corrects it
-  samestory topics --fix           correct the settings of our own topics
+  samestory topics                 print the topics that the settings ask for
+  samestory topics --create        create missing topics
+  samestory topics --check         report what is wrong, and the command that corrects it
+  samestory topics --fix           correct the settings of samestory's own topics
 
---check looks at partitions, replicas and every setting that something rests on. An error is a setting that the guarantee rests
-on: the stage does not start, and the exit code is 1. A warning is about durability, or about single articles. Advice is for the
-topic that crawlers write. --fix leaves partitions, replicas and the crawlers' topic alone.")]
+--check compares partitions, replicas and every relevant setting. An error is a setting that exactly-once depends on: the stage
+does not start, and the exit code is 1. A warning concerns durability or single articles. Advice concerns the topic that crawlers
+write to. --fix does not change partitions, replicas or the crawlers' topic.")]
 pub(super) struct Args {
-    /// Make the topics that are missing
+    /// Create missing topics
     #[arg(long)]
     create: bool,
-    /// Correct the settings of our own topics
+    /// Correct the settings of samestory's own topics
     #[arg(long)]
     fix: bool,
-    /// Compare the topics with what they must be
+    /// Compare the topics with the settings
     #[arg(long)]
     check: bool,
 }
@@ -37,7 +38,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         let created = topics::create(bus)?;
         match created.topics.as_slice() {
             [] => println!("every topic exists"),
-            topics => topics.iter().for_each(|name| println!("made {name}")),
+            topics => topics.iter().for_each(|name| println!("created {name}")),
         }
         if let Some(warning) = created.warning() {
             eprintln!("samestory: warning: {warning}");
@@ -59,10 +60,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         if !errors.is_empty() {
             return Err(TopicError::Wrong(errors).into());
         }
-        println!("every topic is as it must be");
+        println!("every topic is correct");
     }
     if !args.create && !args.check && !args.fix {
-        // Without asking the broker: as in a cluster of three brokers or more.
+        // The broker is not asked, so this assumes a cluster of three brokers or more.
         for topic in topics::wanted(bus, usize::MAX) {
             let settings = topic.at_creation(false).into_iter();
             let settings: Vec<String> = settings.map(|(key, value)| format!("{key}={value}")).collect();

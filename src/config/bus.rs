@@ -1,124 +1,143 @@
-//! How the program runs on the bus: topics, groups, batches, and what is passed on to the client library.
+//! Settings of `samestory run`: topics, consumer groups, transactions and librdkafka properties. [`Bus::checked`] refuses the
+//! properties that exactly-once depends on, under all their names, so no setting can weaken the guarantee.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use crate::formats::time;
 use samestory_engine::model::{EventTime, Lang};
 use samestory_engine::text::language;
 use samestory_engine::text::language::Language;
 
-use super::check::duration;
+use super::check::{choice, duration};
 use super::registry::{self, Formats, RegistryConfig};
-use super::written::{Kept, Property, Settings, TopicSettings};
+use super::written::{Property, SecretSource, Settings, TopicSettings};
 use super::{ConfigError, invalid};
 
-/// How the program runs on the bus.
+/// Settings of the stage on Kafka.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bus {
-    /// Names groups, clients and transactions.
+    /// Prefix of consumer groups, client ids and transactional ids.
     pub app: String,
-    /// Which making of the state this is; each has groups, internal topics and state of its own.
+    /// State generation; each has its own groups, internal topics and state.
     pub generation: u32,
-    /// Tells the processes of one application apart.
+    /// Name of this process within the application.
     pub instance: String,
-    /// Whether articles are brought together by language first.
+    /// Whether the route stage runs before match.
     pub mode: Mode,
-    /// Threads of each role.
+    /// Threads per role.
     pub workers: u16,
-    /// Where state is kept, a directory for each partition.
+    /// Directory of the state, with a subdirectory per partition.
     pub state: PathBuf,
-    /// `und`, then the languages of `stage.languages`; [`home`](super::home) finds the partition of each.
+    /// `und`, then the languages of `stage.languages`; [`home`](super::home) maps each to its partition.
     pub languages: Vec<Lang>,
-    /// Whether the broker assigns partitions itself (KIP-848).
+    /// Whether the broker assigns partitions (KIP-848).
     pub broker_assigns: bool,
-    /// Keep partitions through a short restart.
+    /// Whether partitions stay assigned through a short restart.
     pub static_membership: bool,
-    /// A transaction that takes longer is aborted by the broker.
+    /// The broker aborts a transaction that takes longer.
     pub transaction_timeout: Duration,
-    /// How long a stop may take.
+    /// How long a shutdown may take.
     pub shutdown: Duration,
-    /// Whether routed records that are done with are deleted.
+    /// Whether routed records are deleted after match has committed them.
     pub purge: bool,
-    /// Where a topic that was never read is read from.
+    /// Where to start reading a topic without a committed offset.
     pub start: StartAt,
-    /// How long a batch of the raw topic that cannot be read is tried before it is skipped; nothing: for ever.
+    /// How long to retry an unreadable batch of the raw topic before skipping it; `None` retries forever.
     pub unreadable_after: Option<Duration>,
-    /// What the topics are called.
+    /// Names and layout of the topics.
     pub topics: TopicNames,
-    /// How tagged articles are written.
+    /// The values of tagged articles.
     pub value: ValueForm,
-    /// How values are written.
+    /// Formats of values.
     pub formats: Formats,
-    /// Where schemas are kept, if anywhere.
+    /// The schema registry, if there is one.
     pub registry: Option<RegistryConfig>,
-    /// What is committed together.
+    /// Limits of one transaction.
     pub batch: BatchLimits,
-    /// Properties of the client library.
+    /// librdkafka properties under the names that the clients set.
     pub properties: BTreeMap<String, Secret>,
 }
 
-/// Whether articles are brought together by language first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How articles of one language come together on one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// By the route stage, through a topic of its own.
+    /// The route stage sends them there through an internal topic.
     Routed,
-    /// They come by language.
+    /// The raw topic is already keyed by language.
     Direct,
 }
 
-/// Where a topic that was never read is read from.
+/// Where to start reading a topic without a committed offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
-    /// From its first record.
+    /// At its first record.
     Earliest,
-    /// From what comes next.
+    /// After its last record.
     Latest,
-    /// From the first record of this time.
+    /// At the first record with this timestamp or a later one.
     Time(EventTime),
 }
 
-/// How a tagged article is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The value of a tagged article.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ValueForm {
     /// Verdict and article in one object.
     Envelope,
-    /// The article's own bytes; the verdict is in the headers.
+    /// The article's original bytes; the verdict is in the headers.
     Passthrough,
 }
 
-/// What the topics are called.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum GroupProtocol {
+    Classic,
+    Consumer,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OutputTopics {
+    Split,
+    Single,
+}
+
+/// Names and layout of the topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicNames {
-    /// Where crawlers write.
+    /// Topic that crawlers write to.
     pub raw: String,
-    /// From route to match.
+    /// Internal topic from route to match, of this generation.
     pub routed: String,
-    /// The same in the first generation.
+    /// The routed topic of the first generation.
     pub routed_first: String,
-    /// Articles whose text is new.
+    /// Topic for articles whose text is new.
     pub unique: String,
-    /// Near and exact duplicates; the same topic where there is one for all.
+    /// Topic for near and exact duplicates; equal to `unique` where `output.topics` is `single`.
     pub near_duplicate: String,
-    /// The clusters as they are now.
+    /// Topic for the current state of clusters.
     pub clusters: String,
-    /// The state's write-ahead log.
+    /// The state's write-ahead log, of this generation.
     pub changelog: String,
-    /// The same in the first generation.
+    /// The changelog of the first generation.
     pub changelog_first: String,
-    /// What could not be judged.
+    /// Topic for records that could not be judged.
     pub dead_letter: String,
-    /// Where each generation that has ended says how far it has published.
+    /// Topic for generation-end records.
     pub generations: String,
-    /// Partitions of the routed topic and the changelog, when they are made.
+    /// Partitions of a new routed topic and changelog.
     pub partitions: u16,
-    /// Partitions of the topics that others read, when they are made.
+    /// Partitions of new output topics.
     pub output_partitions: u16,
-    /// Replicas of each, when they are made; without it, as many as the cluster allows, up to three.
+    /// Replicas of new topics; `None` means as many as the cluster allows, up to three.
     pub replication: Option<u16>,
-    /// The largest record that any of them takes.
+    /// The largest record that new topics accept, in bytes.
     pub max_message_bytes: u32,
 }
 
@@ -126,23 +145,23 @@ fn of_generation(name: &str, generation: u32) -> String {
     if generation > 1 { format!("{name}.g{generation}") } else { name.to_owned() }
 }
 
-/// What is committed together.
+/// Limits of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Articles at most.
+    /// The most articles.
     pub articles: usize,
-    /// Bytes at most, as read.
+    /// The most bytes, as read.
     pub bytes: usize,
-    /// How long to wait for more after the first.
+    /// How long a batch waits for more records after the first.
     pub linger: Duration,
 }
 
-/// A value that is never shown.
+/// A value that `Debug` does not show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// For whoever it is meant for, and nobody else.
+    /// The value, for the client or server that needs it; never log it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -154,13 +173,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Properties that the guarantee rests on, or that have a setting of their own.
+/// Properties that exactly-once depends on, or that have a setting of their own.
 const OWNED: &[&str] = &[
     "acks",
     "allow.auto.create.topics",
     "auto.offset.reset",
     "client.id",
-    // The proof of a commit is made of delivery reports.
+    // `Committed` is built from delivery reports, so none may be left out.
     "delivery.report.only.error",
     "enable.auto.commit",
     "enable.auto.offset.store",
@@ -182,8 +201,8 @@ const OWNED: &[&str] = &[
     "transactional.id",
 ];
 
-/// Second names of properties, from librdkafka's CONFIGURATION.md, each with the name that the clients set it by. Where a
-/// client has a property under both names, which of the two values counts is a matter of chance.
+/// Aliases of properties in librdkafka's CONFIGURATION.md, each with the name that the clients set. If a client sets a property
+/// under both names, hash-map order decides which value wins.
 pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("auto.commit.enable", "enable.auto.commit"),
     ("compression.codec", "compression.type"),
@@ -199,16 +218,16 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
 ];
 
-/// The one name of a property. librdkafka also takes properties of topics with `topic.` in front; a few properties of
-/// clients begin like that themselves (`topic.metadata.refresh.interval.ms`, `topic.blacklist`).
+/// The name that the clients set a property by. librdkafka accepts topic properties with the prefix `topic.`, but some global
+/// properties begin like that too (`topic.metadata.refresh.interval.ms`, `topic.blacklist`).
 fn property_name(written: &str) -> &str {
-    let of_topics = |rest: &&str| !rest.starts_with("metadata.") && *rest != "blacklist";
-    let name = written.strip_prefix("topic.").filter(of_topics).unwrap_or(written);
+    let is_topic_property = |rest: &&str| !rest.starts_with("metadata.") && *rest != "blacklist";
+    let name = written.strip_prefix("topic.").filter(is_topic_property).unwrap_or(written);
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
 impl Bus {
-    /// The same application in another generation: its groups and its internal topics.
+    /// The settings of the same application in another generation, with that generation's groups and internal topics.
     pub fn of_generation(&self, generation: u32) -> Bus {
         let mut bus = self.clone();
         bus.generation = generation;
@@ -222,19 +241,12 @@ impl Bus {
         let app = name("stage.app", stage.app.as_deref().unwrap_or("samestory"))?;
         let from_environment = std::env::var("SAMESTORY_INSTANCE").ok();
         let instance = stage.instance.as_deref().or(from_environment.as_deref()).unwrap_or("0");
-        let mode = match stage.mode.as_deref().unwrap_or("routed") {
-            "routed" => Mode::Routed,
-            "direct" => Mode::Direct,
-            other => return Err(invalid("stage.mode", other, "write routed or direct")),
-        };
+        let mode = choice("stage.mode", stage.mode.as_deref(), Mode::Routed)?;
         let workers = at_least_one("stage.workers", stage.workers, 1)?;
         let generation = at_least_one("stage.generation", stage.generation, 1)?;
-        let broker_assigns = match stage.group_protocol.as_deref().unwrap_or("classic") {
-            "classic" => false,
-            "consumer" => true,
-            other => return Err(invalid("stage.group_protocol", other, "write classic or consumer")),
-        };
-        let span = |key: &str, written: &Option<String>, default: u64| match written {
+        let group_protocol = stage.group_protocol.as_deref();
+        let group_protocol = choice("stage.group_protocol", group_protocol, GroupProtocol::Classic)?;
+        let millis = |key: &str, written: &Option<String>, default: u64| match written {
             Some(text) => duration(key, text).map(Duration::from_millis),
             None => Ok(Duration::from_millis(default)),
         };
@@ -251,16 +263,9 @@ impl Bus {
             Some(text) => Some(Duration::from_millis(duration("input.unreadable_after", text)?)),
             None => Some(Duration::from_secs(300)),
         };
-        let value = match settings.output.value.as_deref().unwrap_or("envelope") {
-            "envelope" => ValueForm::Envelope,
-            "passthrough" => ValueForm::Passthrough,
-            other => return Err(invalid("output.value", other, "write envelope or passthrough")),
-        };
-        let single = match settings.output.topics.as_deref().unwrap_or("split") {
-            "split" => false,
-            "single" => true,
-            other => return Err(invalid("output.topics", other, "write split or single")),
-        };
+        let output = &settings.output;
+        let value = choice("output.value", output.value.as_deref(), ValueForm::Envelope)?;
+        let output_topics = choice("output.topics", output.topics.as_deref(), OutputTopics::Split)?;
         let batch = &settings.batch;
         let batch = BatchLimits {
             articles: at_least_one("batch.max_articles", batch.max_articles, 2000)? as usize,
@@ -268,12 +273,12 @@ impl Bus {
             linger: Duration::from_millis(batch.linger_ms.unwrap_or(20)),
         };
         let mut properties = BTreeMap::new();
-        let mut written = BTreeMap::new();
+        let mut written_keys = BTreeMap::new();
         for (key, value) in &settings.kafka {
             let (name, value) = property(key, value)?;
-            if let Some(other) = written.insert(name.clone(), key) {
+            if let Some(other) = written_keys.insert(name.clone(), key) {
                 let both = format!("kafka.\"{other}\" and kafka.\"{key}\"");
-                return Err(invalid(&both, "…", "these are two names of one property; take one line out"));
+                return Err(invalid(&both, "…", "these are two names of one property; remove one line"));
             }
             properties.insert(name, value);
         }
@@ -285,14 +290,14 @@ impl Bus {
             workers,
             state: stage.state.clone().unwrap_or_else(|| PathBuf::from("state")),
             languages: languages(stage.languages.as_deref())?,
-            broker_assigns,
+            broker_assigns: group_protocol == GroupProtocol::Consumer,
             static_membership: stage.static_membership.unwrap_or(false),
-            transaction_timeout: span("stage.transaction_timeout", &stage.transaction_timeout, 10_000)?,
-            shutdown: span("stage.shutdown", &stage.shutdown, 20_000)?,
+            transaction_timeout: millis("stage.transaction_timeout", &stage.transaction_timeout, 10_000)?,
+            shutdown: millis("stage.shutdown", &stage.shutdown, 20_000)?,
             purge: stage.purge.unwrap_or(true),
             start,
             unreadable_after,
-            topics: topics(&settings.topics, single, generation)?,
+            topics: topics(&settings.topics, output_topics, generation)?,
             value,
             formats: registry::formats(settings)?,
             registry: registry::registry(&settings.registry)?,
@@ -302,7 +307,12 @@ impl Bus {
     }
 }
 
-fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<TopicNames, ConfigError> {
+fn topics(
+    written: &TopicSettings,
+    output_topics: OutputTopics,
+    generation: u32,
+) -> Result<TopicNames, ConfigError> {
+    let single = output_topics == OutputTopics::Single;
     let topic = |key: &str, written: &Option<String>, default: &str| {
         name(&format!("topics.{key}"), written.as_deref().unwrap_or(default))
     };
@@ -340,23 +350,23 @@ fn topics(written: &TopicSettings, single: bool, generation: u32) -> Result<Topi
     }
 }
 
-/// `und`, then the homes of those written.
+/// `und`, then the homes of the languages in `stage.languages`.
 fn languages(written: Option<&[String]>) -> Result<Vec<Lang>, ConfigError> {
     let mut languages = vec![Lang::UND];
     for code in written.unwrap_or_default() {
-        let known = language::find(code)
+        let home = language::find(code)
             .map(Language::home)
-            .ok_or_else(|| invalid("stage.languages", code, "take codes that `samestory languages` lists"))?;
-        if languages.contains(&known) {
-            let why = format!("{known}, the home of {code}, is named twice; und is always the first");
-            return Err(ConfigError::Override { place: "stage.languages".to_owned(), why });
+            .ok_or_else(|| invalid("stage.languages", code, "use the codes of `samestory languages`"))?;
+        if languages.contains(&home) {
+            let why = format!("{home}, the home of {code}, is listed twice; und is always first");
+            return Err(ConfigError::Rejected { origin: "stage.languages".to_owned(), why });
         }
-        languages.push(known);
+        languages.push(home);
     }
     Ok(languages)
 }
 
-/// What may stand in names of topics and groups.
+/// A valid name of a topic, a group or a client.
 fn name(key: &str, text: &str) -> Result<String, ConfigError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match (1..=249).contains(&text.len()) && text.chars().all(allowed) {
@@ -371,7 +381,7 @@ fn at_least_one<T: Copy + Default + PartialEq + ToString>(
     default: T,
 ) -> Result<T, ConfigError> {
     match written {
-        Some(value) if value == T::default() => Err(invalid(key, value, "give a number, at least 1")),
+        Some(value) if value == T::default() => Err(invalid(key, value, "use a number, at least 1")),
         value => Ok(value.unwrap_or(default)),
     }
 }
@@ -380,20 +390,20 @@ fn property(key: &str, value: &Property) -> Result<(String, Secret), ConfigError
     let full = format!("kafka.\"{key}\"");
     let name = property_name(key);
     if OWNED.contains(&name) {
-        return Err(invalid(&full, "…", "this property is samestory's own; take the line out"));
+        return Err(invalid(&full, "…", "samestory sets this property itself; remove the line"));
     }
-    Ok((name.to_owned(), kept(&full, value)?))
+    Ok((name.to_owned(), resolve_secret(&full, value)?))
 }
 
-/// The value, wherever it is kept.
-pub(super) fn kept(full: &str, value: &Property) -> Result<Secret, ConfigError> {
+/// The value itself, or the content of the variable or file that it refers to.
+pub(super) fn resolve_secret(key: &str, value: &Property) -> Result<Secret, ConfigError> {
     let value = match value {
         Property::Text(text) => text.clone(),
         Property::Number(number) => number.to_string(),
         Property::Flag(flag) => flag.to_string(),
-        Property::Kept(Kept::Env(variable)) => std::env::var(variable)
-            .map_err(|_| invalid(full, format!("env {variable}"), "set this environment variable"))?,
-        Property::Kept(Kept::File(path)) => {
+        Property::Secret(SecretSource::Env(variable)) => std::env::var(variable)
+            .map_err(|_| invalid(key, format!("env {variable}"), "set this environment variable"))?,
+        Property::Secret(SecretSource::File(path)) => {
             let content = std::fs::read_to_string(path)
                 .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?;
             content.trim_end_matches(['\n', '\r']).to_owned()
@@ -408,10 +418,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_guarantee_rests_on_is_refused_by_name() {
+    fn properties_that_exactly_once_depends_on_are_refused() {
         for owned in OWNED {
             let refusal = refusal(&format!("[kafka]\n\"{owned}\" = \"x\""));
-            assert!(refusal.contains(owned) && refusal.contains("take the line out"), "{refusal}");
+            assert!(refusal.contains(owned) && refusal.contains("remove the line"), "{refusal}");
         }
         let passed =
             config("[kafka]\n\"bootstrap.servers\" = \"k:9092\"\n\"socket.nagle.disable\" = true").unwrap();
@@ -419,26 +429,26 @@ mod tests {
         assert_eq!(passed.bus.properties["socket.nagle.disable"].reveal(), "true");
     }
 
-    // Only the names in the table were refused. `topic.acks` and `delivery.timeout.ms` are the same properties to librdkafka,
-    // and it took whichever of the two values came last out of a hash map.
+    // Only the names in OWNED were refused. `topic.acks` and `delivery.timeout.ms` set the same properties in librdkafka, and
+    // the value that came last out of a hash map won.
     #[test]
-    fn no_second_name_leads_past_the_refusal() {
-        let second = ALIASES.iter().filter(|(_, name)| OWNED.contains(name)).map(|(alias, _)| *alias);
+    fn an_alias_does_not_bypass_the_refusal() {
+        let aliases = ALIASES.iter().filter(|(_, name)| OWNED.contains(name)).map(|(alias, _)| *alias);
         let prefixed: Vec<String> = OWNED.iter().map(|name| format!("topic.{name}")).collect();
-        let all: Vec<&str> = second.chain(prefixed.iter().map(String::as_str)).collect();
+        let all: Vec<&str> = aliases.chain(prefixed.iter().map(String::as_str)).collect();
         assert!(all.contains(&"request.required.acks") && all.contains(&"delivery.timeout.ms"));
         for name in all.into_iter().chain(["topic.request.required.acks"]) {
             let refusal = refusal(&format!("[kafka]\n\"{name}\" = \"x\""));
-            assert!(refusal.contains(name) && refusal.contains("take the line out"), "{refusal}");
+            assert!(refusal.contains(name) && refusal.contains("remove the line"), "{refusal}");
         }
     }
 
-    // `metadata.broker.list` met our own default for `bootstrap.servers`, and which of the two won was chance.
+    // With `metadata.broker.list` set, the default of `bootstrap.servers` was set too, and either of the two won by chance.
     #[test]
     fn a_property_has_one_name_and_one_value() {
         let passed = config("[kafka]\n\"metadata.broker.list\" = \"k:9092\"").unwrap().bus.properties;
         assert_eq!(passed["bootstrap.servers"].reveal(), "k:9092");
-        // `topic.` was cut off here as well, and librdkafka refused what was left.
+        // The prefix `topic.` was stripped here too, and librdkafka refused the remaining name.
         let own = config("[kafka]\n\"topic.metadata.refresh.interval.ms\" = 5000").unwrap().bus.properties;
         assert_eq!(own["topic.metadata.refresh.interval.ms"].reveal(), "5000");
         let twice = refusal("[kafka]\n\"linger.ms\" = 5\n\"queue.buffering.max.ms\" = 7");
@@ -446,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_come_from_elsewhere_and_are_never_shown() {
+    fn secrets_are_resolved_and_never_shown() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("LICENSE");
         let text =
             format!("[kafka]\n\"sasl.password\" = {{ file = {file:?} }}\n\"sasl.username\" = \"hush\"");
@@ -459,19 +469,19 @@ mod tests {
     }
 
     #[test]
-    fn languages_are_und_and_then_those_written() {
+    fn languages_are_und_and_then_the_listed_ones() {
         let languages = config("[stage]\nlanguages = [\"hi\", \"en\"]").unwrap().bus.languages;
         let codes: Vec<&str> = languages.iter().map(|lang| lang.code()).collect();
         assert_eq!(codes, ["und", "hi", "en"]);
-        assert!(refusal("[stage]\nlanguages = [\"hi\", \"hi\"]").contains("named twice"));
+        assert!(refusal("[stage]\nlanguages = [\"hi\", \"hi\"]").contains("listed twice"));
         assert!(
-            refusal("[stage]\nlanguages = [\"no\", \"da\"]").contains("no, the home of da, is named twice")
+            refusal("[stage]\nlanguages = [\"no\", \"da\"]").contains("no, the home of da, is listed twice")
         );
         assert!(refusal("[stage]\nlanguages = [\"klingon\"]").contains("samestory languages"));
     }
 
     #[test]
-    fn topics_are_told_apart() {
+    fn two_topics_cannot_have_one_name() {
         assert!(refusal("[topics]\nunique = \"articles.raw\"").contains("articles.raw"));
         assert!(refusal("[topics]\nraw = \"a b\"").contains("topics.raw = a b"));
         let single = config("[output]\ntopics = \"single\"").unwrap().bus.topics;
@@ -482,8 +492,10 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_key_value_and_fix() {
-        assert!(refusal("[stage]\nmode = \"sideways\"").contains("stage.mode = sideways"));
+    fn errors_name_key_value_and_fix() {
+        assert_eq!(refusal("[stage]\nmode = \"sideways\""), "stage.mode = sideways: write routed or direct");
+        assert!(refusal("[stage]\ngroup_protocol = \"new\"").contains("write classic or consumer"));
+        assert!(refusal("[output]\ntopics = \"many\"").contains("write split or single"));
         assert!(refusal("[stage]\nworkers = 0").contains("stage.workers = 0"));
         assert!(refusal("[batch]\nmax_articles = 0").contains("batch.max_articles"));
         assert!(refusal("[input]\nstart = \"soon\"").contains("input.start = soon"));

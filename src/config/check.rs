@@ -1,13 +1,17 @@
-//! The checks of single values.
+//! Checks of single values: each takes a key and a value as written, and returns the usable value or a [`ConfigError`] that
+//! names the key, the value and the fix. [`language_settings`] applies them to `[match]` and `[languages.<code>]`.
 
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::compare::evidence::{Measure, Weights};
 use samestory_engine::engine::{Algorithm, LanguageSettings};
 use samestory_engine::index::Retention;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 
 use super::{ConfigError, MatchSettings, invalid};
 
-/// What `[match]` or a language's own table says, over what holds where it says nothing.
+/// The settings of one table; an absent key is inherited from `base`, or from the defaults.
 pub(super) fn language_settings(
     table: &str,
     own: &MatchSettings,
@@ -18,78 +22,66 @@ pub(super) fn language_settings(
     let inherited = *base.unwrap_or(&defaults);
     let key = |name: &str| format!("{table}.{name}");
     let rules = rules(table, own, inherited.rules)?;
-    let algorithm = match own.algorithm.as_deref() {
-        None => inherited.algorithm,
-        Some("minhash") => Algorithm::Minhash,
-        Some("simhash128") => Algorithm::Simhash128,
-        Some("simhash64") => Algorithm::Simhash64,
-        Some("combined") => Algorithm::Combined,
-        Some(other) => {
-            return Err(invalid(
-                &key("algorithm"),
-                other,
-                "write minhash, simhash128, simhash64 or combined",
-            ));
-        }
-    };
+    let algorithm = choice(&key("algorithm"), own.algorithm.as_deref(), inherited.algorithm)?;
     // Eight bands of sixteen bits find every pair at distance 7, four find every pair at distance 3.
-    let (bits, promised) = match algorithm {
+    let (bits, guaranteed) = match algorithm {
         Algorithm::Simhash128 => (128, Some(7)),
         Algorithm::Simhash64 => (64, Some(3)),
         Algorithm::Minhash | Algorithm::Combined => (128, None),
     };
     let hamming = match own.hamming {
         Some(hamming) if hamming >= bits => {
-            return Err(invalid(
-                &key("hamming"),
-                hamming,
-                "give a number of bits below those of the SimHash",
-            ));
+            return Err(invalid(&key("hamming"), hamming, "use fewer bits than the SimHash has"));
         }
         Some(hamming) => hamming,
         None if algorithm == inherited.algorithm => inherited.hamming,
-        None => promised.unwrap_or(defaults.hamming),
+        None => guaranteed.unwrap_or(defaults.hamming),
     };
-    if let Some(promised) = promised.filter(|&promised| hamming > promised) {
+    if let Some(guaranteed) = guaranteed.filter(|&guaranteed| hamming > guaranteed) {
         warnings.push(format!(
-            "{} = {hamming}: its bands find every pair up to {promised} bits apart; some beyond that are missed",
+            "{} = {hamming}: bands find every pair up to {guaranteed} bits apart, but miss some beyond that",
             key("hamming")
         ));
     }
-    let scaled = inherited.floor / inherited.rules.threshold * rules.threshold;
-    let floor = share(&key("floor"), own.floor, scaled)?;
-    if floor > rules.threshold {
-        return Err(invalid(&key("floor"), floor, "give a share that is not above the threshold"));
+    let scaled = inherited.cluster_threshold / inherited.rules.threshold * rules.threshold;
+    let cluster_threshold = fraction(&key("cluster_threshold"), own.cluster_threshold, scaled)?;
+    if cluster_threshold > rules.threshold {
+        let fix = "use a number that is not above the threshold";
+        return Err(invalid(&key("cluster_threshold"), cluster_threshold, fix));
     }
     let retention = match own.retention.as_deref() {
         None => inherited.retention,
-        Some(text) => span(&key("retention"), text)?,
+        Some(text) => retention(&key("retention"), text)?,
     };
     Ok(LanguageSettings {
         rules,
         algorithm,
         weights: weights(table, own, inherited.weights)?,
         hamming,
-        floor,
+        cluster_threshold,
         retention,
     })
 }
 
 fn rules(table: &str, own: &MatchSettings, base: Rules) -> Result<Rules, ConfigError> {
-    let share = |name: &str, value, default| share(&format!("{table}.{name}"), value, default);
+    let fraction = |name: &str, value, default| fraction(&format!("{table}.{name}"), value, default);
     Ok(Rules {
-        threshold: share("threshold", own.threshold, base.threshold)?,
-        coverage: share("coverage", own.coverage, base.coverage)?,
-        min_confidence: share("min_confidence", own.min_confidence, base.min_confidence)?,
+        threshold: fraction("threshold", own.threshold, base.threshold)?,
+        containment_threshold: fraction(
+            "containment_threshold",
+            own.containment_threshold,
+            base.containment_threshold,
+        )?,
+        min_confidence: fraction("min_confidence", own.min_confidence, base.min_confidence)?,
         min_tokens: own.min_tokens.unwrap_or(base.min_tokens),
         wall_tokens: own.wall_tokens.unwrap_or(base.wall_tokens),
     })
 }
 
-/// The weights as written, over those that are inherited.
+/// The inherited weights, with those of `own` in their place.
 fn weights(table: &str, own: &MatchSettings, mut weights: Weights) -> Result<Weights, ConfigError> {
     let Some(written) = &own.weights else { return Ok(weights) };
-    let fix = "give what `make fit` writes: no step below 0, a neutral share between 0 and 1";
+    let fix = "use the output of `make fit`: steps are 0 or more, neutral is 0 to 1";
     if let Some(prior) = written.prior {
         if !prior.is_finite() {
             return Err(invalid(&format!("{table}.weights.prior"), prior, fix));
@@ -99,8 +91,8 @@ fn weights(table: &str, own: &MatchSettings, mut weights: Weights) -> Result<Wei
     for (name, curve) in &written.measures {
         let key = format!("{table}.weights.measures.{name}");
         let measure = Measure::ALL.into_iter().find(|measure| measure.as_str() == name);
-        let measure = measure.ok_or_else(|| invalid(&key, name, "`docs/evidence.md` lists the measures"))?;
-        // More overlap must never turn a copy into a stranger.
+        let measure = measure.ok_or_else(|| invalid(&key, name, "use a measure of docs/evidence.md"))?;
+        // Curves never fall: more overlap must not turn a duplicate into a unique article.
         let rises = curve.steps.iter().all(|step| step.is_finite() && *step >= 0.0);
         if !rises || !(0.0..=1.0).contains(&curve.neutral) {
             return Err(invalid(&key, format!("{:?}", curve.steps), fix));
@@ -111,29 +103,49 @@ fn weights(table: &str, own: &MatchSettings, mut weights: Weights) -> Result<Wei
     Ok(weights)
 }
 
-fn share(key: &str, value: Option<f64>, default: f64) -> Result<f64, ConfigError> {
+/// One of an enum's names; the error lists all of them.
+pub(super) fn choice<'a, T: Deserialize<'a>>(
+    key: &str,
+    written: Option<&'a str>,
+    default: T,
+) -> Result<T, ConfigError> {
+    let Some(text) = written else { return Ok(default) };
+    T::deserialize(IntoDeserializer::<Error>::into_deserializer(text)).map_err(|error| {
+        let message = error.to_string();
+        let expected = message.rsplit_once(", expected ").map_or("", |(_, expected)| expected);
+        let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+        let names = match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => message.clone(),
+        };
+        invalid(key, text, format!("write {names}"))
+    })
+}
+
+fn fraction(key: &str, value: Option<f64>, default: f64) -> Result<f64, ConfigError> {
     match value {
         None => Ok(default),
         Some(value) if value > 0.0 && value < 1.0 => Ok(value),
-        Some(value) => Err(invalid(key, value, "give a share above 0 and below 1")),
+        Some(value) => Err(invalid(key, value, "use a number above 0 and below 1")),
     }
 }
 
 /// A duration, or `forever`.
-pub(super) fn span(key: &str, text: &str) -> Result<Retention, ConfigError> {
+pub(super) fn retention(key: &str, text: &str) -> Result<Retention, ConfigError> {
     match text {
         "forever" => Ok(Retention::Forever),
         text => Ok(Retention::Millis(duration(key, text)?)),
     }
 }
 
-/// `90s`, `30m`, `12h`, `7d`, `2w`: milliseconds.
+/// Milliseconds of a duration such as `90s`, `30m`, `12h`, `7d` or `2w`.
 pub(super) fn duration(key: &str, text: &str) -> Result<u64, ConfigError> {
     let refused = || {
         invalid(
             key,
             text,
-            "give a whole number and a unit: 90s, 30m, 12h, 7d or 2w (or forever, for a retention)",
+            "use a whole number and a unit: 90s, 30m, 12h, 7d or 2w (or forever, for a retention)",
         )
     };
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -147,6 +159,6 @@ pub(super) fn duration(key: &str, text: &str) -> Result<u64, ConfigError> {
         _ => return Err(refused()),
     };
     let count: u64 = digits.trim().parse().map_err(|_| refused())?;
-    // Times are signed, so a span of more than half their range means nothing.
+    // Event times are i64, so a longer duration could not be added to one.
     count.checked_mul(unit).filter(|&millis| millis > 0 && i64::try_from(millis).is_ok()).ok_or_else(refused)
 }

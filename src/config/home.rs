@@ -1,14 +1,15 @@
-//! Where a language lives: the one rule that route, match and whoever plans for them share.
+//! Maps a language to its home partition. Route, match and `samestory plan` share this one function, because a language that
+//! two of them put on different partitions would never meet its duplicates.
 
 use samestory_engine::model::Lang;
 use samestory_engine::text::language::LANGUAGES;
 
-/// The partition of a language: its index in `stage.languages`, modulo their number. A language that is not named there has
-/// the index of its row in the table, so that naming another one does not move it.
+/// The partition of a language: its index in `stage.languages`, modulo the number of partitions. An unlisted language has the
+/// index of its row in the language table, so listing another one does not move it.
 pub fn home(languages: &[Lang], language: Lang, partitions: i32) -> i32 {
-    let named = languages.iter().position(|&known| known == language);
+    let listed = languages.iter().position(|&known| known == language);
     let rows = || LANGUAGES.iter().map(|row| row.lang).filter(|&lang| lang != Lang::UND);
-    let index = named.or_else(|| rows().position(|known| known == language).map(|row| row + 1)).unwrap_or(0);
+    let index = listed.or_else(|| rows().position(|known| known == language).map(|row| row + 1)).unwrap_or(0);
     i32::try_from(index).unwrap_or(0) % partitions.max(1)
 }
 
@@ -17,13 +18,13 @@ mod tests {
     use super::*;
     use samestory_engine::text::language::find;
 
-    // Languages that were not named followed those that were, so naming one more moved all of them.
+    // Unlisted languages were numbered after the listed ones, so listing one more moved all of them.
     #[test]
-    fn naming_one_more_language_moves_no_other() {
-        let named = |codes: &[&str]| -> Vec<Lang> {
+    fn listing_one_more_language_moves_no_other() {
+        let languages = |codes: &[&str]| -> Vec<Lang> {
             codes.iter().map(|code| find(code).map_or(Lang::UND, |row| row.lang)).collect()
         };
-        let (one, two) = (named(&["und", "en"]), named(&["und", "en", "hi"]));
+        let (one, two) = (languages(&["und", "en"]), languages(&["und", "en", "hi"]));
         for partitions in [1, 2, 3, 7] {
             for row in LANGUAGES.iter().filter(|row| row.lang.code() != "hi") {
                 let lang = row.lang;

@@ -1,4 +1,5 @@
-//! Where the program is asked: how it is, and what it knows.
+//! Settings of the HTTP endpoints: health and metrics (`http.listen`), the query API (`http.query`) and the peers that it asks.
+//! Addresses, tokens and peers are checked here, so serving fails only if a port is taken.
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -8,40 +9,37 @@ use super::bus::{self, Secret};
 use super::check::duration;
 use super::{ConfigError, HttpSettings, invalid};
 
-/// Peers that may be written down, and that a name may stand for.
-const MOST: usize = 64;
-
-/// Where the stage is asked how it is.
+/// Settings of the HTTP endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
-    /// Where health, readiness and metrics are served, if anywhere.
+    /// Address of health, readiness and metrics; `None` serves nothing.
     pub listen: Option<SocketAddr>,
-    /// Where questions to the state are answered, if anywhere.
+    /// Address of the query API; `None` serves nothing.
     pub query: Option<SocketAddr>,
-    /// Who asks must have it.
+    /// Bearer token that every query must send.
     pub token: Option<Secret>,
-    /// Names that the query API goes by, beside numbers and `localhost`; `*` is any.
+    /// Host names that the query API accepts beside `localhost` and plain addresses; `*` accepts any.
     pub hosts: Vec<String>,
-    /// The other processes, which hold what this one does not.
+    /// The other processes of the stage, which hold the partitions that this one does not.
     pub peers: Vec<Peer>,
-    /// How long they may take.
+    /// How long to wait for peers.
     pub peer_timeout: Duration,
 }
 
-/// One of the other processes, or all that a name stands for.
+/// One process of the stage, or every process that a DNS name resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name or address.
+    /// Host name or address.
     pub host: String,
-    /// The port of its query API.
+    /// Port of the query API.
     pub port: u16,
-    /// Whether every address of the name is a process of its own.
+    /// Whether every address of the name is a separate process (`dns://`).
     pub every: bool,
 }
 
 impl Peer {
-    /// So many are asked at most, whatever names stand for.
-    pub const MOST: usize = MOST;
+    /// The most peers, configured or resolved from DNS.
+    pub const MOST: usize = 64;
 
     fn parse(text: &str) -> Option<Peer> {
         let (rest, every) = match text.strip_prefix("dns://") {
@@ -85,34 +83,36 @@ impl Http {
                 address.parse().map(Some).map_err(|_| invalid(key, address, fix))
             }
         };
-        let token = written.token.as_ref().map(|token| bus::kept("http.token", token)).transpose()?;
-        // It is sent in a header, which cannot begin or end with a blank: such a token would lock everybody out.
+        let token =
+            written.token.as_ref().map(|token| bus::resolve_secret("http.token", token)).transpose()?;
+        // Clients send it in a header, and header values are trimmed: a token with blanks at its ends would never match.
         let can_be_sent = |token: &str| {
             !token.is_empty()
                 && token.trim() == token
                 && token.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         };
         if token.as_ref().is_some_and(|token| !can_be_sent(token.reveal())) {
-            let fix = "write ASCII without blanks at its ends, or take the line out; an empty token lets everybody in";
+            let fix =
+                "use printable ASCII without blanks at the ends, or remove the line to serve without a token";
             return Err(invalid("http.token", "…", fix));
         }
         let hosts = written.hosts.iter().flat_map(|hosts| hosts.iter());
         let hosts = hosts.map(|host| match host {
             host if host == "*" || is_name(host) => Ok(host.trim_end_matches('.').to_owned()),
             host => {
-                let fix = "write names without a port, such as samestory.example, or * for any";
+                let fix = "write host names without a port, such as samestory.example, or * for any";
                 Err(invalid("http.hosts", host, fix))
             }
         });
         let hosts = hosts.collect::<Result<_, _>>()?;
         let peer = |text: &str| {
-            let fix = "write host:port, or dns://name:port for all that a name stands for";
+            let fix = "write host:port, or dns://name:port for every address of a name";
             Peer::parse(text).ok_or_else(|| invalid("http.peers", text, fix))
         };
         let peers = written.peers.iter().flat_map(|peers| peers.iter()).map(peer);
         let peers: Vec<Peer> = peers.collect::<Result<_, _>>()?;
-        if peers.len() > MOST {
-            let fix = "name at most 64, or one name that stands for all: dns://name:port";
+        if peers.len() > Peer::MOST {
+            let fix = "list at most 64, or one DNS name for all: dns://name:port";
             return Err(invalid("http.peers", format!("{} peers", peers.len()), fix));
         }
         let peer_timeout = match &written.peer_timeout {
@@ -121,7 +121,7 @@ impl Http {
         };
         if !(Duration::from_millis(10)..=Duration::from_secs(30)).contains(&peer_timeout) {
             let written = written.peer_timeout.as_deref().unwrap_or_default();
-            return Err(invalid("http.peer_timeout", written, "give a time from 10ms to 30s"));
+            return Err(invalid("http.peer_timeout", written, "use a duration from 10ms to 30s"));
         }
         Ok(Http {
             listen: address("http.listen", &written.listen, "127.0.0.1:9464")?,
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_read_as_it_is_written() {
+    fn a_peer_is_displayed_as_it_was_written() {
         for text in ["10.0.0.1:9465", "pod-0.samestory:9465", "dns://samestory:9465", "[::1]:9465"] {
             assert_eq!(Peer::parse(text).unwrap().to_string(), text);
         }

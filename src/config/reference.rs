@@ -1,48 +1,49 @@
-//! The reference of all settings. Names and types come from the settings structs; defaults and explanations come from the
-//! sample file, and a test checks that it is complete. So the sample, the document, the chart and the program cannot disagree.
+//! The reference of all settings, for `samestory config print` and `samestory config reference`. Keys and types come from the
+//! structs of [`Settings`]; defaults and explanations come from `samestory.toml`, which is compiled in, and tests check that the
+//! sample, docs/configuration.md and the Helm chart have every key.
 //!
-//! `samestory.toml` is compiled in. A comment belongs to the keys that follow it without a blank line; a line that begins
-//! with `#= ` is an example of a setting that has no default.
+//! In the sample, a comment belongs to the keys that follow it without a blank line; a line that begins with `#= ` is an example
+//! of a setting without a default.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::Settings;
+use super::{RENAMED, Settings};
 
 const SAMPLE: &str = include_str!("../../samestory.toml");
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// The table it stands in.
+    /// Its table, such as `match` or `input.fields`.
     pub table: &'static str,
-    /// Its name there.
+    /// Its key in the table.
     pub key: &'static str,
-    /// Its default, or an example where it has none.
+    /// Its default, or an example if it has none.
     pub value: Value,
-    /// As written in the sample.
+    /// The value as TOML, as in the sample.
     pub written: &'static str,
-    /// Whether the value is its default.
+    /// Whether `value` is the default.
     pub is_default: bool,
-    /// What it does.
+    /// The explanation in the sample.
     pub help: String,
 }
 
 static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| read(SAMPLE));
 
-/// Every setting but those of single languages, which are those of `[match]`.
+/// Every setting in the order of the sample. `[languages.<code>]` is left out: its keys are those of `[match]`.
 pub fn settings() -> &'static [Setting] {
     &SETTINGS
 }
 
-/// Properties of `[kafka]` with one of these words in their names are secret.
+/// A property of `[kafka]` whose name contains one of these words is a secret.
 pub const SECRET_WORDS: &[&str] =
     &["password", "passphrase", "secret", "jaas", "key.pem", "oauthbearer.config"];
 
-/// Every key that has a name of its own, table by table. Those of `[kafka]`, `[input.fields]` and `[languages.<code>]` are
-/// not among them.
+/// Table and key of every setting, under its current name. The free-form tables `[kafka]`, `[input.fields]` and
+/// `[languages.<code>]` are left out.
 pub fn keys() -> Vec<(String, String)> {
     let tables = known(&[]).into_iter();
     tables
@@ -53,20 +54,21 @@ pub fn keys() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The names that a table has: serde lists them when it meets another one.
+/// The keys of a table. serde has no list of them, but its error for an unknown key names all that it expects.
 fn known(path: &[String]) -> Vec<String> {
     let unknown = [path, &["no_such_key".to_owned()]].concat();
     let Err(error) = Settings::deserialize(nested(&unknown, Value::Integer(1))) else { return Vec::new() };
     let names = error.message().split('`').skip(1).step_by(2).skip(1);
-    names.map(str::to_owned).collect()
+    let is_old = |name: &&str| RENAMED.iter().any(|(table, old, _)| path == [*table] && old == name);
+    names.filter(|name| !is_old(name)).map(str::to_owned).collect()
 }
 
-/// Whether a setting takes a value of this type.
+/// Whether a setting accepts a value of this type.
 pub fn takes(path: &[String], value: Value) -> bool {
     Settings::deserialize(nested(path, value)).is_ok()
 }
 
-/// The tables around one value.
+/// Wraps one value in the tables of its path.
 pub(super) fn nested(path: &[String], value: Value) -> Table {
     let inside =
         path.iter().rev().fold(value, |value, key| Value::Table(Table::from_iter([(key.clone(), value)])));
@@ -76,7 +78,7 @@ pub(super) fn nested(path: &[String], value: Value) -> Table {
     }
 }
 
-/// What a setting looks like in the sample, if it is there.
+/// The setting in the sample, if it is there.
 #[cfg(test)]
 fn find(path: &[String]) -> Option<&'static Setting> {
     let (table, key) = match path {
@@ -121,7 +123,7 @@ fn read(sample: &'static str) -> Vec<Setting> {
     settings
 }
 
-/// `docs/configuration.md`.
+/// The text of `docs/configuration.md`.
 pub fn markdown() -> String {
     let mut text = String::from(INTRODUCTION);
     let mut table = "";
@@ -167,6 +169,10 @@ registered for the raw topic, paths are checked against it at startup.
 `[kafka]` takes any property of librdkafka under the name of its manual; those that exactly-once depends on are refused. Values
 that may be secret are never shown; `{ env = \"VARIABLE\" }` and `{ file = \"path\" }` keep them out of the file.
 
+Some keys have been renamed: `input.skew` is now `input.max_clock_skew`, `match.coverage` is `match.containment_threshold` and
+`match.floor` is `match.cluster_threshold`. An old key still works, in every source and in `[languages.<code>]`, and gives one
+warning at startup. If one source has both names, it is refused.
+
 These environment variables are not settings: `SAMESTORY_CONFIG` (the file), `SAMESTORY_INSTANCE` (the default of
 `stage.instance`), `SAMESTORY_LOG` (error, warn, info, debug or trace).
 ";
@@ -183,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_is_in_the_sample_with_a_word_of_explanation() {
+    fn every_setting_is_explained_in_the_sample() {
         let keys = keys();
         assert!(keys.len() > 60, "{keys:?}");
         for (table, key) in keys.iter().filter(|(_, key)| key != "fields") {
@@ -194,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_belongs_to_the_keys_behind_it() {
+    fn a_comment_belongs_to_the_keys_after_it() {
         let settings =
             read("[a]\n# One,\n# two.\nx = 1\ny = \"s\"\n# Three.\n#= z = [1]\n\n# Lost.\n\nlast = true\n");
-        let told: Vec<_> = settings.iter().map(|s| (s.key, s.is_default, s.help.as_str())).collect();
+        let explained: Vec<_> = settings.iter().map(|s| (s.key, s.is_default, s.help.as_str())).collect();
         assert_eq!(
-            told,
+            explained,
             [("x", true, "One, two."), ("y", true, "One, two."), ("z", false, "Three."), ("last", true, "")]
         );
     }

@@ -1,107 +1,104 @@
-//! How values are written, and the schema registry that says how those of others are.
+//! Settings of value formats and of the schema registry. Avro without a registry is refused here, and so are credentials that
+//! would cross the network unencrypted.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::bus::{Secret, kept};
-use super::check::duration;
+use serde::Deserialize;
+
+use super::bus::{Secret, resolve_secret};
+use super::check::{choice, duration};
 use super::written::{RegistrySettings, Settings};
 use super::{ConfigError, invalid};
 
-/// How values that come in are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Format of input values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum InputFormat {
-    /// Told from each value's first byte: Avro begins with a zero, which JSON cannot.
+    /// Decided by the first byte of each value: Avro begins with a zero byte, which no JSON value does.
     Auto,
     /// JSON.
     Json,
-    /// Avro behind a schema id.
+    /// Avro after a schema id.
     Avro,
 }
 
-/// How values that go out are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Format of output values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OutputFormat {
     /// JSON.
     Json,
-    /// Avro behind a schema id.
+    /// Avro after a schema id.
     Avro,
 }
 
-/// What an envelope holds of the article itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The article inside an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EnvelopeArticle {
-    /// The article in our own fields.
+    /// In samestory's own fields.
     Mapped,
-    /// The record as it came.
+    /// The record unchanged.
     Original,
 }
 
-/// How values are written.
+/// Formats of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Formats {
-    /// Those that come in.
+    /// Format of input values.
     pub input: InputFormat,
-    /// Those that go out.
+    /// Format of output values.
     pub output: OutputFormat,
-    /// The article in envelopes.
+    /// The article inside an envelope.
     pub article: EnvelopeArticle,
 }
 
 /// A Confluent-compatible schema registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryConfig {
-    /// Where it is, without a slash at the end.
+    /// URL without a trailing slash.
     pub url: String,
-    /// Who we are to it.
+    /// Credentials that every request carries.
     pub credentials: Credentials,
-    /// Certificates that its own must lead to, instead of the system's.
+    /// CA certificates that the registry's certificate is verified against, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// How long one question may take, all in all.
+    /// Timeout of one request, from connecting to the last byte.
     pub timeout: Duration,
-    /// The largest answer that is read.
+    /// The largest response that is read, in bytes.
     pub max_bytes: u64,
-    /// How many schemas are remembered.
+    /// How many schemas are cached.
     pub cache: usize,
-    /// How long a schema that is not there is not asked for again.
+    /// How long a missing schema is not requested again.
     pub negative: Duration,
-    /// Whether `run` registers our schemas by itself.
+    /// Whether `samestory run` registers the output schemas.
     pub auto_register: bool,
 }
 
-/// Who we are to a registry.
+/// Credentials for the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// Nobody in particular.
+    /// No authentication.
     None,
-    /// A name and a password.
+    /// Basic authentication.
     Basic {
-        /// The name.
+        /// User name.
         username: String,
-        /// The password.
+        /// Password.
         password: Secret,
     },
-    /// A token.
+    /// Bearer token.
     Bearer(Secret),
 }
 
 pub(super) fn formats(settings: &Settings) -> Result<Formats, ConfigError> {
-    let input = match settings.input.format.as_deref().unwrap_or("auto") {
-        "auto" => InputFormat::Auto,
-        "json" => InputFormat::Json,
-        "avro" => InputFormat::Avro,
-        other => return Err(invalid("input.format", other, "write auto, json or avro")),
+    let input = choice("input.format", settings.input.format.as_deref(), InputFormat::Auto)?;
+    let output = choice("output.format", settings.output.format.as_deref(), OutputFormat::Json)?;
+    let default_article = match output {
+        OutputFormat::Json => EnvelopeArticle::Original,
+        OutputFormat::Avro => EnvelopeArticle::Mapped,
     };
-    let output = match settings.output.format.as_deref().unwrap_or("json") {
-        "json" => OutputFormat::Json,
-        "avro" => OutputFormat::Avro,
-        other => return Err(invalid("output.format", other, "write json or avro")),
-    };
-    let article = match (settings.envelope.article.as_deref(), output) {
-        (Some("mapped"), _) | (None, OutputFormat::Avro) => EnvelopeArticle::Mapped,
-        (Some("original"), _) | (None, OutputFormat::Json) => EnvelopeArticle::Original,
-        (Some(other), _) => return Err(invalid("envelope.article", other, "write mapped or original")),
-    };
+    let article = choice("envelope.article", settings.envelope.article.as_deref(), default_article)?;
     if settings.registry.url.is_none() {
         let fix = "set registry.url: Avro needs a schema registry";
         if input == InputFormat::Avro {
@@ -122,16 +119,17 @@ pub(super) fn registry(written: &RegistrySettings) -> Result<Option<RegistryConf
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let address = rest.split('/').next().unwrap_or_default();
     if !matches!(scheme, "http" | "https") || address.is_empty() || url.contains(char::is_whitespace) {
-        return Err(invalid("registry.url", url, "give an address such as https://registry.example:8081"));
+        return Err(invalid("registry.url", url, "use a URL such as https://registry.example:8081"));
     }
     if address.contains('@') {
         return Err(invalid(
             "registry.url",
             "…",
-            "put the name and password into registry.username and registry.password",
+            "move the credentials to registry.username and registry.password",
         ));
     }
-    let secret = |key: &str, value: &Option<_>| value.as_ref().map(|value| kept(key, value)).transpose();
+    let secret =
+        |key: &str, value: &Option<_>| value.as_ref().map(|value| resolve_secret(key, value)).transpose();
     let password = secret("registry.password", &written.password)?;
     let token = secret("registry.token", &written.token)?;
     let credentials = match (written.username.clone(), password, token) {
@@ -139,23 +137,27 @@ pub(super) fn registry(written: &RegistrySettings) -> Result<Option<RegistryConf
         (Some(username), Some(password), None) => Credentials::Basic { username, password },
         (None, None, Some(token)) => Credentials::Bearer(token),
         (Some(name), None, None) => {
-            return Err(invalid("registry.username", name, "give registry.password too"));
+            return Err(invalid("registry.username", name, "set registry.password too"));
         }
-        (None, Some(_), None) => return Err(invalid("registry.password", "…", "give registry.username too")),
+        (None, Some(_), None) => return Err(invalid("registry.password", "…", "set registry.username too")),
         (_, _, Some(_)) => {
-            return Err(invalid("registry.token", "…", "give a token, or a name and a password, not both"));
+            return Err(invalid(
+                "registry.token",
+                "…",
+                "use a token, or a user name and a password, but not both",
+            ));
         }
     };
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-    if scheme == "http" && !here && credentials != Credentials::None {
+    let is_loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    if scheme == "http" && !is_loopback && credentials != Credentials::None {
         return Err(invalid(
             "registry.url",
             url,
-            "use https: a password would go over the network in the clear",
+            "use https: credentials would cross the network unencrypted",
         ));
     }
-    let span = |key: &str, written: &Option<String>, default: u64| match written {
+    let millis = |key: &str, written: &Option<String>, default: u64| match written {
         Some(text) => duration(key, text).map(Duration::from_millis),
         None => Ok(Duration::from_millis(default)),
     };
@@ -163,13 +165,13 @@ pub(super) fn registry(written: &RegistrySettings) -> Result<Option<RegistryConf
         url: url.to_owned(),
         credentials,
         ca: written.ca.clone(),
-        timeout: span("registry.timeout", &written.timeout, 5_000)?.max(Duration::from_millis(10)),
+        timeout: millis("registry.timeout", &written.timeout, 5_000)?.max(Duration::from_millis(10)),
         max_bytes: written.max_bytes.unwrap_or(1 << 20),
         cache: match written.cache {
-            Some(0) => return Err(invalid("registry.cache", 0, "give a number of schemas, at least 1")),
+            Some(0) => return Err(invalid("registry.cache", 0, "use a number of schemas, at least 1")),
             cache => cache.unwrap_or(1000),
         },
-        negative: span("registry.negative_cache", &written.negative_cache, 30_000)?,
+        negative: millis("registry.negative_cache", &written.negative_cache, 30_000)?,
         auto_register: written.auto_register.unwrap_or(false),
     }))
 }
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn avro_needs_a_registry_and_says_so() {
+    fn avro_without_a_registry_is_refused() {
         assert!(refusal("[input]\nformat = \"avro\"").contains("registry.url"));
         assert!(refusal("[output]\nformat = \"avro\"").contains("registry.url"));
         let formats = config("").unwrap().bus.formats;
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_sent_in_the_clear_nor_shown() {
+    fn credentials_are_neither_sent_unencrypted_nor_shown() {
         let basic = "username = \"crawler\"\npassword = \"hush\"\n";
         let clear = refusal(&format!("[registry]\nurl = \"http://registry.example\"\n{basic}"));
         assert!(clear.contains("https") && !clear.contains("hush"), "{clear}");

@@ -1,5 +1,5 @@
-//! The settings file, exactly as written. Unknown keys are refused; whether the values make sense is decided in
-//! [`super`].
+//! Settings as written: one struct per table of the TOML file, with an `Option` per key. serde refuses unknown keys and wrong
+//! types here; [`Config`](super::Config) fills in defaults and checks values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,52 +7,52 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The file, exactly as written. Unknown keys are refused.
+/// All settings as written; an absent key is `None`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// `[input]`: what comes in.
+    /// `[input]`: how articles are read.
     pub input: InputSettings,
-    /// `[text]`: from article to normalised text.
+    /// `[text]`: how text is normalised.
     pub text: TextSettings,
-    /// `[language]`: where an article lives.
+    /// `[language]`: which language decides an article's home.
     pub language: PlacementSettings,
-    /// `[match]`: when two texts count as the same.
+    /// `[match]`: when two texts are duplicates.
     #[serde(rename = "match")]
     pub matching: MatchSettings,
-    /// `[lsh]`: which texts are looked at together.
+    /// `[lsh]`: which texts are compared.
     pub lsh: LshSettings,
-    /// `[clusters]`: who stands for whom.
+    /// `[clusters]`: which article is canonical.
     pub clusters: ClusterSettings,
-    /// `[review]`: which verdicts people look at.
+    /// `[review]`: which verdicts are flagged for review.
     pub review: ReviewSettings,
-    /// `[output]`: what goes out.
+    /// `[output]`: what is published.
     pub output: OutputSettings,
-    /// `[envelope]`: what goes out around the article.
+    /// `[envelope]`: the article inside a published value.
     pub envelope: EnvelopeSettings,
-    /// `[registry]`: where schemas are kept.
+    /// `[registry]`: the schema registry.
     pub registry: RegistrySettings,
-    /// `[languages.<code>]`: what differs for a language.
+    /// `[languages.<code>]`: overrides for one language.
     pub languages: BTreeMap<String, MatchSettings>,
-    /// `[stage]`: how the program runs on the bus.
+    /// `[stage]`: how `samestory run` works.
     pub stage: StageSettings,
-    /// `[topics]`: what the topics are called.
+    /// `[topics]`: names and layout of topics.
     pub topics: TopicSettings,
-    /// `[batch]`: what is committed together.
+    /// `[batch]`: limits of one transaction.
     pub batch: BatchSettings,
-    /// `[http]`: where the stage is asked how it is.
+    /// `[http]`: the HTTP endpoints.
     pub http: HttpSettings,
-    /// `[kafka]`: properties of the client library, as its manual names them.
+    /// `[kafka]`: librdkafka properties under the names of its manual.
     pub kafka: BTreeMap<String, Property>,
 }
 
 impl Settings {
-    /// The same, with nothing in place of what is kept elsewhere: for looking at settings where the secrets are not.
+    /// Replaces references to secrets by a placeholder, to check settings on a machine that does not have the secrets.
     pub fn without_secrets(mut self) -> Settings {
         let registry = self.registry.password.as_mut().into_iter().chain(self.registry.token.as_mut());
         let secrets = self.kafka.values_mut().chain(self.http.token.as_mut()).chain(registry);
-        for value in secrets.filter(|value| matches!(value, Property::Kept(_))) {
-            *value = Property::Text("not looked for".into());
+        for value in secrets.filter(|value| matches!(value, Property::Secret(_))) {
+            *value = Property::Text("not resolved".into());
         }
         self
     }
@@ -62,19 +62,20 @@ impl Settings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InputSettings {
-    /// Our field names → paths in the crawler's articles.
+    /// Field name → paths in the crawler's articles.
     pub fields: BTreeMap<String, Paths>,
-    /// How far an article's time may lie ahead of its record's.
-    pub skew: Option<String>,
-    /// What becomes of an update without a text.
+    /// How far an article's time may be ahead of the log's clock.
+    #[serde(alias = "skew")]
+    pub max_clock_skew: Option<String>,
+    /// `keep` or `refuse`: an update without a text.
     pub empty_update: Option<String>,
-    /// Who may write about an id: `none`, `host` or `header:NAME`.
+    /// Owner of an id: `none`, `host` or `header:NAME`.
     pub owner: Option<String>,
-    /// Where a topic that was never read is read from.
+    /// Where to start reading without a committed offset: `earliest`, `latest` or a time.
     pub start: Option<String>,
     /// `auto`, `json` or `avro`.
     pub format: Option<String>,
-    /// How long a batch that cannot be read is tried before it is skipped, or `never`.
+    /// How long to retry an unreadable batch before skipping it, or `never`.
     pub unreadable_after: Option<String>,
 }
 
@@ -82,14 +83,14 @@ pub struct InputSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Paths {
-    /// One.
+    /// A single path.
     One(String),
-    /// Several.
+    /// Paths in order of preference.
     Several(Vec<String>),
 }
 
 impl Paths {
-    /// In order of preference.
+    /// The paths in order of preference.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let paths = match self {
             Paths::One(path) => std::slice::from_ref(path),
@@ -103,27 +104,27 @@ impl Paths {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TextSettings {
-    /// The longest body that is parsed, in bytes.
+    /// The longest body that is parsed, in bytes with markup.
     pub max_raw_bytes: Option<usize>,
-    /// The longest text that is looked at, in bytes.
+    /// The longest text that is judged, in bytes without markup.
     pub max_bytes: Option<usize>,
-    /// Merge look-alike characters (UTS #39).
+    /// Fold look-alike characters of different scripts (UTS #39).
     pub skeleton: Option<bool>,
-    /// Drop the accents of Latin letters.
+    /// Fold accents of Latin letters.
     pub fold_accents: Option<bool>,
-    /// Read Serbian in Latin letters.
+    /// Fold Serbian Cyrillic to Latin.
     pub fold_serbian: Option<bool>,
-    /// Read Chinese in simplified characters.
+    /// Fold traditional Chinese to simplified.
     pub fold_han: Option<bool>,
 }
 
-/// `[match.weights]`: what `make fit` writes.
+/// `[match.weights]`, as `make fit` writes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WeightSettings {
-    /// Log-odds of a pair of which nothing is known.
+    /// Log-odds of a pair before any measure.
     pub prior: Option<f64>,
-    /// A curve for each measure that is weighed in another way.
+    /// Measures whose curve replaces the built-in one.
     pub measures: BTreeMap<String, CurveSettings>,
 }
 
@@ -131,9 +132,9 @@ pub struct WeightSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurveSettings {
-    /// What is gained from one knot to the next: 0, 0.2, 0.4, 0.6, 0.8, 1.
+    /// Increase of the log-odds between the knots 0, 0.2, 0.4, 0.6, 0.8 and 1.
     pub steps: [f64; 5],
-    /// The share that contributes nothing.
+    /// The value that contributes nothing.
     pub neutral: f64,
 }
 
@@ -149,25 +150,27 @@ pub struct PlacementSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MatchSettings {
-    /// Similarity from which on texts are near-duplicates.
+    /// Similarity at which texts are mostly the same wording.
     pub threshold: Option<f64>,
-    /// Share of a text that must be in another to be a part of it.
-    pub coverage: Option<f64>,
-    /// Confidence from which on an article is a duplicate.
+    /// Containment at which a text is a part of another.
+    #[serde(alias = "coverage")]
+    pub containment_threshold: Option<f64>,
+    /// Confidence at which an article is a duplicate.
     pub min_confidence: Option<f64>,
-    /// Texts with fewer tokens are short: flagged, and never a copy under an unrelated headline.
+    /// Texts with fewer tokens are flagged as short, and are never copies under unrelated headlines.
     pub min_tokens: Option<u32>,
-    /// Texts with fewer tokens are page furniture if they appear under several unrelated headlines.
+    /// Texts with fewer tokens are page furniture once they appear under several unrelated headlines.
     pub wall_tokens: Option<u32>,
-    /// Weights of the evidence other than those that come with the program.
+    /// Weights of the evidence that replace the built-in ones.
     pub weights: Option<WeightSettings>,
-    /// What finds and verifies.
+    /// `combined`, `minhash`, `simhash128` or `simhash64`.
     pub algorithm: Option<String>,
-    /// SimHashes that differ in at most so many bits agree.
+    /// The most bits in which two SimHashes that agree may differ.
     pub hamming: Option<u32>,
-    /// Similarity to a cluster's canonical that its members need.
-    pub floor: Option<f64>,
-    /// How long an article is remembered after it was last seen.
+    /// Similarity to the cluster's canonical that a member needs.
+    #[serde(alias = "floor")]
+    pub cluster_threshold: Option<f64>,
+    /// How long an article is remembered after it was last seen, or `forever`.
     pub retention: Option<String>,
 }
 
@@ -175,13 +178,13 @@ pub struct MatchSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LshSettings {
-    /// Share of pairs at the threshold that bands must find.
+    /// Fraction of pairs at the threshold that bands must find.
     pub recall: Option<f64>,
-    /// Bands, if chosen by hand.
+    /// Number of bands; overrides `recall` together with `rows`.
     pub bands: Option<u16>,
-    /// Rows, if chosen by hand.
+    /// Rows per band; overrides `recall` together with `bands`.
     pub rows: Option<u16>,
-    /// Documents of a bucket that are examined at most.
+    /// The most documents of one bucket that are examined.
     pub max_bucket: Option<usize>,
 }
 
@@ -189,9 +192,9 @@ pub struct LshSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterSettings {
-    /// Which member stands for a cluster.
+    /// `first-seen`, `first-published`, `newest` or `longest`.
     pub canonical: Option<String>,
-    /// How long before it was fetched an article may have been published to be believed.
+    /// Publication times earlier than this before the fetch are ignored.
     pub published_within: Option<String>,
 }
 
@@ -199,7 +202,7 @@ pub struct ClusterSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReviewSettings {
-    /// Verdicts with a confidence in here are flagged.
+    /// Duplicates with a confidence in this range are flagged.
     pub between: Option<[f64; 2]>,
 }
 
@@ -207,13 +210,13 @@ pub struct ReviewSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputSettings {
-    /// Articles from before this time change state and are not published.
+    /// Articles before this event time update the state but are not published.
     pub publish_from: Option<String>,
-    /// Whether verdicts carry what speaks for and against them.
+    /// Whether verdicts carry their evidence.
     pub evidence: Option<bool>,
-    /// One topic for all verdicts, or one for each kind.
+    /// `split` or `single`.
     pub topics: Option<String>,
-    /// The article inside an envelope, or its bytes untouched.
+    /// `envelope` or `passthrough`.
     pub value: Option<String>,
     /// `json` or `avro`.
     pub format: Option<String>,
@@ -231,25 +234,25 @@ pub struct EnvelopeSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RegistrySettings {
-    /// Where it is.
+    /// Its URL.
     pub url: Option<String>,
-    /// Basic authentication: the name.
+    /// User name for basic authentication.
     pub username: Option<String>,
-    /// Basic authentication: the password.
+    /// Password for basic authentication.
     pub password: Option<Property>,
-    /// A bearer token.
+    /// Bearer token, instead of user name and password.
     pub token: Option<Property>,
-    /// A file of certificates that its own must lead to.
+    /// CA certificates that the registry's certificate is verified against.
     pub ca: Option<PathBuf>,
-    /// How long one question may take.
+    /// Timeout of one request.
     pub timeout: Option<String>,
-    /// The largest answer, in bytes.
+    /// The largest response, in bytes.
     pub max_bytes: Option<u64>,
-    /// How many schemas are remembered.
+    /// How many schemas are cached.
     pub cache: Option<usize>,
-    /// How long a schema that is not there is not asked for again.
+    /// How long a missing schema is not requested again.
     pub negative_cache: Option<String>,
-    /// Whether `run` registers our schemas by itself.
+    /// Whether `samestory run` registers the output schemas.
     pub auto_register: Option<bool>,
 }
 
@@ -257,29 +260,29 @@ pub struct RegistrySettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StageSettings {
-    /// Names groups, clients and transactions.
+    /// Prefix of consumer groups, client ids and transactional ids.
     pub app: Option<String>,
-    /// Which making of the state this is.
+    /// State generation.
     pub generation: Option<u32>,
-    /// Tells the processes of one application apart.
+    /// Name of this process within the application.
     pub instance: Option<String>,
     /// `routed` or `direct`.
     pub mode: Option<String>,
-    /// Threads of each role.
+    /// Threads per role.
     pub workers: Option<u16>,
-    /// Where state is kept.
+    /// Directory of the state.
     pub state: Option<PathBuf>,
-    /// Languages in the order that spreads them over partitions.
+    /// Order in which languages are spread over partitions.
     pub languages: Option<Vec<String>>,
     /// `classic` or `consumer`.
     pub group_protocol: Option<String>,
-    /// Keep partitions through a restart that is shorter than the session timeout.
+    /// Keep partitions assigned through a restart that is shorter than the session timeout.
     pub static_membership: Option<bool>,
-    /// A transaction that takes longer is aborted by the broker.
+    /// The broker aborts a transaction that takes longer.
     pub transaction_timeout: Option<String>,
-    /// How long a stop may take.
+    /// How long a shutdown may take.
     pub shutdown: Option<String>,
-    /// Whether routed records that are done with are deleted.
+    /// Whether routed records are deleted after match has committed them.
     pub purge: Option<bool>,
 }
 
@@ -287,29 +290,29 @@ pub struct StageSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopicSettings {
-    /// Where crawlers write.
+    /// Topic that crawlers write to.
     pub raw: Option<String>,
-    /// From route to match.
+    /// Internal topic from route to match.
     pub routed: Option<String>,
-    /// Articles whose text is new.
+    /// Topic for articles whose text is new.
     pub unique: Option<String>,
-    /// Near and exact duplicates.
+    /// Topic for near and exact duplicates.
     pub near_duplicate: Option<String>,
-    /// All of them, where `output.topics` is `single`.
+    /// Topic for all articles, where `output.topics` is `single`.
     pub tagged: Option<String>,
-    /// The clusters as they are now.
+    /// Topic for the current state of clusters.
     pub clusters: Option<String>,
-    /// The state's write-ahead log.
+    /// Internal topic: the state's write-ahead log.
     pub changelog: Option<String>,
-    /// What could not be judged.
+    /// Topic for records that could not be judged.
     pub dead_letter: Option<String>,
-    /// Where each generation that has ended says how far it has published.
+    /// Topic for generation-end records.
     pub generations: Option<String>,
-    /// Partitions of the routed topic and the changelog, when they are made.
+    /// Partitions of a new routed topic and changelog.
     pub partitions: Option<u16>,
-    /// Partitions of the topics that others read, when they are made.
+    /// Partitions of new output topics.
     pub output_partitions: Option<u16>,
-    /// Copies of each, when they are made.
+    /// Replicas of new topics.
     pub replication: Option<u16>,
     /// The largest record, in bytes.
     pub max_message_bytes: Option<u32>,
@@ -319,11 +322,11 @@ pub struct TopicSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchSettings {
-    /// Articles at most.
+    /// The most articles.
     pub max_articles: Option<u32>,
-    /// Bytes at most.
+    /// The most bytes.
     pub max_bytes: Option<usize>,
-    /// How long to wait for more.
+    /// How long a batch waits for more records, in milliseconds.
     pub linger_ms: Option<u64>,
 }
 
@@ -331,38 +334,38 @@ pub struct BatchSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSettings {
-    /// Where health, readiness and metrics are served, or `off`.
+    /// Address of health, readiness and metrics, or `off`.
     pub listen: Option<String>,
-    /// Where questions to the state are answered, or `off`.
+    /// Address of the query API, or `off`.
     pub query: Option<String>,
-    /// Who asks must have it.
+    /// Bearer token that every query must send.
     pub token: Option<Property>,
-    /// Names that the query API goes by.
+    /// Host names that the query API accepts.
     pub hosts: Option<Paths>,
-    /// The other processes, which hold what this one does not.
+    /// Query addresses of the other processes of the stage.
     pub peers: Option<Paths>,
-    /// How long a peer may take to answer.
+    /// How long to wait for peers.
     pub peer_timeout: Option<String>,
 }
 
-/// A property of the client library: the value, or where it is kept.
+/// A value that may be secret: the value itself, or where it is kept.
 #[derive(Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Property {
-    /// A text.
+    /// A string.
     Text(String),
-    /// A number.
+    /// An integer.
     Number(i64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// Elsewhere, because it is secret.
-    Kept(Kept),
+    /// A reference, which keeps the secret out of the settings.
+    Secret(SecretSource),
 }
 
 /// Where a secret is kept.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
-pub enum Kept {
+pub enum SecretSource {
     /// In this environment variable.
     Env(String),
     /// In this file.
@@ -370,7 +373,7 @@ pub enum Kept {
 }
 
 impl fmt::Debug for Property {
-    /// A value may be a secret, whoever wrote it here.
+    /// Hides the value, which may be a secret written in plain text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }

@@ -382,7 +382,10 @@ fn settings_change_what_counts_as_the_same() {
     assert_eq!(verdict("[languages.en]\nmin_confidence = 0.0001"), "near-duplicate");
     assert_eq!(verdict("[languages.hi]\nmin_confidence = 0.0001"), "unique");
     assert_eq!(verdict("[match]\nalgorithm = \"minhash\"\nthreshold = 0.2"), "near-duplicate");
-    assert_eq!(verdict("[match]\nalgorithm = \"minhash\"\nthreshold = 0.9\ncoverage = 0.9"), "unique");
+    assert_eq!(
+        verdict("[match]\nalgorithm = \"minhash\"\nthreshold = 0.9\ncontainment_threshold = 0.9"),
+        "unique"
+    );
     let file = folder.file("short.toml", "[text]\nmax_bytes = 100");
     let (code, message) = failure(&["--config", &file, "fingerprint", &a]);
     assert!(code == 1 && message.contains("text is longer than 100 bytes (text.max_bytes)"), "{message}");

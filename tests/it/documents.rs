@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use samestory::config::reference;
+use samestory::config::{RENAMED, reference};
 use samestory::formats::fields::Field;
 use samestory_engine::engine::compare::evidence::{Evidence, KNOTS, Measure, Weights};
 use serde_json::{Map, Value, json};
@@ -116,6 +116,12 @@ fn the_chart_knows_every_setting() {
             let kind = kind(&[&table, &key]);
             tables.entry(table).or_default().insert(key, kind);
         }
+    }
+    // Values files with an old key keep working; the program warns at startup.
+    for (table, old, current) in RENAMED {
+        let mut kind = kind(&[table, current]);
+        kind["description"] = format!("Deprecated: renamed to {current}.").into();
+        tables.entry((*table).to_owned()).or_default().insert((*old).to_owned(), kind);
     }
     let field = |field: Field| (field.name().to_owned(), kind(&["input", "fields", field.name()]));
     let fields: Map<String, Value> = Field::ALL.map(field).into_iter().collect();

@@ -441,7 +441,7 @@ fn a_file_run_remembers_forever_by_default() {
     assert!(found < 40, "{found}");
     assert!(printed.contains(" expired and were forgotten (--retention)"), "{printed}");
     let refusal = folder.fail(&["file", "a.ndjson", "--retention", "soon"]);
-    assert!(refusal.contains("--retention = soon: give a whole number and a unit"), "{refusal}");
+    assert!(refusal.contains("--retention = soon: use a whole number and a unit"), "{refusal}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn later_layers_win_and_the_effective_settings_are_printed() {
-    let dir = SettingsDir::new("layers", "[match]\nthreshold = 0.3\ncoverage = 0.7\n");
+fn later_places_win_and_what_holds_is_printed() {
+    let dir = SettingsDir::new("layers", "[match]\nthreshold = 0.3\ncontainment_threshold = 0.7\n");
     let output = dir
         .command()
         .env("SAMESTORY__MATCH__THRESHOLD", "0.4")
@@ -53,7 +53,10 @@ fn later_layers_win_and_the_effective_settings_are_printed() {
     assert!(output.status.success(), "{}", text(&output));
     let printed: toml::Table = String::from_utf8(output.stdout).unwrap().parse().unwrap();
     let number = |table: &str, key: &str| printed[table][key].as_float();
-    assert_eq!((number("match", "threshold"), number("match", "coverage")), (Some(0.6), Some(0.7)));
+    assert_eq!(
+        (number("match", "threshold"), number("match", "containment_threshold")),
+        (Some(0.6), Some(0.7))
+    );
     assert_eq!(number("match", "min_confidence"), Some(0.5), "defaults are printed too");
     assert_eq!(printed["stage"]["workers"].as_integer(), Some(3));
     // The output is a valid settings file.
@@ -92,7 +95,26 @@ fn wrong_settings_are_refused_with_their_location_before_anything_starts() {
 }
 
 #[test]
-fn a_check_can_leave_out_missing_secrets() {
+fn a_renamed_key_works_and_is_reported_once() {
+    let dir = SettingsDir::new("renamed", "[match]\nfloor = 0.2\n");
+    let said = text(&dir.run(&["config", "check"]));
+    let warning = "warning: match.floor is deprecated: rename it to match.cluster_threshold";
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+    let printed: toml::Table =
+        String::from_utf8(dir.run(&["config", "print"]).stdout).unwrap().parse().unwrap();
+    assert_eq!(printed["match"]["cluster_threshold"].as_float(), Some(0.2));
+    let both =
+        dir.run(&["--set", "match.floor=0.1", "--set", "match.cluster_threshold=0.1", "config", "check"]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(
+        text(&both).contains("match.floor is the old name of match.cluster_threshold"),
+        "{}",
+        text(&both)
+    );
+}
+
+#[test]
+fn secrets_that_are_not_here_can_be_left_out_of_a_check() {
     let dir =
         SettingsDir::new("absent", "[kafka]\n\"sasl.password\" = { env = \"SAMESTORY_TEST_NO_SUCH\" }\n");
     let output = dir.run(&["config", "check"]);

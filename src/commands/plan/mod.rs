@@ -1,4 +1,5 @@
-//! `samestory plan`: how much disk, memory and partitions a stage needs, and how it was worked out.
+//! `samestory plan`: estimates disk, memory, partitions and replicas of a stage, and shows the formula behind each figure.
+//! [`sizes`] has the arithmetic; this reads the arguments and prints the table.
 
 mod sizes;
 
@@ -19,49 +20,49 @@ use sizes::{BUDGET, Needs, Sizes, WORKER};
 Examples:
   samestory plan --articles 500000 --languages en=60,hi=25,bn=15
   samestory plan --articles 2000000 --days 30 --bytes 6000 --peak 4 --json
-  samestory plan --articles 500000 --languages en=60,hi=25,bn=15 --partitions 2   with what is there already
+  samestory plan --articles 500000 --languages en=60,hi=25,bn=15 --partitions 2   with existing partitions
 
-The figures are arithmetic on measurements from one machine (docs/operations.md has the formulas): a starting point, not a promise.")]
+The figures extrapolate measurements from one machine (docs/operations.md has the formulas): a starting point, not a guarantee.")]
 pub(super) struct Args {
-    /// Articles a day
+    /// Articles per day
     #[arg(long, value_name = "N")]
     articles: f64,
-    /// Days that an article is remembered; by default the setting match.retention
+    /// Days that an article is remembered [default: match.retention]
     #[arg(long, value_name = "N")]
     days: Option<f64>,
-    /// Bytes of an article as it lies on the raw topic
+    /// Size of an article on the raw topic, in bytes
     #[arg(long, value_name = "N", default_value_t = 4000.0)]
     bytes: f64,
-    /// Languages with their shares, in any unit; without them, one language has everything
+    /// Languages and their relative shares of the articles [default: one language]
     #[arg(long, value_name = "CODE=SHARE,…", value_delimiter = ',')]
     languages: Vec<String>,
-    /// Share of articles that are duplicates of earlier ones (`samestory probe` counts them)
+    /// Fraction of articles that repeat earlier ones (`samestory probe` counts them)
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     duplicates: f64,
-    /// Replicas of each topic; by default the setting topics.replication, else 3
+    /// Replicas of each topic [default: topics.replication, else 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=9))]
     replication: Option<u16>,
-    /// The busiest hour, as a multiple of the average
+    /// Articles in the busiest hour, as a multiple of the average
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     peak: f64,
-    /// Partitions of the match stage, instead of as many as are useful
+    /// Partitions of match [default: as many as are useful]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     partitions: Option<u16>,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
 
-/// What cannot be planned for.
+/// Why a plan cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
     #[error("--{option} {value}: {fix}")]
     Number { option: &'static str, value: f64, fix: &'static str },
-    #[error("match.retention = forever has no end: say with --days how long to plan for")]
+    #[error("match.retention = forever has no end; say with --days how long to plan for")]
     Forever,
     #[error("--languages {0}: write codes and shares, as in en=60,hi=25,bn=15")]
     Fraction(String),
-    #[error("--languages: {0} stands there twice")]
+    #[error("--languages: {0} is listed twice")]
     Twice(Lang),
 }
 
@@ -81,16 +82,16 @@ fn needs(args: &Args, config: &Config) -> Result<Needs, Failure> {
         true => Ok(value),
         false => Err(PlanError::Number { option, value, fix }),
     };
-    let days = match (args.days, config.of(Lang::UND).retention) {
+    let days = match (args.days, config.language(Lang::UND).retention) {
         (Some(days), _) => days,
         (None, Retention::Millis(millis)) => millis as f64 / 86_400_000.0,
         (None, Retention::Forever) => return Err(PlanError::Forever.into()),
     };
     Ok(Needs {
         articles_per_day: number("articles", args.articles, 1.0, 1e12, "a day has from 1 to 10¹² articles")?,
-        days: number("days", days, 1e-6, 36_500.0, "plan for more than none and at most 36,500")?,
+        days: number("days", days, 1e-6, 36_500.0, "plan for more than 0 and at most 36,500 days")?,
         article_bytes: number("bytes", args.bytes, 1.0, 1e9, "an article has from 1 to 10⁹ bytes")?,
-        duplicates: number("duplicates", args.duplicates, 0.0, 1.0, "a share lies between 0 and 1")?,
+        duplicates: number("duplicates", args.duplicates, 0.0, 1.0, "a fraction is between 0 and 1")?,
         peak: number(
             "peak",
             args.peak,
@@ -98,14 +99,14 @@ fn needs(args: &Args, config: &Config) -> Result<Needs, Failure> {
             1000.0,
             "the busiest hour is from 1 to 1,000 times the average",
         )?,
-        // As `samestory topics --create` makes them in a cluster of three brokers or more.
+        // The default of `samestory topics --create` in a cluster of three brokers or more.
         replication: args.replication.or(config.bus.topics.replication).unwrap_or(3),
         languages: shares(&args.languages)?,
         partitions: args.partitions,
     })
 }
 
-/// The heaviest first, adding up to one.
+/// The languages and their shares, the largest first; the shares add up to one.
 fn shares(written: &[String]) -> Result<Vec<(Lang, f64)>, Failure> {
     let mut shares: Vec<(Lang, f64)> = Vec::new();
     for one in written {
@@ -139,14 +140,14 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
         count(needs.days),
         paint.bold(&format!("{} remembered", count(sizes.remembered_articles)))
     );
-    let mut part = |title: &str, rows: &[(&str, String, String)]| {
+    let mut section = |title: &str, rows: &[(&str, String, String)]| {
         text += &format!("\n{}\n", paint.bold(title));
         for (what, value, how) in rows {
             text += &format!("  {what:<28} {value:>10}   {}\n", paint.dim(how));
         }
     };
     let copies = needs.replication;
-    part(
+    section(
         "disk",
         &[
             ("state", bytes(sizes.state_bytes), "2 KiB per remembered article".into()),
@@ -178,7 +179,7 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
             ),
         ],
     );
-    part(
+    section(
         "partitions and processes",
         &[
             (
@@ -219,7 +220,7 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
             ),
         ],
     );
-    part(
+    section(
         "memory and time",
         &[
             (
@@ -279,18 +280,18 @@ fn bytes(bytes: f64) -> String {
     }
 }
 
-/// Thousands apart; a digit behind the point where there are few.
+/// A number with thousands separators; small fractions keep one decimal.
 fn count(number: f64) -> String {
     if number < 10.0 && number.fract() != 0.0 {
         return format!("{number:.1}");
     }
     let digits = format!("{number:.0}");
-    let from_the_end = |at: usize| digits.len() - at;
-    let apart = digits.char_indices().map(|(at, digit)| match at > 0 && from_the_end(at) % 3 == 0 {
+    let digits_left = |at: usize| digits.len() - at;
+    let separated = digits.char_indices().map(|(at, digit)| match at > 0 && digits_left(at) % 3 == 0 {
         true => format!(",{digit}"),
         false => digit.to_string(),
     });
-    apart.collect()
+    separated.collect()
 }
 
 fn percent(share: f64) -> String {

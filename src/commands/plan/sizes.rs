@@ -1,5 +1,5 @@
-//! How much of everything a stage needs: plain arithmetic on what was measured. Nothing here is a promise; the constants
-//! say where they come from, and `docs/operations.md` shows the same formulas.
+//! The arithmetic of `samestory plan`: from [`Needs`] to [`Sizes`]. Each constant says which measurement it comes from, and
+//! `docs/operations.md` has the same formulas. The results are estimates, not guarantees.
 
 use std::collections::BTreeMap;
 
@@ -7,57 +7,57 @@ use samestory::config::home;
 use samestory_engine::model::Lang;
 use serde::Serialize;
 
-/// Disk for what is known of an article. `make bench FULL=1`: 2.0 KiB with a hundred thousand articles, 1.5 with a million,
-/// when more of it is compacted; the run below took 2,027 bytes. The larger one.
+/// Bytes of state per article. `make bench FULL=1`: 2.0 KiB with a hundred thousand articles, 1.5 with a million, when more of it
+/// is compacted; the run below took 2,027 bytes. This is the larger figure.
 const STATE: f64 = 2048.0;
-/// A volume has room for its state again: merging writes new tables before it deletes the old ones, and a state that is set
-/// aside stays until somebody deletes it.
+/// Volume size per byte of state. Compaction writes new SST files before it deletes the old ones, and a quarantined state stays
+/// until somebody deletes it.
 const ROOM: f64 = 2.0;
-/// An article's records in the changelog. 919 bytes, where 11,875 agency reports in English, Hindi and Japanese went through
-/// `samestory run` and lay on the broker's disk afterwards, before compaction.
+/// Bytes of an article's records in the changelog. Measured: 919 bytes on the broker's disk before compaction, after 11,875 agency
+/// reports in English, Hindi and Japanese went through `samestory run`.
 const CHANGELOG: f64 = 1000.0;
-/// What a record of the routed topic has beside the article: 914 bytes in that run, mostly the fingerprint.
+/// Bytes of a routed record beside the article. Measured: 914 bytes in that run, mostly the fingerprint.
 const ROUTED: f64 = 1000.0;
-/// What a tagged article has beside the article: 118 bytes in that run, where batches were large and well compressed.
+/// Bytes of a tagged article beside the article. Measured: 118 bytes in that run, where batches were large and well compressed.
 const VERDICT: f64 = 200.0;
-/// Memory of a process that remembers nothing, with the stores' budget as far as it fills. `make bench FULL=1` had 298 MB with
+/// Memory of a process without articles, with the part of the stores' budget that it fills. `make bench FULL=1` used 298 MB with
 /// a hundred thousand articles and 576 MB with a million in one partition, and a backlog of a million in four busy partitions
-/// levelled off at 689 MB: all three lie on this plane.
+/// levelled off at 689 MB; this and the next two constants fit all three.
 const MEMORY: f64 = 230e6;
-/// What a busy partition adds to it: documents and canonicals that are kept decoded, outside the budget.
+/// Memory per busy partition: decoded documents and canonicals, which the budget does not include.
 const MEMORY_OF_A_PARTITION: f64 = 40e6;
-/// What each remembered article adds to it: the filter of band keys, and the indexes and filters of SST files. Outside the
-/// budget, too.
+/// Memory per remembered article: the membership filter of band keys, and the index blocks and filters of SST files, which the
+/// budget does not include either.
 const MEMORY_EACH: f64 = 310.0;
-/// What all stores of a process share.
+/// Memory budget that all stores of a process share.
 pub(super) const BUDGET: f64 = samestory_engine::index::BUDGET_BYTES as f64;
-/// Articles a second that one worker of each role does together. `make bench-kafka`: 1,983 on two cores that the broker
-/// shared.
+/// Articles per second of one route worker and one match worker together. `make bench-kafka`: 1,983 on two cores that they
+/// shared with the broker.
 pub(super) const WORKER: f64 = 1900.0;
-/// Articles a second that a restore reads. `make bench-kafka`: 9,234.
+/// Articles per second of a restore. `make bench-kafka`: 9,234.
 const RESTORE: f64 = 9200.0;
 const SECONDS_OF_A_DAY: f64 = 86_400.0;
 
-/// What somebody wants of a stage.
+/// The load that a stage has to carry.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Needs {
     pub(super) articles_per_day: f64,
     pub(super) days: f64,
-    /// An article as it lies on the raw topic.
+    /// Size of an article on the raw topic.
     pub(super) article_bytes: f64,
-    /// Share of articles that are duplicates of earlier ones.
+    /// Fraction of articles that repeat earlier ones.
     pub(super) duplicates: f64,
-    /// Copies of a topic.
+    /// Replicas of each topic.
     pub(super) replication: u16,
-    /// The busiest hour, as a multiple of the average.
+    /// Articles in the busiest hour, as a multiple of the average.
     pub(super) peak: f64,
-    /// Languages, the heaviest first; the shares add up to one.
+    /// Languages and their shares, the largest first; the shares add up to one.
     pub(super) languages: Vec<(Lang, f64)>,
-    /// Partitions of the match stage, if somebody has decided already.
+    /// Partitions of match, if they are given.
     pub(super) partitions: Option<u16>,
 }
 
-/// How much of everything that is. Bytes are bytes.
+/// The resources that the load needs; also the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Sizes {
     pub(super) remembered_articles: f64,
@@ -70,15 +70,15 @@ pub(super) struct Sizes {
     pub(super) routed_bytes_per_hour_of_waiting: f64,
     pub(super) partitions: u16,
     pub(super) match_replicas: u16,
-    /// Share of all articles that the busiest partition gets.
+    /// Fraction of all articles that the busiest partition gets.
     pub(super) busiest_partition: f64,
     pub(super) memory_bytes_of_one_process: f64,
     pub(super) memory_bytes_of_each_replica: f64,
-    /// Of that, what the stores' budget does not bound.
+    /// The part of it that the stores' budget does not bound.
     pub(super) memory_bytes_of_each_replica_outside_the_budget: f64,
     pub(super) volume_bytes_of_each_replica: f64,
     pub(super) peak_articles_per_second: f64,
-    /// Of what one worker can do, in the busiest partition at the busiest hour.
+    /// Load of the worker of the busiest partition in the busiest hour; one is its limit.
     pub(super) busiest_worker_load: f64,
     pub(super) route_workers: u64,
     pub(super) restore_seconds_of_the_busiest_partition: f64,
@@ -92,7 +92,7 @@ impl Needs {
         let peak = self.articles_per_day / SECONDS_OF_A_DAY * self.peak;
         let partitions = self.partitions.unwrap_or_else(|| self.enough_partitions());
         let shares = self.shares(partitions);
-        // Sums of shares may come out a little above the whole.
+        // Rounding can make a sum of shares slightly larger than one.
         let busiest = shares.values().copied().fold(0.0, f64::max).min(1.0);
         let memory = |partitions: f64, remembered: f64| {
             MEMORY + partitions * MEMORY_OF_A_PARTITION + remembered * MEMORY_EACH
@@ -122,12 +122,12 @@ impl Needs {
         }
     }
 
-    /// One for each language and one for what has none; not fewer than `samestory topics` makes unless it is told.
+    /// One partition per language and one for articles without a known language; at least the default of `topics.partitions`.
     fn enough_partitions(&self) -> u16 {
         u16::try_from(self.languages.len() + 1).unwrap_or(u16::MAX).max(4)
     }
 
-    /// What each partition gets that gets anything, with the languages in `stage.languages` in this order.
+    /// The share of each partition that gets articles, if `stage.languages` lists the languages in this order.
     fn shares(&self, partitions: u16) -> BTreeMap<i32, f64> {
         let mut order = vec![Lang::UND];
         order.extend(
@@ -176,7 +176,7 @@ mod tests {
         )
     }
 
-    /// Everything that grows with what is asked for.
+    /// The sizes that must not shrink when the load grows.
     fn growing(sizes: &Sizes) -> [f64; 10] {
         [
             sizes.remembered_articles,
@@ -214,7 +214,7 @@ mod tests {
             prop_assert!(sizes.match_replicas >= 1);
             prop_assert!(usize::from(sizes.match_replicas) <= needs.languages.len());
             prop_assert!(sizes.match_replicas <= sizes.partitions);
-            // The busiest has its even share at least, and the heaviest language at least.
+            // The busiest partition has at least an even share, and at least the largest language.
             prop_assert!(sizes.busiest_partition >= needs.languages[0].1 - 1e-9);
             prop_assert!(sizes.busiest_partition * f64::from(sizes.match_replicas) >= 1.0 - 1e-9);
             prop_assert!(sizes.memory_bytes_of_each_replica <= sizes.memory_bytes_of_one_process);

@@ -1,4 +1,5 @@
-//! `samestory state export`
+//! `samestory state export`: writes every document of a state as NDJSON, by language and number, so equal states give equal
+//! bytes.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -25,7 +26,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), Failure> {
             let options = samestory::files::for_output(options.write(true).create(true).truncate(true));
             let file = options.open(path).map_err(failed)?;
             let written = write(&store, args.fingerprints, documents, &mut bar, &file);
-            let written = written.map_err(|failure| at(path, failure))?;
+            let written = written.map_err(|failure| name_file(path, failure))?;
             file.sync_all().map_err(failed)?;
             written
         }
@@ -37,8 +38,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is said of standard output is meant of the file.
-fn at(path: &Path, failure: Failure) -> Failure {
+/// Reports a write error as one of the file instead of standard output.
+fn name_file(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::Output(error) => Failure::Save { path: path.to_owned(), error },
         other => other,
@@ -72,7 +73,7 @@ fn write(
     Ok(written)
 }
 
-/// All that is kept of a document.
+/// Everything that the index keeps of a document.
 fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<Value, StoreError> {
     let Document { language, fingerprint, judgement, .. } = document;
     let cluster = store.cluster_of(document)?;

@@ -1,4 +1,5 @@
-//! `samestory state inspect`
+//! `samestory state inspect`: shows the contents of a state, the settings that it was built with, its positions and its sizes.
+//! It compares the state with the current settings and notes the differences.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,47 +20,50 @@ use super::sizes::{bytes, on_disk};
 use super::{Failure, InspectArgs};
 use samestory::terminal::style::printable;
 
-/// With more documents their postings are estimated: what was removed and not compacted away spoils that.
+/// Up to this many documents, postings are counted. RocksDB's estimate, which is used beyond, includes deleted rows that are not
+/// compacted away.
 const COUNTED: u64 = 100_000;
 
-/// All that is shown.
-struct Seen {
-    place: String,
+/// Everything that the command prints.
+struct StateReport {
+    directory: String,
     inspection: Inspection,
-    /// Whether the postings were counted, not estimated.
+    /// Whether postings were counted instead of estimated.
     counted: bool,
-    /// The settings that the newest fingerprint of each language was made under.
+    /// The `config` hash of the newest fingerprint of each language.
     configs: BTreeSet<u32>,
     sizes: Vec<(Family, u64)>,
     on_disk: u64,
-    /// What the settings ask for and the state does not have.
+    /// Differences between the state and the settings.
     remarks: Vec<String>,
 }
 
 pub(super) fn run(args: &InspectArgs, config: &Config) -> Result<(), Failure> {
     let store = RocksReader::existing(&args.dir, &Budget::default())?;
     let mut inspection = store.inspect()?;
-    let counted = inspection.languages.iter().map(|of| of.documents).sum::<u64>() <= COUNTED;
+    let counted = inspection.languages.iter().map(|language| language.documents).sum::<u64>() <= COUNTED;
     if counted {
-        for of in &mut inspection.languages {
-            of.postings = store.count_postings(of.language)?;
+        for row in &mut inspection.languages {
+            row.postings = store.count_postings(row.language)?;
         }
     }
-    let configs: BTreeSet<u32> = store.languages().into_iter().filter_map(|of| newest(&store, of)).collect();
+    let configs: BTreeSet<u32> =
+        store.languages().into_iter().filter_map(|language| newest_config(&store, language)).collect();
     let remarks = remarks(inspection.format.as_ref(), &configs, config);
-    let (place, on_disk) = (args.dir.display().to_string(), on_disk(&args.dir));
-    let seen = Seen { place, inspection, counted, configs, sizes: store.sizes(), on_disk, remarks };
+    let (directory, on_disk) = (args.dir.display().to_string(), on_disk(&args.dir));
+    let report =
+        StateReport { directory, inspection, counted, configs, sizes: store.sizes(), on_disk, remarks };
     let mut out = samestory::terminal::stdout();
     if args.json {
-        writeln!(out, "{:#}", as_json(&seen))?
+        writeln!(out, "{:#}", as_json(&report))?
     } else {
-        table(&mut out, &seen)?
+        table(&mut out, &report)?
     }
     Ok(())
 }
 
-/// The hash of the settings that the newest document of a language was fingerprinted under.
-fn newest(store: &RocksReader, language: Lang) -> Option<u32> {
+/// The `config` hash of the newest document of a language.
+fn newest_config(store: &RocksReader, language: Lang) -> Option<u32> {
     let mut number = None;
     let documents = Family::Documents(language);
     let scanned = store.scan(documents, &Span::all(), Order::Descending, &mut |key, _| {
@@ -67,45 +71,47 @@ fn newest(store: &RocksReader, language: Lang) -> Option<u32> {
         ControlFlow::Break(())
     });
     scanned.ok()?;
-    // A fingerprint of another scheme cannot be read; that is a remark, not an error.
+    // A fingerprint of another scheme cannot be decoded; `remarks` reports that, so it is not an error.
     let document =
         store.document(language, samestory_engine::model::DocumentNumber(number?)).ok().flatten()?;
     Some(document.fingerprint.config)
 }
 
 fn remarks(format: Option<&Format>, configs: &BTreeSet<u32>, config: &Config) -> Vec<String> {
-    let Some(format) = format else { return vec!["nothing has been written to it yet".to_owned()] };
+    let Some(format) = format else {
+        return vec!["it is empty: nothing has been written to it yet".to_owned()];
+    };
     let mut remarks = Vec::new();
     let asked = Format::new(format.ahead, config.postings.clone());
     if format.scheme != asked.scheme {
         remarks.push(format!(
-            "this program makes fingerprints of scheme {}, which cannot be compared with these",
+            "this program computes fingerprints of scheme {}, which cannot be compared with these",
             asked.scheme
         ));
     }
     if format.rebanding {
-        remarks.push("making its bands anew was cut off: run `samestory state rebuild`".to_owned());
+        remarks.push("a rebuild of its bands was interrupted: run `samestory state rebuild`".to_owned());
     } else if format.postings != asked.postings {
         remarks.push(format!(
-            "the settings ask for other bands ({}): `samestory state rebuild` makes them",
+            "the settings ask for other bands ({}): run `samestory state rebuild`",
             asked.postings
         ));
     }
     let current = config_hash(&config.text);
     if let Some(other) = configs.iter().find(|&&found| found != current) {
         remarks.push(format!(
-            "its newest texts were prepared under the settings {other:08x}, new ones are under {current:08x}: \
-             they may not be recognised as the same"
+            "its newest texts were normalised under the settings {other:08x}, new ones are under {current:08x}: \
+             duplicates may be missed"
         ));
     }
     remarks
 }
 
-fn as_json(seen: &Seen) -> Value {
-    let Inspection { format, progress, changelog_next, languages, bytes: live } = &seen.inspection;
-    let counters = |of: Lang| progress.languages.get(&of).cloned().unwrap_or_default();
+fn as_json(report: &StateReport) -> Value {
+    let Inspection { format, progress, changelog_next, languages, bytes: live } = &report.inspection;
+    let counters = |language: Lang| progress.languages.get(&language).cloned().unwrap_or_default();
     json!({
-        "state": seen.place,
+        "state": report.directory,
         "format": format.as_ref().map(|format| json!({
             "version": VERSION,
             "scheme": format.scheme,
@@ -116,10 +122,10 @@ fn as_json(seen: &Seen) -> Value {
                 Durability::OwnWal => None,
             },
         })),
-        "configs": seen.configs.iter().map(|config| format!("{config:08x}")).collect::<Vec<_>>(),
-        "bytes_on_disk": seen.on_disk,
+        "configs": report.configs.iter().map(|config| format!("{config:08x}")).collect::<Vec<_>>(),
+        "bytes_on_disk": report.on_disk,
         "bytes_of_tables": live,
-        "families": seen.sizes.iter()
+        "families": report.sizes.iter()
             .map(|(family, size)| json!({ "family": family.name(), "bytes": size })).collect::<Vec<_>>(),
         "changelog_next": changelog_next,
         "position": progress.bus.as_ref().map(|position| json!({
@@ -137,44 +143,44 @@ fn as_json(seen: &Seen) -> Value {
             "next": input.next,
             "note": input.note.as_ref().map(|note| note.as_str()),
         })).collect::<Vec<_>>(),
-        "languages": languages.iter().map(|of| json!({
-            "language": of.language,
-            "documents": of.documents,
-            "residences": of.residences,
-            "postings": of.postings,
-            "clusters": of.clusters,
-            "bytes": of.bytes,
-            "next_number": counters(of.language).next_number,
-            "stream_time": counters(of.language).stream_time,
+        "languages": languages.iter().map(|row| json!({
+            "language": row.language,
+            "documents": row.documents,
+            "residences": row.residences,
+            "postings": row.postings,
+            "clusters": row.clusters,
+            "bytes": row.bytes,
+            "next_number": counters(row.language).next_number,
+            "stream_time": counters(row.language).stream_time,
         })).collect::<Vec<_>>(),
-        "postings_counted": seen.counted,
-        "remarks": seen.remarks,
+        "postings_counted": report.counted,
+        "remarks": report.remarks,
     })
 }
 
-fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
-    let Inspection { format, progress, changelog_next, languages, .. } = &seen.inspection;
-    writeln!(out, "state      {}", printable(&seen.place))?;
+fn table(out: &mut impl Write, report: &StateReport) -> io::Result<()> {
+    let Inspection { format, progress, changelog_next, languages, .. } = &report.inspection;
+    writeln!(out, "state      {}", printable(&report.directory))?;
     if let Some(format) = format {
-        let configs: Vec<String> = seen.configs.iter().map(|config| format!("{config:08x}")).collect();
+        let configs: Vec<String> = report.configs.iter().map(|config| format!("{config:08x}")).collect();
         let configs =
             if configs.is_empty() { String::new() } else { format!(", config {}", configs.join(" ")) };
-        writeln!(out, "made with  format {VERSION}, scheme {}{configs}", format.scheme)?;
+        writeln!(out, "built with format {VERSION}, scheme {}{configs}", format.scheme)?;
         writeln!(out, "bands      {}", format.postings)?;
         writeln!(out, "log        {}", format.ahead)?;
     }
-    let of = |wanted: fn(&Family) -> bool| {
-        bytes(seen.sizes.iter().filter(|(family, _)| wanted(family)).map(|(_, size)| size).sum())
+    let size_of = |wanted: fn(&Family) -> bool| {
+        bytes(report.sizes.iter().filter(|(family, _)| wanted(family)).map(|(_, size)| size).sum())
     };
     writeln!(
         out,
         "size       {} on disk: documents {}, postings {}, the rest {}",
-        bytes(seen.on_disk),
-        of(|family| matches!(family, Family::Documents(_))),
-        of(|family| matches!(family, Family::Bands(_))),
-        of(|family| !matches!(family, Family::Documents(_) | Family::Bands(_))),
+        bytes(report.on_disk),
+        size_of(|family| matches!(family, Family::Documents(_))),
+        size_of(|family| matches!(family, Family::Bands(_))),
+        size_of(|family| !matches!(family, Family::Documents(_) | Family::Bands(_))),
     )?;
-    for remark in &seen.remarks {
+    for remark in &report.remarks {
         writeln!(out, "note       {}", printable(remark))?;
     }
     if !languages.is_empty() {
@@ -195,7 +201,7 @@ fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
             "{name:<22} {:>11} {:>11} {:>12} {:>10} {:>11} {:>12}  {}",
             thousands(row.documents),
             thousands(row.residences),
-            format!("{}{}", if seen.counted { "" } else { "~" }, thousands(row.postings)),
+            format!("{}{}", if report.counted { "" } else { "~" }, thousands(row.postings)),
             thousands(row.clusters),
             bytes(row.bytes),
             thousands(counters.next_number),
@@ -207,10 +213,10 @@ fn table(out: &mut impl Write, seen: &Seen) -> io::Result<()> {
     }
     if let Some(position) = &progress.bus {
         let BusPosition { topic, partition, next, .. } = position;
-        let of = TopicIdentity { cluster: position.cluster.clone(), id: position.topic_id };
+        let topic_identity = TopicIdentity { cluster: position.cluster.clone(), id: position.topic_id };
         writeln!(
             out,
-            "{:>14}  {} partition {partition} ({of})",
+            "{:>14}  {} partition {partition} ({topic_identity})",
             thousands(*next),
             printable(topic.as_str())
         )?;

@@ -1,5 +1,5 @@
-//! `samestory state …`: what an operator does to a state directory. Nothing is made where there is none, and nothing is
-//! ever wiped.
+//! `samestory state`: maintenance of state directories, one module per subcommand. No subcommand creates a state where there is
+//! none, and none deletes one.
 
 #[cfg(feature = "rocksdb")]
 mod compact;
@@ -26,20 +26,20 @@ use super::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  samestory state inspect state/                 what is in it, and how far it has come
-  samestory state verify state/ && echo sound    every checksum, every row
-  samestory state compact state/                 give back the space of what was removed
+  samestory state inspect state/                 show contents, positions and sizes
+  samestory state verify state/ && echo sound    check every checksum and every row
+  samestory state compact state/                 free the space of deleted documents
   samestory state export state/ > documents.ndjson
   samestory --config new.toml state rebuild state/
-  samestory state set-stream-time en 2026-03-02  articles with a wrong clock have expired a language
+  samestory state set-stream-time en 2026-03-02  repair stream time after articles with a wrong clock
 
-A state directory is made by `samestory file --state DIR`, or holds a partition of a stage on the bus. One that is in
-use by another process is refused: stop that one first.";
+A state directory belongs to `samestory file --state DIR`, or to a partition of `samestory run`. A state that another process
+has open is refused: stop that process first.";
 
-/// Look after a state directory
+/// Inspect, verify, compact, export or rebuild a state directory
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -47,167 +47,167 @@ pub(super) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Show what is in a state directory, what it was made with, and how far it has come
+    /// Show contents, build settings, positions and sizes
     #[command(after_help = INSPECT_HELP)]
     Inspect(InspectArgs),
-    /// Read everything, compare checksums, and name whatever does not fit together
+    /// Check every checksum, and that all rows are consistent
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
-    /// Rewrite everything, so that what was removed takes no more space
+    /// Compact all data, which frees the space of deleted documents
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
-    /// Write the documents as NDJSON, by language and number
+    /// Export the documents as NDJSON, by language and number
     #[command(after_help = EXPORT_HELP)]
     Export(ExportArgs),
-    /// Make the bands anew from the stored fingerprints, as the settings say
+    /// Rebuild the bands from the stored fingerprints, after a change of settings
     #[command(after_help = REBUILD_HELP)]
     Rebuild(RebuildArgs),
-    /// Set the stream time of a language, after articles with a wrong clock have agreed on one
+    /// Set the stream time of a language, after articles with a wrong clock moved it
     #[command(after_help = STREAM_TIME_HELP)]
     SetStreamTime(StreamTimeArgs),
 }
 
 const INSPECT_HELP: &str = "\
-Documents and clusters are counted, and postings too up to a hundred thousand documents; beyond that they are estimated,
-and marked with ~. What the settings ask for and the state does not have is noted.
+Documents and clusters are counted. Postings are counted up to a hundred thousand documents; beyond that they are estimated and
+marked with ~. Differences between the state and the settings are noted.
 
 Examples:
   samestory state inspect state/
   samestory state inspect state/ --json | jq '.languages[] | [.language, .documents]'";
 
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 struct InspectArgs {
     /// The state directory
     dir: PathBuf,
-    /// One JSON object, for programs
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
 
 const VERIFY_HELP: &str = "\
-Exit code 0 if the state is whole, 1 if anything is wrong; every finding is a line on standard output.
+The exit code is 0 if the state is sound and 1 if it is damaged; each finding is a line on standard output.
 
 Examples:
   samestory state verify state/
   samestory state verify state/ --quiet > findings.txt || mail -s 'state is damaged' desk@example.org < findings.txt";
 
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 struct VerifyArgs {
     /// The state directory
     dir: PathBuf,
-    /// No progress and no summary
+    /// Print neither progress nor a summary
     #[arg(long, short)]
     quiet: bool,
 }
 
 const COMPACT_HELP: &str = "\
-Needs about as much free space as the state takes, for as long as it runs.
+While it runs, it needs about as much free space as the state takes.
 
 Example:
   samestory state compact state/";
 
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 struct CompactArgs {
     /// The state directory
     dir: PathBuf,
 }
 
 const EXPORT_HELP: &str = "\
-One JSON object per document, with everything that is kept of it: the text is not. The order is that of languages, then
-of numbers, so that two exports of the same state are the same bytes.
+Each line is a JSON object with everything that the state keeps of a document; the text is not kept. Documents are ordered by
+language and number, so two exports of one state are the same bytes.
 
 Examples:
   samestory state export state/ | jq -r 'select(.verdict == \"unique\") | .id'
   samestory state export state/ --fingerprints --output documents.ndjson";
 
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 struct ExportArgs {
     /// The state directory
     dir: PathBuf,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write each fingerprint too, as hexadecimal digits
+    /// Add each fingerprint, in hexadecimal
     #[arg(long)]
     fingerprints: bool,
-    /// No progress and no summary
+    /// Print neither progress nor a summary
     #[arg(long, short)]
     quiet: bool,
 }
 
 const REBUILD_HELP: &str = "\
-Threshold, recall, bands, rows, algorithm and the shortest text decide which documents are looked at together. When
-they change, the bands are made anew here, from the stored fingerprints; no article is read again. If it is cut off,
-the state says so when it is opened, and running this again begins at the beginning.
+Threshold, recall, bands, rows, algorithm and the shortest text decide which documents are compared. When they change, this
+command rebuilds the bands from the stored fingerprints; no article is read again. If it is interrupted, the state says so when
+it is opened, and running the command again starts over.
 
-What it cannot do is make fingerprints: where those are damaged or of another scheme, it says what can be done.
+It cannot rebuild fingerprints: if they are damaged or of another scheme, it explains how to recover.
 
 Examples:
   samestory --config new.toml state rebuild state/
-  samestory state rebuild state/ --force      the bands are damaged, the documents are not";
+  samestory state rebuild state/ --force      only the bands are damaged";
 
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 struct RebuildArgs {
     /// The state directory
     dir: PathBuf,
-    /// Make the bands anew although the settings have not changed
+    /// Rebuild even if the settings have not changed
     #[arg(long)]
     force: bool,
-    /// No progress and no summary
+    /// Print neither progress nor a summary
     #[arg(long, short)]
     quiet: bool,
 }
 
 const STREAM_TIME_HELP: &str = "\
-Stream time decides what is expired. One wrong clock does not move it; five articles that agree do. Stop the crawler
-whose clock is wrong first, or it moves stream time again.
+Stream time decides which articles are expired. One wrong clock does not move it, but five articles that agree do. First stop
+the crawler whose clock is wrong, or it moves stream time again.
 
-On the bus this writes a control record, which the stage reads like any other: to the routed topic, in the partition of
-the language; in mode \"direct\" to every partition of the raw topic. A state of file runs is changed where it lies.
+On Kafka this writes a control record that the stage reads like any other: to the language's partition of the routed topic, or
+in mode \"direct\" to every partition of the raw topic. A state of `samestory file` is changed in place.
 
 Examples:
   samestory state set-stream-time en 2026-03-02T06:10:00Z
-  samestory state set-stream-time hi 2026-03-02 --state state/    a state made by `samestory file`";
+  samestory state set-stream-time hi 2026-03-02 --state state/    a state of `samestory file`";
 
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 struct StreamTimeArgs {
-    /// The language, as `samestory languages` lists it
+    /// Code of the language, as in `samestory languages`
     language: String,
-    /// Its stream time from then on: a date or a time in UTC, not in the future
+    /// The new stream time: a date or a time in UTC, not in the future
     time: String,
-    /// Change this state directory of `samestory file` instead
+    /// Change this state of `samestory file` instead
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 }
 
-/// Why looking after a state ended early, with what can be done.
+/// Why a maintenance command failed, and how to recover.
 #[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "there is no state to look after"))]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
 pub(crate) enum StateError {
-    /// What is wrong has been said.
-    #[error("state {place} is not whole, see above ({findings})\n{ways}")]
-    NotWhole { place: String, findings: String, ways: String },
-    /// Re-banding does not help.
-    #[error("{why}. It cannot be rebuilt from what it holds, and was left as it is\n{ways}")]
-    NotRebuilt { why: String, ways: String },
-    /// The time cannot be read.
+    /// The findings are on standard output.
+    #[error("state {directory} is damaged, see above ({findings})\n{hints}")]
+    Damaged { directory: String, findings: String, hints: String },
+    /// Rebuilding the bands does not repair the state.
+    #[error("{why}. It cannot be rebuilt from its own data, and was left as it is\n{hints}")]
+    NotRebuilt { why: String, hints: String },
+    /// The argument is not a time.
     #[error("\"{0}\" is not a time; write for example 2026-03-02 or 2026-03-02T06:10:00Z")]
     NotATime(String),
     /// Stream time ahead of every clock would expire every article.
     #[error("{0} is in the future: every article of the language would be expired until then")]
     Future(String),
-    /// Changing it here would part it from its log.
+    /// A change in place would make the state differ from its changelog.
     #[error(
-        "state {place} follows partition {partition} of a changelog; leave --state out, so that the change goes through the log"
+        "state {directory} follows partition {partition} of a changelog; remove --state, so that the change goes through Kafka"
     )]
-    FollowsChangelog { place: String, partition: i32 },
-    /// There is no bus in this program.
+    FollowsChangelog { directory: String, partition: i32 },
+    /// This build has no Kafka client.
     #[cfg(not(feature = "kafka"))]
     #[error("this program was built without Kafka; name a state directory with --state")]
     NoBus,

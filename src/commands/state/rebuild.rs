@@ -1,5 +1,5 @@
-//! `samestory state rebuild`: bands from stored fingerprints. Where that cannot help, it says what can, and leaves the
-//! directory as it is.
+//! `samestory state rebuild`: rebuilds the bands of a state from its stored fingerprints. Every document is read before anything
+//! is dropped; if one cannot be read, the directory stays as it is and the error explains how to recover.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use samestory_engine::index::{
 };
 use samestory_engine::model::Lang;
 
-use super::recovery_hints::{Known, Need, ways};
+use super::recovery_hints::{Damage, StateOrigin, recovery_hints};
 use super::{Failure, RebuildArgs, StateError};
 use samestory::terminal::progress_bar::ProgressBar;
 
@@ -20,26 +20,26 @@ pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
     let budget = Budget::default();
     let mut bar = ProgressBar::new(args.quiet);
     let store = RocksReader::existing(&args.dir, &budget)
-        .map_err(|error| beyond(&args.dir, error, &Known::default()))?;
+        .map_err(|error| not_rebuilt(&args.dir, error, &StateOrigin::default()))?;
     let Some(format) = format(&store)? else {
-        return said(args, &mut bar, "nothing has been written to it yet, so there is nothing to rebuild");
+        return report(args, &mut bar, "it is empty, so there is nothing to rebuild");
     };
-    let known = Known::of(&store);
+    let origin = StateOrigin::read(&store);
     let options = RocksOptions::new(config.postings.clone(), format.ahead, budget);
     match Format::new(format.ahead, config.postings.clone()).accepts(&format.encode(), store.place()) {
         Ok(()) if args.force => {}
         Ok(()) => {
-            return said(
+            return report(
                 args,
                 &mut bar,
-                "its bands are those of the settings: nothing to do (--force does it anyway)",
+                "its bands match the settings, so there is nothing to do (--force rebuilds them anyway)",
             );
         }
         Err(StoreError::OtherBands { .. }) => {}
-        Err(other) => return Err(beyond(&args.dir, other, &known)),
+        Err(other) => return Err(not_rebuilt(&args.dir, other, &origin)),
     }
-    // Every document is read before anything is dropped: the bands can be made again only if all of them can be read.
-    let documents = count(&store, &mut bar).map_err(|error| beyond(&args.dir, error, &known))?;
+    // Comes before anything is dropped: bands can be rebuilt only if every document can be read.
+    let documents = count(&store, &mut bar).map_err(|error| not_rebuilt(&args.dir, error, &origin))?;
     if args.force {
         store.distrust_postings()?;
     }
@@ -63,20 +63,20 @@ pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
     };
     let rebanded = Rocks::reband(&args.dir, &options, &mut watch);
     bar.clear();
-    drop(rebanded.map_err(|error| beyond(&args.dir, error, &known))?);
-    said(args, &mut bar, "done")
+    drop(rebanded.map_err(|error| not_rebuilt(&args.dir, error, &origin))?);
+    report(args, &mut bar, "done")
 }
 
-fn said(args: &RebuildArgs, bar: &mut ProgressBar, text: &str) -> Result<(), Failure> {
+fn report(args: &RebuildArgs, bar: &mut ProgressBar, text: &str) -> Result<(), Failure> {
     if !args.quiet {
         bar.line(&format!("state {}: {text}", args.dir.display()));
     }
     Ok(())
 }
 
-/// What the store was made with.
+/// The format that the store was built with.
 fn format(store: &RocksReader) -> Result<Option<Format>, StoreError> {
-    // It could be read when the store was opened.
+    // Opening the store has already decoded it once.
     Ok(store.format()?.and_then(|bytes| Format::decode(&bytes).ok()))
 }
 
@@ -87,7 +87,7 @@ fn count(store: &RocksReader, bar: &mut ProgressBar) -> Result<BTreeMap<Lang, u6
         let mut count = 0;
         store.each_document(language, &mut |_| {
             count += 1;
-            bar.draw(None, || format!("{language}  {} documents can be read", thousands(count)));
+            bar.draw(None, || format!("{language}  {} documents read", thousands(count)));
             ControlFlow::Continue(())
         })?;
         counts.insert(language, count);
@@ -96,17 +96,17 @@ fn count(store: &RocksReader, bar: &mut ProgressBar) -> Result<BTreeMap<Lang, u6
     Ok(counts)
 }
 
-/// What to say of a state that re-banding cannot help; anything else is said as it is.
-fn beyond(directory: &Path, error: StoreError, known: &Known) -> Failure {
-    let (why, need) = match error {
+/// Adds recovery hints to an error that rebuilding the bands cannot repair; other errors pass unchanged.
+fn not_rebuilt(directory: &Path, error: StoreError, origin: &StateOrigin) -> Failure {
+    let (why, damage) = match error {
         StoreError::Corrupt { place, detail } => {
-            (format!("state {place} is damaged: {detail}"), Need::Damaged)
+            (format!("state {place} is damaged: {detail}"), Damage::Corrupt)
         }
         StoreError::Foreign { place, what, found, expected, .. } => {
-            let why = format!("state {place} was made with {what} {found}, and this program has {expected}");
-            (why, if what == "scheme" { Need::OtherScheme } else { Need::Damaged })
+            let why = format!("state {place} was built with {what} {found}, and this program has {expected}");
+            (why, if what == "scheme" { Damage::OtherScheme } else { Damage::Corrupt })
         }
         other => return other.into(),
     };
-    StateError::NotRebuilt { why, ways: ways(directory, known, need) }.into()
+    StateError::NotRebuilt { why, hints: recovery_hints(directory, origin, damage) }.into()
 }

@@ -1,4 +1,5 @@
-//! What can be done about a state that cannot be mended from what it holds.
+//! Instructions for a state that cannot be repaired from its own data: run `samestory file` again, or restore from the changelog.
+//! They depend on who built the state, which it may still be able to tell.
 
 use std::path::Path;
 
@@ -6,55 +7,53 @@ use samestory_engine::index::{Durability, Format, RocksReader, View};
 
 use samestory::terminal::style::printable;
 
-/// What is known of a state.
+/// Who built a state, as far as it can still be read.
 #[derive(Default)]
-pub(super) struct Known {
-    ahead: Option<Durability>,
-    /// The files it was made from.
+pub(super) struct StateOrigin {
+    durability: Option<Durability>,
+    /// The files of a file run.
     files: Vec<String>,
 }
 
-impl Known {
-    /// As much as it still says of itself.
-    pub(super) fn of(store: &RocksReader) -> Known {
+impl StateOrigin {
+    /// Reads what is readable.
+    pub(super) fn read(store: &RocksReader) -> StateOrigin {
         let format = store.format().ok().flatten().and_then(|bytes| Format::decode(&bytes).ok());
         let inputs = store.progress().unwrap_or_default().inputs;
         let files = inputs.keys().filter_map(|name| Some(name.as_str().strip_prefix("file:")?.to_owned()));
-        Known { ahead: format.map(|format| format.ahead), files: files.collect() }
+        StateOrigin { durability: format.map(|format| format.ahead), files: files.collect() }
     }
 }
 
-/// Why fingerprints have to be made or fetched again.
+/// Why the stored fingerprints cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Some cannot be trusted.
-    Damaged,
-    /// They are of a scheme that this program does not make.
+pub(super) enum Damage {
+    /// Some of them are damaged.
+    Corrupt,
+    /// This program does not compute their scheme.
     OtherScheme,
 }
 
-/// The ways out, a line for each.
-pub(super) fn ways(directory: &Path, known: &Known, need: Need) -> String {
-    let place = printable(&directory.display().to_string());
-    let files = match known.files.len() {
+/// How to recover, one line per possible origin.
+pub(super) fn recovery_hints(directory: &Path, origin: &StateOrigin, damage: Damage) -> String {
+    let directory = printable(&directory.display().to_string());
+    let files = match origin.files.len() {
         0 => String::new(),
-        _ => format!(" (it was made from {})", printable(&known.files.join(", "))),
+        _ => format!(" (it was built from {})", printable(&origin.files.join(", "))),
     };
     let file = format!(
-        "a state of `samestory file`: move {place} away and run `samestory file` over the same files{files} again, with \
-         --state {place} and a new --output"
+        "a state of `samestory file`: move {directory} away and run `samestory file` over the same files{files} again, with \
+         --state {directory} and a new --output"
     );
-    let bus = match need {
-        Need::Damaged => format!(
-            "a state on the bus: move {place} away and start the stage again; it restores itself from its changelog"
+    let bus = match damage {
+        Damage::Corrupt => format!(
+            "a state on the bus: move {directory} away and restart the stage; it restores itself from its changelog"
         ),
-        Need::OtherScheme => {
-            "a state on the bus: its changelog holds fingerprints of the same scheme, so the \
-             articles are read again from the raw topic, under another name of the application"
-                .to_owned()
-        }
+        Damage::OtherScheme => "a state on the bus: its changelog holds fingerprints of the same scheme, so \
+             set another stage.app, which reads the articles again from the raw topic"
+            .to_owned(),
     };
-    match known.ahead {
+    match origin.durability {
         Some(Durability::OwnWal) => file,
         Some(Durability::Changelog { .. }) => bus,
         None => format!("{file}\n{bus}"),

@@ -1,8 +1,8 @@
-//! How large a directory is, and a size as people read it.
+//! Sizes of a state directory, and their display.
 
 use std::path::Path;
 
-/// Bytes of all files of a directory, logs included.
+/// Bytes of all files in a directory, RocksDB's info logs included.
 pub(super) fn on_disk(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -12,16 +12,16 @@ pub(super) fn on_disk(directory: &Path) -> u64 {
         .sum()
 }
 
-/// Bytes of what is kept: tables, and the log of what is not in them yet.
-pub(super) fn kept(directory: &Path) -> u64 {
+/// Bytes of SST files and of the WAL.
+pub(super) fn live_bytes(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let kept = entries.filter(|entry| {
+    let data = entries.filter(|entry| {
         Path::new(&entry.file_name()).extension().is_some_and(|found| found == "sst" || found == "log")
     });
-    kept.filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).sum()
+    data.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
 }
 
-/// Bytes as people read them.
+/// A size with a decimal unit.
 pub(super) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut size = count as f64;

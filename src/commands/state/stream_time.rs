@@ -1,9 +1,10 @@
-//! `samestory state set-stream-time`: puts the clock of a language right after wrong clocks have agreed.
+//! `samestory state set-stream-time`: sets the stream time of a language after articles with a wrong clock moved it. A state that
+//! follows a changelog is changed only through Kafka, so that state and changelog stay equal.
 
 use std::time::{Duration, SystemTime};
 
 use samestory::config::Config;
-use samestory::files as local;
+use samestory::files;
 use samestory::formats::time;
 use samestory_engine::engine::Engine;
 use samestory_engine::index::{Budget, Durability, Format, Rocks, RocksOptions, RocksReader, View};
@@ -27,14 +28,14 @@ pub(super) fn run(args: &StreamTimeArgs, config: &Config) -> Result<(), Failure>
     }
 }
 
-/// The system's clock; nothing where it is before 1970.
+/// The system clock; `None` if it is before 1970.
 #[expect(clippy::disallowed_methods, reason = "a typing error must not expire a language")]
 fn now() -> Option<EventTime> {
     let since_1970: Duration = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(EventTime::from_millis(i64::try_from(since_1970.as_millis()).ok()?))
 }
 
-/// The state of file runs has no log but itself.
+/// Changes a state of `samestory file`, which has no changelog.
 fn in_directory(
     args: &StreamTimeArgs,
     config: &Config,
@@ -47,14 +48,14 @@ fn in_directory(
     let format = reader.format()?.and_then(|bytes| Format::decode(&bytes).ok());
     drop(reader);
     if let Some(Format { ahead: Durability::Changelog { partition }, .. }) = format {
-        return Err(StateError::FollowsChangelog { place, partition }.into());
+        return Err(StateError::FollowsChangelog { directory: place, partition }.into());
     }
     let options = RocksOptions::new(config.postings.clone(), Durability::OwnWal, budget);
     let mut store = Rocks::open(directory, &options)?;
-    let known = local::set_stream_time(&Engine::new(config.engine.clone()), &mut store, language, at)?;
+    let known = files::set_stream_time(&Engine::new(config.engine.clone()), &mut store, language, at)?;
     match known {
         true => println!("state {place}: stream time of {language} is {}", at.to_string()),
-        false => println!("state {place}: no article in {language} yet; nothing to set"),
+        false => println!("state {place}: no article in {language} yet, so there is nothing to set"),
     }
     Ok(())
 }
@@ -69,9 +70,7 @@ fn on_the_bus(config: &Config, language: Lang, at: EventTime) -> Result<(), Fail
             at.to_string()
         );
     }
-    println!(
-        "the stage sets it when it reads the record; its log then says `stream time set by control record`"
-    );
+    println!("the stage applies it when it reads the record, and logs `stream time set by control record`");
     Ok(())
 }
 

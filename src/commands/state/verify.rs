@@ -1,4 +1,5 @@
-//! `samestory state verify`
+//! `samestory state verify`: reads every row, compares checksums, and checks that rows agree with each other. Each finding is a
+//! line; the error at the end explains how to recover.
 
 use std::io::Write;
 
@@ -7,7 +8,7 @@ use samestory_engine::index::{
     Budget, RocksReader, StoreError, Verifying, View, cross_check, verify_watched,
 };
 
-use super::recovery_hints::{Known, Need, ways};
+use super::recovery_hints::{Damage, StateOrigin, recovery_hints};
 use super::{Failure, StateError, VerifyArgs};
 use samestory::terminal::progress_bar::ProgressBar;
 use samestory::terminal::style::printable;
@@ -19,8 +20,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         Ok(store) => store,
         Err(StoreError::Corrupt { detail, .. }) => {
             writeln!(out, "{}", printable(&detail))?;
-            let ways = ways(&args.dir, &Known::default(), Need::Damaged);
-            return Err(not_whole(args, 1, ways));
+            let hints = recovery_hints(&args.dir, &StateOrigin::default(), Damage::Corrupt);
+            return Err(damaged(args, 1, hints));
         }
         Err(other) => return Err(other.into()),
     };
@@ -40,12 +41,13 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         verification.findings.splice(0..0, damages);
     }
     if verification.rows > 0 && store.format().is_ok_and(|format| format.is_none()) {
-        verification.findings.push("meta: it does not say what the state was made with".to_owned());
+        verification.findings.push("meta: the format of the state is missing".to_owned());
     }
-    let unfinished = store.inspect().is_ok_and(|seen| seen.format.is_some_and(|format| format.rebanding));
+    let interrupted =
+        store.inspect().is_ok_and(|inspection| inspection.format.is_some_and(|format| format.rebanding));
     bar.clear();
-    if unfinished {
-        verification.findings.insert(0, "meta: making the bands anew was cut off".to_owned());
+    if interrupted {
+        verification.findings.insert(0, "meta: a rebuild of the bands was interrupted".to_owned());
     }
     for finding in &verification.findings {
         writeln!(out, "{}", printable(finding))?;
@@ -54,23 +56,25 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         if !args.quiet {
             let [rows, documents, postings] =
                 [verification.rows, verification.documents, verification.postings].map(thousands);
-            writeln!(out, "{rows} rows, {documents} documents, {postings} postings: all is well")?;
+            writeln!(out, "{rows} rows, {documents} documents, {postings} postings: sound")?;
         }
         return Ok(());
     }
-    let bands = |finding: &String| finding.starts_with("bands:");
-    let place = args.dir.display();
-    let ways = match () {
-        () if unfinished => format!("`samestory state rebuild {place}` begins again and ends it"),
-        () if verification.findings.iter().all(bands) => {
-            format!("the documents are sound: `samestory state rebuild --force {place}` makes the bands anew")
+    let is_in_bands = |finding: &String| finding.starts_with("bands:");
+    let directory = args.dir.display();
+    let hints = match () {
+        () if interrupted => format!("`samestory state rebuild {directory}` starts over and completes it"),
+        () if verification.findings.iter().all(is_in_bands) => {
+            format!(
+                "the documents are sound: `samestory state rebuild --force {directory}` rebuilds the bands"
+            )
         }
-        () => ways(&args.dir, &Known::of(&store), Need::Damaged),
+        () => recovery_hints(&args.dir, &StateOrigin::read(&store), Damage::Corrupt),
     };
-    Err(not_whole(args, verification.findings.len(), ways))
+    Err(damaged(args, verification.findings.len(), hints))
 }
 
-fn not_whole(args: &VerifyArgs, findings: usize, ways: String) -> Failure {
+fn damaged(args: &VerifyArgs, findings: usize, hints: String) -> Failure {
     let findings = if findings == 1 { "1 finding".to_owned() } else { format!("{findings} findings") };
-    StateError::NotWhole { place: args.dir.display().to_string(), findings, ways }.into()
+    StateError::Damaged { directory: args.dir.display().to_string(), findings, hints }.into()
 }

@@ -114,7 +114,7 @@ impl Library {
             "languages": { "a": a.language, "b": b.language },
             "thresholds": {
                 "threshold": rules.threshold,
-                "coverage": rules.coverage,
+                "coverage": rules.containment_threshold,
                 "min_confidence": rules.min_confidence,
                 "hamming": settings.hamming,
                 "min_tokens": rules.min_tokens,

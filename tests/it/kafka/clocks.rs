@@ -115,7 +115,7 @@ fn in_direct_mode_a_crawler_that_agrees_with_itself_is_put_right_by_the_command(
     assert_eq!(bench.read("dead").len(), 0, "a control record is not a dead letter");
 }
 
-// Where the broker stamps records itself, that clock is in the log: nobody gets further ahead than `input.skew`.
+// Where the broker stamps records itself, that clock is in the log: nobody gets further ahead than `input.max_clock_skew`.
 #[test]
 fn the_brokers_append_time_bounds_an_article() {
     let mut bench = Bench::without_topics(shared(), "append-time", "mode = \"direct\"", "");

@@ -115,7 +115,7 @@ fn settings(dice: &mut Dice) -> Settings {
         algorithm: dice.one_of(&algorithms),
         weights: Weights::FITTED,
         hamming: 14,
-        floor: 0.3,
+        cluster_threshold: 0.3,
         retention: Retention::Millis(RETENTION),
     };
     let mut settings = Settings {
@@ -123,7 +123,7 @@ fn settings(dice: &mut Dice) -> Settings {
         canonical: dice.one_of(&policies),
         max_bucket: 1_000,
         review: Some((Fraction::new(0.5), Fraction::new(0.9))),
-        skew_millis: SKEW,
+        max_clock_skew_millis: SKEW,
         publish_from: dice.one_of(&[None, None, None, Some(EventTime::from_millis(START + 400))]),
         config: 0x9f2c_41d0,
         ..Settings::default()

@@ -522,8 +522,8 @@ impl Model {
         let record = item.time.map(EventTime::millis).filter(|&record| record >= 0);
         let log = item.log_time.map(EventTime::millis).filter(|&log| credible(log));
         let clock = log.or(record.filter(|&record| credible(record)));
-        let ceiling =
-            clock.map_or(YEAR_2100, |clock| YEAR_2100.min(clock + self.settings.skew_millis as i64));
+        let ceiling = clock
+            .map_or(YEAR_2100, |clock| YEAR_2100.min(clock + self.settings.max_clock_skew_millis as i64));
         match article.fetched_at.map(EventTime::millis).or(record) {
             None => (still, false, false),
             Some(time) if time > YEAR_2100 && clock.is_none() => (still, false, true),
@@ -803,13 +803,14 @@ impl Model {
             let key = (language, match_.cluster.0);
             let current = self.canonical_of(key).unwrap().clone();
             let pair = self.compare(&current.fingerprint, &article.fingerprint, language);
-            let floor = own.floor;
+            let cluster_threshold = own.cluster_threshold;
             let resembles = match pair.relation {
                 Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial => true,
                 Relation::Extends | Relation::SameTemplate | Relation::SameFurniture => false,
                 Relation::FollowUp | Relation::Different => {
-                    pair.similarity >= floor
-                        || pair.containment >= own.rules.coverage * floor / own.rules.threshold
+                    pair.similarity >= cluster_threshold
+                        || pair.containment
+                            >= own.rules.containment_threshold * cluster_threshold / own.rules.threshold
                 }
             };
             let reviewed = constraints.between(&article.id, &match_.id) == Some(Bond::Same)
@@ -1024,7 +1025,8 @@ impl Model {
         if own.algorithm == Algorithm::Combined {
             let new = &article.fingerprint;
             let inside = |part: &Fingerprint, whole: &Fingerprint, share: f64| {
-                share >= own.rules.coverage && f64::from(part.shingles) <= 0.6 * f64::from(whole.shingles)
+                share >= own.rules.containment_threshold
+                    && f64::from(part.shingles) <= 0.6 * f64::from(whole.shingles)
             };
             let held: BTreeSet<DocumentNumber> = pairs
                 .iter()
@@ -1038,7 +1040,8 @@ impl Model {
             let unchanged =
                 |pair: &Comparison| pair.evidence.get(Measure::NumbersReplaced).unwrap_or(0.0) == 0.0;
             let mostly = |pair: &Comparison| {
-                pair.containment >= own.rules.coverage || pair.containment_of_old >= own.rules.coverage
+                pair.containment >= own.rules.containment_threshold
+                    || pair.containment_of_old >= own.rules.containment_threshold
             };
             let alike: BTreeSet<DocumentNumber> = pairs
                 .iter()

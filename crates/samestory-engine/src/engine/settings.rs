@@ -14,7 +14,8 @@ use super::compare::{Comparison, Relation, Rules};
 use super::constraints::Constraints;
 
 /// How near-duplicates are found and verified.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// MinHash similarity and containment.
     Minhash,
@@ -42,7 +43,8 @@ impl Algorithm {
 
 /// Which member becomes the canonical of a cluster. Under every policy a complete text is preferred to a
 /// member that is part of another text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CanonicalPolicy {
     /// The member that arrived first.
     #[default]
@@ -56,7 +58,8 @@ pub enum CanonicalPolicy {
 }
 
 /// What to do with an update that has no text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EmptyUpdate {
     /// Keep the known text and flag the verdict.
     #[default]
@@ -79,7 +82,7 @@ pub struct LanguageSettings {
     pub hamming: u32,
     /// The minimum similarity to a cluster's canonical that a member needs. It lies below the duplicate
     /// threshold.
-    pub floor: f64,
+    pub cluster_threshold: f64,
     /// How long a document is kept after it was last seen.
     pub retention: Retention,
 }
@@ -91,7 +94,7 @@ impl Default for LanguageSettings {
             algorithm: Algorithm::default(),
             weights: Weights::FITTED,
             hamming: Algorithm::default().hamming(),
-            floor: 0.3,
+            cluster_threshold: 0.3,
             retention: Retention::Millis(7 * 24 * 60 * 60 * 1000),
         }
     }
@@ -116,7 +119,7 @@ pub struct Settings {
     /// Duplicates whose confidence lies in this range, both ends included, are flagged for review.
     pub review: Option<(Fraction, Fraction)>,
     /// How far an article's time may lie ahead of its record's time, in milliseconds.
-    pub skew_millis: u64,
+    pub max_clock_skew_millis: u64,
     /// Articles from before this time change the state but are not published.
     pub publish_from: Option<EventTime>,
     /// Whether verdicts include their evidence.
@@ -137,7 +140,7 @@ impl Default for Settings {
             empty_update: EmptyUpdate::default(),
             max_bucket: 64,
             review: Some((Fraction::new(0.5), Fraction::new(0.9))),
-            skew_millis: 60 * 60 * 1000,
+            max_clock_skew_millis: 60 * 60 * 1000,
             publish_from: None,
             evidence: false,
             constraints: Arc::default(),
@@ -173,8 +176,8 @@ impl LanguageSettings {
             // The floor is a fraction of the threshold; containment may fall below its own threshold by the
             // same fraction.
             Relation::FollowUp | Relation::Different => {
-                let part = self.rules.coverage * self.floor / self.rules.threshold;
-                pair.similarity >= self.floor || pair.containment >= part
+                let part = self.rules.containment_threshold * self.cluster_threshold / self.rules.threshold;
+                pair.similarity >= self.cluster_threshold || pair.containment >= part
             }
         }
     }

@@ -2,7 +2,7 @@
 //! expire a whole language.
 //!
 //! [`super::upsert`] computes an article's event time here and votes with it. The event time is `fetched_at`,
-//! else the time of the record, but at most `skew` after the clock in the log. Stream time is the latest
+//! else the time of the record, but at most `max_clock_skew` after the clock in the log. Stream time is the latest
 //! event time that [`QUORUM`] of the last [`WINDOW`] articles of the language have reached: the fifth
 //! largest. There is no bound on how far it may jump, so an archive with gaps of months moves it too, four
 //! articles late; and four wrong clocks do not move it. Before the fifth article there is no stream time, and
@@ -45,7 +45,7 @@ pub(crate) struct Timed {
     pub(crate) clamped: bool,
 }
 
-/// An article's event time: `fetched_at`, else the record's time, but at most `skew` after the log's clock,
+/// An article's event time: `fetched_at`, else the record's time, but at most `max_clock_skew` after the log's clock,
 /// or after the record's if the log has no clock.
 ///
 /// An impossible time counts as missing: the article gets the current stream time and does not move it.
@@ -53,14 +53,15 @@ pub(crate) fn event_time(
     fetched_at: Option<EventTime>,
     times: RecordTimes,
     stream: Option<EventTime>,
-    skew_millis: u64,
+    max_clock_skew_millis: u64,
 ) -> Timed {
     let possible = |time: &i64| (0..=LATEST).contains(time);
     let log = times.log.map(EventTime::millis).filter(possible);
     // Kafka writes -1 for a record without a timestamp; that is not an error.
     let record = times.record.map(EventTime::millis).filter(|record| *record >= 0);
     let clock = log.or(record.filter(possible));
-    let latest = clock.map_or(LATEST, |clock| clock.saturating_add_unsigned(skew_millis).min(LATEST));
+    let latest =
+        clock.map_or(LATEST, |clock| clock.saturating_add_unsigned(max_clock_skew_millis).min(LATEST));
     let (at, is_stated, clamped) = match fetched_at.map(EventTime::millis).or(record) {
         Some(stated) if clock.is_some() || stated <= LATEST => {
             let at = stated.clamp(0, latest);

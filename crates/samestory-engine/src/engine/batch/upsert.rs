@@ -76,7 +76,7 @@ impl<V: View> Planner<'_, V> {
     /// Computes an article's event time and lets it vote on stream time.
     fn advance_stream_time(&mut self, article: &Prepared, times: RecordTimes) -> Timed {
         let counters = self.progress.languages.entry(article.language).or_default();
-        let skew = self.engine.settings().skew_millis;
+        let skew = self.engine.settings().max_clock_skew_millis;
         let timed = times::event_time(article.fetched_at, times, counters.stream_time, skew);
         if timed.is_stated {
             times::vote(counters, &article.id, timed.at);

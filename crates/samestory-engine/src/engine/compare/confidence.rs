@@ -33,7 +33,7 @@ pub(crate) fn by_threshold(pair: &Comparison, settings: &LanguageSettings) -> Fr
     let contained = pair.containment.max(pair.containment_of_old);
     Fraction::new(match (pair.relation, settings.algorithm) {
         (Relation::Exact, _) => 1.0,
-        (Relation::Partial, _) => at(PARTIAL, above(contained, rules.coverage)),
+        (Relation::Partial, _) => at(PARTIAL, above(contained, rules.containment_threshold)),
         (Relation::Near | Relation::Rewritten, Algorithm::Simhash128 | Algorithm::Simhash64) => {
             at(NEAR, ((hamming - f64::from(settings.distance(pair))) / hamming.max(1.0)).clamp(0.0, 1.0))
         }
@@ -41,7 +41,9 @@ pub(crate) fn by_threshold(pair: &Comparison, settings: &LanguageSettings) -> Fr
         (Relation::Extends, _) => 1.0 - EXTENDS,
         (_, Algorithm::Simhash128) => 1.0 - at(UNIQUE, bits_shared(pair.distance, 64, settings.hamming)),
         (_, Algorithm::Simhash64) => 1.0 - at(UNIQUE, bits_shared(pair.distance64, 32, settings.hamming)),
-        _ => 1.0 - at(UNIQUE, (pair.similarity / rules.threshold).max(contained / rules.coverage)),
+        _ => {
+            1.0 - at(UNIQUE, (pair.similarity / rules.threshold).max(contained / rules.containment_threshold))
+        }
     })
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Phrase<'a> {
 
 /// Whether one text lies inside another that is clearly longer.
 fn is_part_of(part: &Fingerprint, whole: &Fingerprint, contained: f64, settings: &LanguageSettings) -> bool {
-    contained >= settings.rules.coverage
+    contained >= settings.rules.containment_threshold
         && f64::from(part.shingles) <= DIGEST_PART * f64::from(whole.shingles)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn holds_several(
 fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<DocumentNumber> {
     let alike = candidates.iter().filter(|candidate| {
         let pair = &candidate.comparison;
-        pair.containment.max(pair.containment_of_old) >= settings.rules.coverage
+        pair.containment.max(pair.containment_of_old) >= settings.rules.containment_threshold
             && pair.evidence.get(Measure::NumbersReplaced).is_none_or(|replaced| replaced == 0.0)
     });
     ascending(alike.map(|candidate| candidate.document.cluster))

@@ -22,7 +22,7 @@ pub struct Rules {
     /// calls them near-duplicates.
     pub threshold: f64,
     /// Containment at and above which a text counts as a part of the other.
-    pub coverage: f64,
+    pub containment_threshold: f64,
     /// Confidence at and above which `combined` calls an article a duplicate.
     pub min_confidence: f64,
     /// Texts with fewer tokens are short: they are flagged, and never count as copies under an unrelated
@@ -40,7 +40,13 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Rules {
         // Measured; docs/quality.md describes the data.
-        Rules { threshold: 0.5, coverage: 0.8, min_confidence: 0.5, min_tokens: 50, wall_tokens: 120 }
+        Rules {
+            threshold: 0.5,
+            containment_threshold: 0.8,
+            min_confidence: 0.5,
+            min_tokens: 50,
+            wall_tokens: 120,
+        }
     }
 }
 
@@ -171,7 +177,7 @@ impl LanguageSettings {
         if share(Measure::Wall).is_some_and(|wall| wall > 0.0) {
             return Relation::SameFurniture;
         }
-        if pair.containment_of_old >= self.rules.coverage && new.shingles > old.shingles {
+        if pair.containment_of_old >= self.rules.containment_threshold && new.shingles > old.shingles {
             return Relation::Extends;
         }
         if pair.similarity < KIN && contained < 2.0 * KIN {
@@ -206,8 +212,8 @@ impl LanguageSettings {
                     Relation::Near
                 }
             }
-            _ if pair.containment >= rules.coverage => Relation::Partial,
-            _ if pair.containment_of_old >= rules.coverage => {
+            _ if pair.containment >= rules.containment_threshold => Relation::Partial,
+            _ if pair.containment_of_old >= rules.containment_threshold => {
                 let repeats = pair.containment_of_old * f64::from(old.shingles);
                 let adds = f64::from(new.shingles) - repeats;
                 if adds <= repeats { Relation::Partial } else { Relation::Extends }
@@ -329,7 +335,7 @@ fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rule
     } else {
         (old, new, pair.containment_of_old)
     };
-    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.coverage
+    f64::from(part.shingles) <= PART * f64::from(whole.shingles) && contained >= rules.containment_threshold
 }
 
 /// Estimated containment of `part` in `whole`.

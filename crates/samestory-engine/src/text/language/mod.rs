@@ -70,7 +70,8 @@ pub const TABLE_VERSION: u32 = 2;
 const TABLE_HASH: u64 = 0x8fb0_7435_9a4c_89d6;
 
 /// What decides the home of an article (`language.trust`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Trust {
     /// The text alone.
     #[default]
