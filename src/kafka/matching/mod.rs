@@ -1,4 +1,6 @@
-//! The stage with state: look-up → verdict → state. Reads routed articles, or raw ones where they come by language.
+//! The `match` role: judges articles and keeps the state of its partitions. [`intake`] reads routed records (raw ones in direct
+//! mode), the engine plans, [`outgoing`] turns decisions into Kafka records, and `tasks` takes a partition from claim to
+//! running. A store changes only after the transaction that holds the same changes in the changelog has committed.
 
 mod attempts;
 pub(crate) mod intake;
@@ -35,14 +37,14 @@ use outgoing::{Original, Writer};
 pub(crate) use attempts::Attempts;
 use tasks::Task;
 
-/// How often what was applied is written down, so that a crash replays minutes and not hours.
+/// How often memtables are flushed, so that a restart after a crash replays minutes of changelog and not hours.
 pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 
-/// How often topics' ids are compared while partitions are worked on. librdkafka reads on from the same offset in a topic
-/// that was deleted and created again, if that is long enough (2.12 has a FIXME there).
+/// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated topic
+/// if that topic is long enough (2.12 has a FIXME there).
 const COMPARE: Duration = Duration::from_secs(10);
 
-/// The stage with state.
+/// The `match` role as a [`Stage`].
 pub(crate) struct Matcher {
     pub(crate) bus: Bus,
     pub(crate) engine: Engine,
@@ -51,31 +53,31 @@ pub(crate) struct Matcher {
     pub(crate) writer: Writer,
     pub(crate) accept: Decisions,
     pub(crate) disagreed: Disagreed,
-    /// Stores that fail.
+    /// Consecutive store failures, by partition.
     pub(crate) attempts: Attempts,
-    /// Restores that may run.
+    /// Limits how many restores run at once.
     pub(crate) slots: Slots,
-    /// The partitions of the process.
+    /// The partitions that this process holds on disk.
     pub(crate) holdings: Holdings,
-    /// Where a store that keeps failing is reported.
+    /// Receives the report of a store that keeps failing.
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) generations: Generations,
     pub(crate) tasks: BTreeMap<i32, Task>,
-    /// Causes for which partitions were made from zero in the life of this process.
+    /// By partition, why its state was rebuilt from nothing while this process has been running.
     pub(crate) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
-    /// Partitions whose state could not be opened when it was last tried, and why.
+    /// Partitions whose state could not be opened at the last attempt, and why.
     pub(crate) unusable: BTreeMap<i32, String>,
-    /// How often what was applied is written down.
+    /// How often memtables are flushed.
     pub(crate) flush: Duration,
-    /// Where purging may go up to, by partition.
+    /// Tells the purger, by partition, the offset below which input may be deleted.
     pub(crate) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
-    /// Where the stores are shown to those who ask.
+    /// Makes running stores available to the query API.
     pub(crate) shelf: Arc<StoreRegistry>,
-    /// When the topics' ids were last compared.
+    /// When the topic ids were last checked.
     pub(crate) compared: Instant,
 }
 
-/// A decision about all partitions of a batch.
+/// The plan of one turn: a plan for each partition.
 pub(crate) struct Judged {
     partitions: Vec<Part>,
 }
@@ -83,20 +85,20 @@ pub(crate) struct Judged {
 struct Part {
     partition: i32,
     plan: Plan,
-    /// The changes, worked out for the store as it is.
+    /// The plan's changes as rows, computed against the store as it is now.
     write_set: WriteSet,
     places: Places,
     records: Vec<Record>,
-    /// Articles and deletes that were judged before, and are left out.
+    /// Number of articles and deletes that were skipped because they had been judged before.
     repeated: u64,
-    /// Below this offset nothing is said.
+    /// Nothing is published for records below this offset.
     suppress_below: i64,
-    /// Where it goes on after it has waited for the generation before.
+    /// If the partition must wait for the previous generation: the offset where it resumes.
     waits: Option<i64>,
 }
 
 impl Part {
-    /// What is decided and not kept silent, with the place of its record.
+    /// The decisions whose outputs are published, each with the origin of its item.
     fn said(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
         let decided = self.plan.decided.iter().zip(self.places.iter().copied());
         decided.filter(|(_, (at, _))| {
@@ -106,10 +108,10 @@ impl Part {
     }
 }
 
-/// Why a partition stops.
+/// Why a partition could not be planned.
 enum Trouble {
     Store(StoreError),
-    /// Nothing that waiting would change.
+    /// Waiting does not help: the partition stops.
     Stop(Unreadable),
 }
 
@@ -148,7 +150,7 @@ impl Matcher {
         }
         self.writer.fit_all(&mut batch, &places, &mut records);
         let (plan, write_set) = self.engine.plan(&running.store, batch)?;
-        // Before anything is committed: room that cannot be made is found out now.
+        // Create column families before anything is committed: this may fail, and after the commit it must not.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
             let new = !running.store.languages().contains(&language);
@@ -171,8 +173,8 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// Partitions whose topics are not the ones that their positions belong to any more. They are taken over again, which
-    /// stops them by name.
+    /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
+    /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
         let often = faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64);
         let idle = !self.tasks.values().any(|task| matches!(task, Task::Running(_)));
@@ -183,7 +185,7 @@ impl Matcher {
         let now = match self.here() {
             Ok(now) => now,
             Err(error) => {
-                tracing::debug!(%error, "comparing topic ids; it is tried again");
+                tracing::debug!(%error, "topic ids unavailable, retrying");
                 return Vec::new();
             }
         };
@@ -191,10 +193,7 @@ impl Matcher {
         let recreated: Vec<i32> =
             self.tasks.iter().filter(|(_, task)| other(task)).map(|(&partition, _)| partition).collect();
         for &partition in &recreated {
-            tracing::error!(
-                partition,
-                "a topic was deleted and created again; the partition is taken over again"
-            );
+            tracing::error!(partition, "a topic was deleted and created again; claiming the partition again");
             self.revoked(partition);
             self.assigned(partition);
         }
@@ -216,7 +215,7 @@ impl Stage for Matcher {
         if let Some(Task::Running(mut running)) = self.tasks.remove(&partition)
             && let Err(error) = running.store.flush()
         {
-            tracing::warn!(partition, "closing: {error}; the changelog has it all");
+            tracing::warn!(partition, %error, "flush failed while closing; nothing is lost, the changelog holds every change");
         }
         self.holdings.revoked(partition);
     }
@@ -359,7 +358,7 @@ impl Stage for Matcher {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
                     if let (Some(purge), Some(next)) = (&self.purge, next) {
-                        // Whoever purges may have ended; that is no reason to stop.
+                        // The purger may have ended; that is no reason to stop.
                         let _sent = purge.send((partition, next));
                     }
                     if let Some(from) = part.waits {
@@ -367,9 +366,12 @@ impl Stage for Matcher {
                         halted.push(partition);
                     }
                 }
-                // It is behind its log now: close it, open it again, replay.
+                // The store is now behind its changelog: close it, open it again, replay.
                 Err(error) => {
-                    tracing::error!(partition, "state could not follow what was committed: {error}");
+                    tracing::error!(
+                        partition,
+                        "committed changes could not be applied; reopening and replaying: {error}"
+                    );
                     self.fail(partition, error);
                     halted.push(partition);
                 }
@@ -382,7 +384,7 @@ impl Stage for Matcher {
     fn out_of_range(&mut self) -> Vec<i32> {
         let running = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Running(_)));
         let running: Vec<i32> = running.map(|(&partition, _)| partition).collect();
-        // Taken over again: that compares positions with the log, and stops those that do not fit.
+        // The takeover compares positions with the log, and stops partitions whose position is not in it.
         for &partition in &running {
             self.tasks.remove(&partition);
             self.assigned(partition);

@@ -1,4 +1,6 @@
-//! Decisions → records: topics, keys, values and headers as the contract has them.
+//! Decisions → Kafka records. [`Writer`] gives every output its topic, key, value and headers as `docs/contract.md` describes
+//! them; route uses it for dead letters. It also measures records before they are judged, because an article that cannot be
+//! delivered must leave no trace in the state.
 
 use std::sync::Arc;
 
@@ -18,13 +20,13 @@ use crate::kafka::route::routed;
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
 
-/// What begins so is ours; whatever came in under such a name is not passed on.
+/// Prefixes of our own headers. Input headers with such names are not copied to the output.
 const OURS: &str = "samestory-";
 const ERRORS: &str = "__samestory.errors.";
-/// Bytes of headers that came in and did not go out.
+/// Total bytes of the input headers that were not copied to the output.
 const HEADERS_DROPPED: &str = "samestory-headers-dropped";
 
-/// Writes decisions as records.
+/// Turns decisions into records.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     pub(crate) topics: TopicNames,
@@ -33,35 +35,38 @@ pub(crate) struct Writer {
     pub(crate) limits: Arc<Limits>,
 }
 
-/// Whether the tagged article of a record can be delivered. Decided before the article is judged, from the record and the
-/// limits alone: one that cannot be delivered must leave no trace in state.
+/// Whether the tagged article of a record can be delivered. This is decided before the article is judged, from the record and
+/// the limits alone: an article that cannot be delivered must leave no trace in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Whole,
-    /// Without the headers that came in.
+    /// Only without the input headers.
     WithoutHeaders,
-    /// Not at all: so many bytes, where so many are allowed.
+    /// Not at all: its size, and the size that the topics allow.
     No {
         bytes: usize,
         limit: usize,
     },
 }
 
-/// Room for everything that stands beside an article in a record, in value and headers together. On the output topics that is
-/// a verdict: at most nine ids of 512 bytes that JSON writes with six for one, twice, and some hundred bytes of numbers and
-/// names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
+/// Room reserved for everything besides the article in a record, value and headers together. On the output topics that is a
+/// verdict: at most nine ids of 512 bytes, each byte of which JSON may escape to six, twice, and a few hundred bytes of numbers
+/// and names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
 pub(crate) const VERDICT: usize = 64 << 10;
 
-/// How values of ours are written.
+/// The encoding of envelopes and cluster records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputEncoding {
-    /// As JSON.
     Json,
-    /// As Avro, with the ids that our schemas have in the registry.
-    Avro { unique: u32, near_duplicate: u32, clusters: u32 },
+    /// Avro, with the ids of our schemas in the registry.
+    Avro {
+        unique: u32,
+        near_duplicate: u32,
+        clusters: u32,
+    },
 }
 
-/// An input as it came, for what goes out with it.
+/// The input record that an output is written for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Original<'a> {
     pub(crate) record: &'a Record,
@@ -81,12 +86,12 @@ impl Original<'_> {
     }
 }
 
-/// The headers that go out again: all but those with a name of ours, which nobody else may set.
+/// The input headers that are copied to the output: all except those with our own prefixes, which only we may set.
 fn passed_on(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
     headers.iter().filter(|(name, _)| !name.starts_with(OURS) && !name.starts_with(ERRORS))
 }
 
-/// Reads from a routed record how much route has dropped.
+/// Bytes of headers that route dropped, as it noted in the routed record.
 pub(crate) fn headers_dropped(headers: &Headers) -> usize {
     let found = headers.iter().find(|(name, _)| name == HEADERS_DROPPED);
     let text = found.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
@@ -94,7 +99,7 @@ pub(crate) fn headers_dropped(headers: &Headers) -> usize {
 }
 
 impl Writer {
-    /// What goes out for one input, in order.
+    /// Appends the records of one decision, in order.
     pub(crate) fn decided<'a>(
         &'a self,
         decided: &Decided,
@@ -102,13 +107,13 @@ impl Writer {
         out: &mut Vec<Outgoing<'a>>,
     ) {
         let single = self.topics.unique == self.topics.near_duplicate;
-        let mut nulled = false;
+        let mut retracted = false;
         for output in &decided.outputs {
             match output {
                 Output::Tagged(tagged) => out.push(self.tagged(tagged, original)),
-                // On one topic for all, the article itself says where it moved; only what is gone is retracted, once.
+                // On a single topic the article's new record replaces the old one; only a deleted article is retracted, once.
                 Output::Tombstone { lives, .. }
-                    if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
+                    if single && (*lives || std::mem::replace(&mut retracted, true)) => {}
                 Output::Tombstone { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
                 Output::Notice { notice, .. } if faults::mutant("two-voices") => {
                     out.extend(
@@ -158,13 +163,13 @@ impl Writer {
             },
             key: Some(id.as_str().into()),
             headers: position(&decided.position),
-            // A forget has a time of its own: which record it travels with is an accident.
+            // A forget has a time of its own: it travels with an arbitrary record.
             time: decided.time,
             ..Outgoing::default()
         }
     }
 
-    /// Whether the tagged article can be delivered, whatever its verdict.
+    /// Whether the tagged article can be delivered, for any verdict.
     pub(crate) fn fit(&self, original: Original<'_>) -> Fit {
         let article = original.value().map_or(0, <[u8]>::len);
         let value = match (self.form, self.wire) {
@@ -181,8 +186,8 @@ impl Writer {
         }
     }
 
-    /// Drops the headers of records whose tagged article would be too large with them, and makes dead letters of those
-    /// that are too large without.
+    /// Drops the headers of records whose tagged article would be too large with them, and turns articles that are too large
+    /// even without headers into dead letters.
     pub(crate) fn fit_all(&self, batch: &mut Batch, places: &Places, records: &mut [Record]) {
         if faults::mutant("unmeasured") {
             return;
@@ -242,7 +247,7 @@ impl Writer {
         Outgoing { topic: &self.topics.clusters, key, value, headers, ..Outgoing::default() }
     }
 
-    /// The record as it came, with the reason beside it.
+    /// The input record unchanged, with the reason in headers. Value, headers and key are dropped as far as they do not fit.
     pub(crate) fn dead_letter(&self, letter: &DeadLetter, original: Original<'_>) -> Outgoing<'_> {
         let record = original.record;
         let mut headers: Headers = original.headers().collect();
@@ -269,7 +274,7 @@ impl Writer {
             key: record.key.clone(),
             value,
             headers,
-            // The broker may have refused the record for its time.
+            // The broker may have refused the record because of its time.
             time: record.time.filter(|_| !matches!(record.fate, Some(Fate::Undeliverable { .. }))),
         };
         let limit = self.limits.of(&self.topics.dead_letter).bytes;
@@ -278,7 +283,7 @@ impl Writer {
             let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
             out.headers.push((format!("{ERRORS}value.dropped.bytes"), Some(bytes.to_string().into_bytes())));
         }
-        // What came in is almost too large by its key and headers alone.
+        // Key and headers alone may be too large.
         if copy > Copied::WithoutValue || out.bytes() > limit {
             out.headers.retain(|(name, _)| name.starts_with(ERRORS));
             out.key = None;
@@ -287,7 +292,7 @@ impl Writer {
         out
     }
 
-    /// A change as its changelog record.
+    /// The changelog record of a change.
     pub(crate) fn change(&self, change: &Change, partition: i32) -> Outgoing<'_> {
         let (key, value) = change.encode();
         let topic = &self.topics.changelog;
@@ -295,11 +300,11 @@ impl Writer {
     }
 }
 
-/// The headers that an article takes along to the routed topic, which takes records of `limit` bytes: none where it would be
-/// too large with them. Decided from the article alone, so that forgets which travel with it make no difference.
+/// The input headers that an article keeps on the routed topic, whose records may have `limit` bytes: all of them, or none if it
+/// would be too large with them. The decision depends on the article alone, not on the forgets that travel with it.
 ///
 /// # Errors
-/// It is too large without headers, too.
+/// The article is too large even without headers.
 pub(crate) fn fitting_headers(
     limit: usize,
     from: &Position,
@@ -321,11 +326,11 @@ pub(crate) fn fitting_headers(
 }
 
 fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
-    let message = format!("up to {bytes} bytes as it would go out; the topic takes {limit}");
+    let message = format!("up to {bytes} bytes in the output; the topic accepts {limit}");
     DeadLetter { position, reason: Reason::TooLarge, message }
 }
 
-/// Whether the article can stand in JSON as it is.
+/// Whether the article's bytes are JSON and can be embedded in the envelope unchanged.
 fn is_json(original: Original<'_>) -> bool {
     match original.placed.form {
         PayloadEncoding::Json => true,
@@ -334,7 +339,8 @@ fn is_json(original: Original<'_>) -> bool {
     }
 }
 
-/// What is not JSON can only come from before the settings were changed: it goes out as a text of digits, not lost.
+/// The envelope around an article. Bytes that are not JSON were routed before the settings changed; they go out as a string of
+/// hexadecimal digits, so nothing is lost.
 fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
     let article = original.value().unwrap_or_default();
     if is_json(original) {
@@ -344,7 +350,7 @@ fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
     json::enveloped(tagged, format!("\"{digits}\"").as_bytes())
 }
 
-/// The verdict as headers, so that a reader can filter without decoding.
+/// Adds the verdict as headers, so that consumers can filter without decoding values.
 fn verdict(tagged: &Tagged, headers: &mut Headers) {
     let mut say =
         |name: &str, value: String| headers.push((format!("{OURS}{name}"), Some(value.into_bytes())));
@@ -370,7 +376,7 @@ fn verdict(tagged: &Tagged, headers: &mut Headers) {
     }
 }
 
-/// Where the input was that a record goes out for.
+/// Headers with the position of the input record.
 fn position(position: &Position) -> Headers {
     let Position::Topic { topic, partition, offset } = position else { return Headers::new() };
     let say = |name: &str, value: String| (format!("{OURS}{name}"), Some(value.into_bytes()));
@@ -400,16 +406,16 @@ mod tests {
     }
 
     #[test]
-    fn headers_go_first_and_then_the_article() {
+    fn headers_are_dropped_before_the_article_is() {
         assert_eq!(fit(b"{}".to_vec(), 10), Fit::Whole);
         assert_eq!(fit(b"{}".to_vec(), 140_000), Fit::WithoutHeaders);
         assert!(matches!(fit(vec![b' '; 140_000], 10), Fit::No { limit: 200_000, .. }));
     }
 
-    /// Avro that was routed before the settings asked for JSON goes out as hex digits, twice as long: it passed the limit on
-    /// the way in and was refused on the way out, for ever.
+    // Avro that was routed before the settings asked for JSON goes out as hexadecimal digits, twice as long. It passed the size
+    // check on input, the broker refused it on output, and it was retried forever.
     #[test]
-    fn hex_digits_count_twice() {
+    fn the_size_check_counts_hexadecimal_output_twice() {
         let avro = |bytes: usize| [vec![0; 5], vec![b'a'; bytes]].concat();
         assert_eq!(fit(avro(60_000), 10), Fit::Whole);
         assert!(matches!(fit(avro(80_000), 10), Fit::No { .. }));
@@ -417,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_is_made_smaller_until_it_fits() {
+    fn a_dead_letter_shrinks_until_it_fits() {
         let writer = writer(200_000);
         let letter = |value: usize, header: usize, fate: Option<Fate>| {
             let headers = vec![("h".to_owned(), Some(vec![0; header]))];
@@ -429,7 +435,7 @@ mod tests {
             let letter = too_large(position, 1, 1);
             let out = writer.dead_letter(&letter, Original { record: &record, placed: ArticleSlice::WHOLE });
             assert!(out.bytes() <= 200_000);
-            // A time may be what the broker refused.
+            // The broker may have refused the record because of its time.
             assert_eq!(out.time.is_some(), record.fate.is_none());
             (out.value.is_some(), out.key.is_some(), out.headers.iter().any(|(name, _)| name == "h"))
         };

@@ -1,4 +1,6 @@
-//! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
+//! A raw record → an [`Incoming`] for the engine. [`Decoder`] parses JSON or Avro, maps the fields, checks who owns the id and
+//! computes the fingerprint; both roles, the probe and the replay use it. A record that cannot be decoded becomes a dead
+//! letter, never an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -15,27 +17,27 @@ use super::payload::{Payload, Wanted};
 use crate::kafka::matching::outgoing::VERDICT;
 use crate::kafka::turn::record::Record;
 
-/// Records that are worth a thread: some milliseconds of work.
+/// Records per thread: fewer are not worth starting one. This many take a few milliseconds.
 const SHARE: usize = 50;
-/// Threads that read a batch, at most.
+/// Most threads that decode one batch.
 const THREADS: usize = 4;
 
-/// What a record is, and what goes out for the article instead of its own bytes, if anything.
+/// The decoded record, and the payload that replaces its own bytes in the output, if any.
 pub(crate) type Decoded = (Incoming, Payload);
 
-/// Reads raw records.
+/// Decodes raw records.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     preparer: Preparer,
     fields: Fields,
     owner: Owner,
-    /// Longer values are not even parsed.
+    /// Longer values are dead letters and are not parsed.
     limit: usize,
-    /// Whether a record without a value deletes the article that its key names.
+    /// Whether keys are article ids: then a tombstone deletes the article that its key names.
     keyed_by_id: bool,
     format: InputFormat,
     wanted: Wanted,
-    /// The schemas of values that came as Avro.
+    /// Writer schemas of Avro values.
     known: Option<Known>,
 }
 
@@ -54,10 +56,10 @@ impl Decoder {
         }
     }
 
-    /// Asks the registry for what these records were written with, as far as it is not known.
+    /// Fetches the writer schemas of these records that are not cached yet.
     ///
     /// # Errors
-    /// The registry is in trouble, which says nothing about the records: wait, and ask again.
+    /// The registry is unavailable, which says nothing about the records: keep them and retry.
     pub(crate) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
         let Some(known) = self.known.as_mut().filter(|_| self.format != InputFormat::Json) else {
             return Ok(());
@@ -72,20 +74,19 @@ impl Decoder {
         known.gather(&ids)
     }
 
-    /// The records that were gathered for are decoded.
+    /// Called once the records have been decoded: the schema cache may evict entries.
     pub(crate) fn settle(&mut self) {
         if let Some(known) = &mut self.known {
             known.settle();
         }
     }
 
-    /// The hash of what fingerprints are made with.
+    /// Hash of the settings that determine fingerprints.
     pub(crate) fn fingerprints(&self) -> u32 {
         self.preparer.config()
     }
 
-    /// Reads several, on several threads where there are many, and gives them in their order. Nothing that is read
-    /// depends on what was read before.
+    /// Decodes records in their order, on several threads if there are many. No result depends on an earlier record.
     pub(crate) fn decode_all(
         &self,
         records: &[Record],
@@ -109,7 +110,7 @@ impl Decoder {
                 match thread.map(|thread| thread.join()) {
                     Some(Ok(others)) => decoded.extend(others),
                     Some(Err(panic)) => std::panic::resume_unwind(panic),
-                    // Without a thread there is still this one.
+                    // The thread could not be started: decode its share here.
                     None => decoded.extend(decode(share)),
                 }
             }
@@ -117,7 +118,7 @@ impl Decoder {
         })
     }
 
-    /// Reads one.
+    /// Decodes one record.
     pub(crate) fn decode(&self, record: &Record, position: &Position) -> Decoded {
         if let Some(letter) = record.dead_letter(position) {
             return (Incoming::DeadLetter(letter), None);
@@ -152,8 +153,8 @@ impl Decoder {
         let Some(value) = &record.value else {
             let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
                 let why = match self.keyed_by_id {
-                    true => "a record without a value deletes the article its key names, and it has no key",
-                    false => "a record without a value has no id; send a delete as an event with an id",
+                    true => "a tombstone deletes the article that its key names, and this one has no key",
+                    false => "a tombstone has no id here, because keys are not ids; send a delete as an event with an id",
                 };
                 DecodeFailure::new(Reason::NoId, why)
             })?;
@@ -163,7 +164,7 @@ impl Decoder {
             return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
-            let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
+            let message = format!("the value has {} bytes; at most {} are accepted", value.len(), self.limit);
             return Err(DecodeFailure::new(Reason::TooLarge, message));
         }
         let name = || key().filter(|_| self.names_by_key());
@@ -175,7 +176,7 @@ impl Decoder {
         if is_avro {
             let framed = avro::unframe(value)?;
             let Some(known) = &self.known else {
-                let why = "begins with a zero byte, as Avro from a schema registry does; set registry.url";
+                let why = "begins with a zero byte, like Avro from a schema registry; set registry.url";
                 return Err(DecodeFailure::new(Reason::Undecodable, why));
             };
             let schema = known.get(framed.id)?;
@@ -192,7 +193,7 @@ impl Decoder {
         self.with_payload(self.owned_event(&record, name, around)?, None)
     }
 
-    /// Reads an article or a delete from a record whose source owns the id.
+    /// Maps a record to an article or delete, and checks that its source owns the id.
     fn owned_event<V: Value>(
         &self,
         record: &V,
@@ -204,14 +205,14 @@ impl Decoder {
         Ok(event)
     }
 
-    /// Whether an article without an id is named by its record's key. A path in the settings that is missing in a record
-    /// is a dead letter: where keys are not ids (a site, a date), all articles of a key would become versions of one.
+    /// Whether the record's key is the id of an article that has none. Not if the settings name a path for the id: a record
+    /// without that path is a dead letter, because if keys are not ids (a site, a date) all articles of a key would become
+    /// versions of one.
     fn names_by_key(&self) -> bool {
         self.keyed_by_id && !self.fields.is_configured(Field::Id)
     }
 
-    /// For each field that a record has, the path or the name under which it was found; nothing for a record that
-    /// cannot be read.
+    /// For each field of a record, the path or name under which it was found; empty for a record that cannot be decoded.
     pub(crate) fn sources(&self, record: &Record) -> BTreeMap<Field, String> {
         fn found<V: Value>(fields: &Fields, record: &V) -> BTreeMap<Field, String> {
             let source = |field| Some((field, fields.source(record, field)?.to_owned()));
@@ -238,28 +239,29 @@ impl Decoder {
         sources
     }
 
-    /// What goes out instead of the record's own bytes may be longer than those, and must fit into a record too: one that
-    /// the broker refuses would be tried for ever.
+    /// Adds the payload. It may be longer than the record's own bytes and must fit into a record too: one that the broker
+    /// refuses would be retried forever.
     fn with_payload(
         &self,
         event: Event,
-        came: Option<&avro::Datum<'_>>,
+        datum: Option<&avro::Datum<'_>>,
     ) -> Result<(Event, Payload), DecodeFailure> {
         let payload = match &event {
-            Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, came),
+            Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, datum),
             Event::Delete(_) => None,
         };
         if let Some((_, bytes)) = &payload
             && bytes.len() > self.limit
         {
-            let message = format!("{} bytes as it would go out; at most {} do", bytes.len(), self.limit);
+            let message =
+                format!("{} bytes in the output encoding; at most {} are accepted", bytes.len(), self.limit);
             return Err(DecodeFailure::new(Reason::TooLarge, message));
         }
         Ok((event, payload))
     }
 }
 
-/// Threads that are worth having: as many as may run at once.
+/// Threads that can run at once, at most [`THREADS`].
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(THREADS))
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_deletes_what_its_key_names_where_keys_are_ids() {
+    fn a_tombstone_deletes_the_article_of_its_key_if_keys_are_ids() {
         let gone = decode(&record(Some("a"), None), true);
         assert!(matches!(gone, Incoming::Delete(id) if id.as_str() == "a"));
         assert_eq!(reason(&decode(&record(None, None), true)), Reason::NoId);
@@ -299,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_the_id_of_an_article_that_has_none() {
+    fn an_article_without_an_id_gets_the_key_as_its_id() {
         let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
         assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
         assert_eq!(reason(&decode(&record(Some("en"), Some(r#"{"body":"text"}"#)), false)), Reason::NoId);
     }
 
-    // `[input.fields] id = "meta.uid"` with a typing error fell back to the record's key without a word. The keys were
-    // sites: `config check` passed, `probe` said 100 %, and 60 articles became versions of one.
+    // `[input.fields] id = "meta.uid"` with a typing error silently fell back to the record's key. The keys were sites:
+    // `config check` passed, `probe` reported 100 %, and 60 articles became versions of one.
     #[test]
     fn a_configured_id_that_is_missing_is_a_dead_letter_and_not_the_key() {
         let settings: Settings = toml::from_str("[input.fields]\nid = \"meta.uid\"").unwrap();
@@ -324,9 +326,9 @@ mod tests {
         assert_eq!(sources, BTreeMap::from([(Field::Body, "body".to_owned())]));
     }
 
-    // Any producer could replace or delete any article, because an id was believed whoever sent it.
+    // Any producer could replace or delete any article, because nothing checked who may use an id.
     #[test]
-    fn an_article_an_update_or_a_delete_of_another_source_is_a_dead_letter() {
+    fn articles_updates_and_deletes_from_another_source_are_dead_letters() {
         let decoder = |owner: &str, keyed_by_id| {
             let settings: Settings = toml::from_str(&format!("[input]\nowner = \"{owner}\"")).unwrap();
             Decoder::new(&Config::try_from(settings).unwrap(), keyed_by_id, None)
@@ -340,7 +342,7 @@ mod tests {
             Incoming::Article(_) | Incoming::Bodiless { .. } | Incoming::Delete(_) => false,
             other => panic!("{other:?}"),
         };
-        // Routed reads with keys that are ids, direct without.
+        // In routed mode keys are ids, in direct mode they are not.
         for keyed_by_id in [true, false] {
             let by_host = decoder("host", keyed_by_id);
             for (value, owned) in [
@@ -372,18 +374,18 @@ mod tests {
                 );
             }
         }
-        // A null value is a delete only where keys are ids. It has headers and no host.
-        let null = record(Some("wire:7"), None);
+        // A tombstone is a delete only if keys are ids. It has headers but no host.
+        let tombstone = record(Some("wire:7"), None);
         let source = vec![("source".to_owned(), Some(b"wire".to_vec()))];
-        let owned = Record { headers: source, ..null.clone() };
+        let owned = Record { headers: source, ..tombstone.clone() };
         assert!(!refused(&decoder("header:source", true), &owned));
-        assert!(refused(&decoder("header:source", true), &null));
+        assert!(refused(&decoder("header:source", true), &tombstone));
         assert!(refused(&decoder("host", true), &owned));
-        assert!(!refused(&decoder("none", true), &null));
+        assert!(!refused(&decoder("none", true), &tombstone));
     }
 
     #[test]
-    fn many_are_read_as_one_by_one_and_in_their_order() {
+    fn decoding_a_batch_equals_decoding_one_by_one() {
         let config = Config::try_from(Settings::default()).unwrap();
         let decoder = Decoder::new(&config, true, None);
         let body = |n: usize| format!(r#"{{"body":"the river {n} rises"}}"#);
@@ -403,10 +405,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_parsed() {
+    fn a_value_that_is_too_large_is_not_parsed() {
         let huge = format!("[{}", " ".repeat(5 << 20));
         assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), Reason::TooLarge);
-        // Headers are dropped, where they must be, for the article's sake.
+        // Large headers do not count: they can be dropped to deliver the article.
         let mut heavy = record(None, Some(r#"{"id":"a","body":"text"}"#));
         heavy.headers.push(("h".into(), Some(vec![0; 40 << 10])));
         assert!(matches!(decode(&heavy, true), Incoming::Article(_)));

@@ -1,5 +1,5 @@
-//! Articles onto a topic: for histories, demonstrations and tests. Nothing here is part of the guarantee but that
-//! each record arrives once and in order.
+//! Writes articles to a topic, for backfills, demonstrations and tests. [`Sender`] is an idempotent producer without
+//! transactions: each record arrives once and in order, and the first delivery error ends the run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,12 +14,13 @@ use samestory_engine::model::EventTime;
 
 use crate::kafka::client as clients;
 
-/// Sends records, and hears of those that did not arrive.
+/// Sends records to one topic and reports those that could not be delivered.
 pub struct Sender {
     producer: BaseProducer<Lost>,
     topic: String,
 }
 
+/// The first delivery error.
 #[derive(Default)]
 struct Lost(Mutex<Option<KafkaError>>);
 
@@ -40,10 +41,10 @@ impl ProducerContext for Lost {
 }
 
 impl Sender {
-    /// Connects.
+    /// Creates a producer for a topic.
     ///
     /// # Errors
-    /// The settings cannot be used.
+    /// librdkafka refuses the settings.
     pub fn new(bus: &Bus, topic: &str) -> Result<Sender, KafkaError> {
         let mut config = clients::base(bus, "samestory-produce");
         config
@@ -56,10 +57,10 @@ impl Sender {
         Ok(Sender { producer, topic: topic.to_owned() })
     }
 
-    /// Hands a record over; waits while too many are on their way.
+    /// Queues a record; waits while the queue is full.
     ///
     /// # Errors
-    /// This one or an earlier one did not arrive.
+    /// This record or an earlier one could not be delivered.
     pub fn send(
         &self,
         key: Option<&[u8]>,
@@ -84,10 +85,10 @@ impl Sender {
         self.lost()
     }
 
-    /// Waits until all have arrived.
+    /// Waits until all records are delivered.
     ///
     /// # Errors
-    /// One did not.
+    /// A record could not be delivered.
     pub fn finish(self) -> Result<(), KafkaError> {
         self.producer.flush(Duration::from_secs(60))?;
         self.lost()

@@ -145,7 +145,7 @@ fn a_new_generation_takes_over_where_articles_are_routed() {
     let mut late = bench.run_as("before", &[]);
     let said = late.wait_until_it_says("stopped: generation 1 has ended");
     handed_over(&bench, &after);
-    assert!(!said.contains("going on"), "{said}");
+    assert!(!said.contains("resuming"), "{said}");
     assert!(late.stop().success());
     assert!(after.stop().success());
 }

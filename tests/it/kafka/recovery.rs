@@ -71,7 +71,7 @@ fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
         thread::sleep(LONGER_THAN_TOMBSTONES);
         let mut running = bench.run_with(&[], environment);
         // It takes over before there is anything to read.
-        running.wait_until_it_says("\"going on\"");
+        running.wait_until_it_says("\"resuming\"");
         bench.produce(&in_order(articles(n * 30, n * 30 + 30)));
         outputs(&bench, n * 30 + 30, &running);
         idle.push_str(&running.said());
@@ -132,7 +132,7 @@ fn topics_that_were_deleted_and_created_again_stop_the_partition_by_name() {
 
     // Under a running stage, and longer again.
     let mut running = bench.run_with(&[], &[("SAMESTORY_COMPARE_MS", "200")]);
-    running.wait_until_it_says("\"going on\"");
+    running.wait_until_it_says("\"resuming\"");
     recreate(&bench, "raw");
     bench.produce(&in_order(articles(75, 150)));
     let why = reason_of_the_stop(&mut running);
@@ -202,12 +202,12 @@ fn judged_after_a_quiet_start(environment: &[(&str, &str)]) -> usize {
     let bench = Bench::new(shared(), "quiet-start", DIRECT, rest);
     bench.produce(&in_order(articles(0, 30)));
     let mut running = bench.run_with(&[], environment);
-    running.wait_until_it_says("\"beginning\"");
+    running.wait_until_it_says("\"starting with empty state\"");
     thread::sleep(Duration::from_secs(1));
     assert!(running.stop().success());
     bench.produce(&in_order(articles(30, 60)));
     let mut running = bench.run_with(&[], environment);
-    running.wait_until_it_says(if environment.is_empty() { "\"going on\"" } else { "\"beginning\"" });
+    running.wait_until_it_says(if environment.is_empty() { "\"resuming\"" } else { "\"starting with empty state\"" });
     bench.produce(&in_order(articles(60, 90)));
     outputs(&bench, 30, &running);
     thread::sleep(Duration::from_secs(2));
@@ -261,10 +261,10 @@ fn what_the_operator_accepts_is_one_offset_of_one_partition_once() {
     stops(&["--accept-offsets", "0:31"], "--accept-offsets 0:30 ");
     // 30 articles are judged again, with the state as it is.
     let said = run_to(&bench, 90, &["--accept-offsets", "0:30"]);
-    assert!(said.contains("going on as the operator has said"), "{said}");
+    assert!(said.contains("resuming as the operator decided"), "{said}");
     bench.produce(&in_order(articles(60, 70)));
     let said = run_to(&bench, 100, &["--accept-offsets", "0:30"]);
-    assert!(said.contains("\"going on\"") && !said.contains("as the operator has said"), "{said}");
+    assert!(said.contains("\"resuming\"") && !said.contains("as the operator decided"), "{said}");
     set_offset(&bench, 40);
     stops(&["--accept-offsets", "0:30"], "--accept-offsets 0:40 ");
     set_offset(&bench, 70);
@@ -274,7 +274,7 @@ fn what_the_operator_accepts_is_one_offset_of_one_partition_once() {
     delete_before(&bench, 80);
     stops(&["--accept-gap", "0:69"], "--accept-gap 0:70 ");
     let said = run_to(&bench, 110, &["--accept-gap", "0:70"]);
-    let line = said.lines().find(|line| line.contains("as the operator has said")).unwrap();
+    let line = said.lines().find(|line| line.contains("as the operator decided")).unwrap();
     assert!(line.contains("\"from\":80") && line.contains("\"lost\":10"), "{line}");
     bench.produce(&in_order(articles(90, 120)));
     delete_before(&bench, 100);
@@ -320,7 +320,7 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     let began = Instant::now();
     let running = bench.run(&[]);
     let deadline = Instant::now() + PATIENCE * 5;
-    while running.said().matches("\"going on\"").count() < PARTITIONS {
+    while running.said().matches("\"resuming\"").count() < PARTITIONS {
         assert!(Instant::now() < deadline, "{}", running.said());
         thread::sleep(Duration::from_millis(200));
     }
@@ -459,6 +459,6 @@ fn a_restore_behind_an_open_transaction_says_what_it_waits_for() {
         assert!(line.contains(part), "{line}");
     }
     producer.abort_transaction(wait).unwrap();
-    running.wait_until_it_says("\"going on\"");
+    running.wait_until_it_says("\"resuming\"");
     assert!(running.stop().success());
 }

@@ -108,7 +108,7 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
         broker.tool("org.apache.kafka.tools.AclCommand", &[&[verb], &user[..], force].concat());
     };
     let mut running = bench.run_with(&[], &environment[..1]);
-    running.wait_until_it_says("going on");
+    running.wait_until_it_says("resuming");
     write("--remove");
     bench.produce(&in_order(articles(60, 80)));
     let said = running.wait_until_it_says("a record was not ");
