@@ -117,7 +117,7 @@ pub(crate) fn wait_for_compatible_state(
 fn misfit(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
     let (bus, intake) = (&config.bus, BatchReader::routed(config, partitions));
     let worker = WorkerId { role: Role::Route, number: 0 };
-    each_progress(bus, &worker, partitions, |progress| intake.misfit(progress))
+    each_progress(bus, &worker, partitions, |progress| intake.incompatibility(progress))
 }
 
 /// Reads the last position record of each changelog partition until one of them gives an answer.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::kafka::turn::faults;
 
 /// Most failures in a row before the process exits. With the pauses between them that is a little more than a minute.
-const MOST: u32 = 12;
+const MAX_FAILURES: u32 = 12;
 /// The first pause; each following pause is twice as long.
-const FIRST: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// Consecutive failures, by partition.
 #[derive(Debug, Default)]
@@ -22,8 +22,8 @@ impl Attempts {
     pub(crate) fn failed(&mut self, partition: i32) -> Option<Duration> {
         let times = self.0.entry(partition).or_default();
         *times += 1;
-        let most = faults::number("SAMESTORY_STORE_ATTEMPTS", MOST.into());
-        let pause = FIRST.saturating_mul(1 << (*times - 1).min(16)).min(LONGEST);
+        let most = faults::number("SAMESTORY_STORE_ATTEMPTS", MAX_FAILURES.into());
+        let pause = FIRST_PAUSE.saturating_mul(1 << (*times - 1).min(16)).min(MAX_PAUSE);
         (u64::from(*times) <= most).then_some(pause)
     }
 
@@ -48,12 +48,12 @@ mod tests {
         let mut attempts = Attempts::default();
         let pauses: Vec<Duration> = std::iter::from_fn(|| attempts.failed(0)).collect();
         assert_eq!(pauses[..3], [200, 400, 800].map(Duration::from_millis));
-        assert!(pauses.iter().all(|&pause| pause <= LONGEST));
+        assert!(pauses.iter().all(|&pause| pause <= MAX_PAUSE));
         let all: Duration = pauses.iter().sum();
         assert!((60..100).contains(&all.as_secs()), "{all:?}");
         assert_eq!(attempts.failed(0), None, "it stays given up");
-        assert_eq!(attempts.failed(1), Some(FIRST), "each partition has its own count");
+        assert_eq!(attempts.failed(1), Some(FIRST_PAUSE), "each partition has its own count");
         attempts.forget(0);
-        assert_eq!(attempts.failed(0), Some(FIRST));
+        assert_eq!(attempts.failed(0), Some(FIRST_PAUSE));
     }
 }

@@ -19,7 +19,7 @@ use crate::kafka::route::decode::Decoder;
 use crate::kafka::route::payload::ArticleSlice;
 use crate::kafka::route::recreated;
 use crate::kafka::route::routed;
-use crate::kafka::route::routed::{Carried, Forget, Routed};
+use crate::kafka::route::routed::{Forget, RoutedEvent, RoutedRecord};
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::Record;
 
@@ -33,11 +33,11 @@ pub(crate) struct BatchReader {
     languages: Vec<Lang>,
     /// Number of partitions of the input topic.
     partitions: i32,
-    kind: Kind,
+    kind: InputKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum InputKind {
     /// Direct mode: raw records, which producers partition by language.
     Raw(Decoder),
     /// Routed mode: records from route, with fingerprints of these settings.
@@ -56,12 +56,12 @@ impl Unreadable {
 }
 
 /// For each item of a batch: the index of its record, and where the article is in the record's value.
-pub(crate) type Places = Vec<(usize, ArticleSlice)>;
+pub(crate) type ItemOrigins = Vec<(usize, ArticleSlice)>;
 
 /// A partition's records as a batch.
-pub(crate) struct Taken {
+pub(crate) struct ReadBatch {
     pub(crate) batch: Batch,
-    pub(crate) places: Places,
+    pub(crate) origins: ItemOrigins,
     /// Number of articles and deletes that were skipped because they had been judged before.
     pub(crate) repeated: u64,
 }
@@ -79,9 +79,9 @@ struct Receiver<'a> {
 
 impl Receiver<'_> {
     /// Refuses a record from a raw topic other than the one judged so far; the error is that topic's id.
-    fn same_topic(&self, carried: &Carried) -> Result<(), TopicId> {
+    fn same_topic(&self, routed_record: &RoutedRecord) -> Result<(), TopicId> {
         let mut known = self.judged.keys().chain(self.batch.keys()).map(|&(topic, _)| topic);
-        known.find(|known| known.differs_from(carried.topic)).map_or(Ok(()), Err)
+        known.find(|known| known.differs_from(routed_record.topic)).map_or(Ok(()), Err)
     }
 
     /// Whether an article or delete has not been judged before. If so, its offset is recorded.
@@ -111,7 +111,7 @@ impl BatchReader {
             topic,
             languages,
             partitions,
-            kind: Kind::Raw(Decoder::new(config, false, registry)),
+            kind: InputKind::Raw(Decoder::new(config, false, registry)),
         }
     }
 
@@ -127,7 +127,7 @@ impl BatchReader {
             raw_topic,
             languages,
             partitions,
-            kind: Kind::Routed { fingerprints },
+            kind: InputKind::Routed { fingerprints },
         }
     }
 
@@ -136,24 +136,27 @@ impl BatchReader {
     }
 
     pub(crate) fn is_routed(&self) -> bool {
-        matches!(self.kind, Kind::Routed { .. })
+        matches!(self.kind, InputKind::Routed { .. })
     }
 
     /// Fetches the writer schemas of these records.
     ///
     /// # Errors
     /// The schema registry is unavailable: keep the records and retry.
-    pub(crate) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
+    pub(crate) fn load_schemas<'r>(
+        &mut self,
+        records: impl Iterator<Item = &'r Record>,
+    ) -> Result<(), String> {
         match &mut self.kind {
-            Kind::Raw(decoder) => decoder.gather(records),
-            Kind::Routed { .. } => Ok(()),
+            InputKind::Raw(decoder) => decoder.load_schemas(records),
+            InputKind::Routed { .. } => Ok(()),
         }
     }
 
     /// Called once the batch is planned: the schema cache may evict entries.
-    pub(crate) fn settle(&mut self) {
-        if let Kind::Raw(decoder) = &mut self.kind {
-            decoder.settle();
+    pub(crate) fn evict_schemas(&mut self) {
+        if let InputKind::Raw(decoder) = &mut self.kind {
+            decoder.evict_schemas();
         }
     }
 
@@ -164,14 +167,14 @@ impl BatchReader {
         partition: i32,
         records: &mut [Record],
         progress: &Progress,
-    ) -> Result<Taken, Unreadable> {
+    ) -> Result<ReadBatch, Unreadable> {
         let mut batch = Batch::default();
-        let mut places = Places::with_capacity(records.len());
+        let mut origins = ItemOrigins::with_capacity(records.len());
         let mut receiver = Receiver { judged: &progress.raw, batch: BTreeMap::new(), repeated: 0 };
         match &self.kind {
-            Kind::Raw(decoder) => {
-                let place = |record: &Record| record.position(&self.topic, partition);
-                let decoded = decoder.decode_all(records, place);
+            InputKind::Raw(decoder) => {
+                let position = |record: &Record| record.position(&self.topic, partition);
+                let decoded = decoder.decode_all(records, position);
                 for ((at, record), (incoming, payload)) in records.iter_mut().enumerate().zip(decoded) {
                     let mut incoming = control::read(record).unwrap_or(incoming);
                     if let Incoming::Article(prepared) = &mut incoming
@@ -180,20 +183,20 @@ impl BatchReader {
                         prepared.flags.push(Flag::Stray);
                     }
                     let (time, log_time) = (record.time, record.log_time);
-                    batch.items.push(Item { position: place(record), time, log_time, incoming });
-                    let mut placed = ArticleSlice::WHOLE;
-                    if let Some((form, bytes)) = payload {
-                        placed.form = form;
+                    batch.items.push(Item { position: position(record), time, log_time, incoming });
+                    let mut slice = ArticleSlice::WHOLE;
+                    if let Some((encoding, bytes)) = payload {
+                        slice.encoding = encoding;
                         record.value = Some(bytes);
                     }
-                    places.push((at, placed));
+                    origins.push((at, slice));
                 }
             }
-            Kind::Routed { fingerprints } => {
+            InputKind::Routed { fingerprints } => {
                 for (at, record) in records.iter_mut().enumerate() {
-                    let mut add = |position, time, log_time, incoming, placed| {
+                    let mut add = |position, time, log_time, incoming, slice| {
                         batch.items.push(Item { position, time, log_time, incoming });
-                        places.push((at, placed));
+                        origins.push((at, slice));
                     };
                     let value = record.value.as_deref().unwrap_or_default();
                     let control = routed::decode_control(value);
@@ -204,36 +207,36 @@ impl BatchReader {
                         add(record.position(&self.topic, partition), None, None, set, ArticleSlice::WHOLE);
                         continue;
                     }
-                    let carried = self.read(partition, record, *fingerprints)?;
+                    let routed_record = self.read(partition, record, *fingerprints)?;
                     record.headers_dropped = headers_dropped(&record.headers);
                     // The routed topic may have refused the raw record's time, so it is taken from the value.
-                    match &carried.routed {
+                    match &routed_record.event {
                         Some(
-                            Routed::Article { time, .. }
-                            | Routed::Delete { time, .. }
-                            | Routed::Notice { time, .. },
+                            RoutedEvent::Article { time, .. }
+                            | RoutedEvent::Delete { time, .. }
+                            | RoutedEvent::Notice { time, .. },
                         ) => record.time = *time,
                         None => {}
                     }
                     let record = &*record;
                     let stop = |why: String| self.unreadable(partition, record, why);
                     receiver
-                        .same_topic(&carried)
-                        .map_err(|other| stop(recreated(&self.raw_topic, carried.topic, other)))?;
-                    for Forget { id, from, time, to } in carried.forgets {
-                        let forget = Incoming::Forget { ids: vec![id], to, raw: carried.topic };
+                        .same_topic(&routed_record)
+                        .map_err(|other| stop(recreated(&self.raw_topic, routed_record.topic, other)))?;
+                    for Forget { id, from, time, to } in routed_record.forgets {
+                        let forget = Incoming::Forget { ids: vec![id], to, raw: routed_record.topic };
                         add(from, time, None, forget, ArticleSlice::WHOLE);
                     }
-                    match carried.routed {
-                        Some(Routed::Notice { notice, from, time }) => {
+                    match routed_record.event {
+                        Some(RoutedEvent::Notice { notice, from, time }) => {
                             add(from, time, None, Incoming::Notice(notice), ArticleSlice::WHOLE);
                         }
-                        Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
-                        Some(Routed::Article { prepared, from, time, stamp, placed }) => {
+                        Some(routed) if !receiver.is_new(routed_record.topic, routed.from()) => {}
+                        Some(RoutedEvent::Article { prepared, from, time, stamp, slice }) => {
                             let incoming = record.unless_dead(Incoming::Article(prepared), &from);
-                            add(from, time, stamp, incoming, placed);
+                            add(from, time, stamp, incoming, slice);
                         }
-                        Some(Routed::Delete { id, from, time, stamp }) => {
+                        Some(RoutedEvent::Delete { id, from, time, stamp }) => {
                             let incoming = record.unless_dead(Incoming::Delete(id), &from);
                             add(from, time, stamp, incoming, ArticleSlice::WHOLE);
                         }
@@ -245,18 +248,18 @@ impl BatchReader {
         batch.inputs.extend(self.made_with());
         batch.raw = receiver.batch;
         batch.relocates = self.is_routed() && self.partitions > 1;
-        Ok(Taken { batch, places, repeated: receiver.repeated })
+        Ok(ReadBatch { batch, origins, repeated: receiver.repeated })
     }
 
     fn unreadable(&self, partition: i32, record: &Record, why: String) -> Unreadable {
         Unreadable(format!("{} partition {partition} offset {}: {why}", self.topic, record.offset))
     }
 
-    fn read(&self, partition: i32, record: &Record, fingerprints: u32) -> Result<Carried, Unreadable> {
+    fn read(&self, partition: i32, record: &Record, fingerprints: u32) -> Result<RoutedRecord, Unreadable> {
         let stop = |why: String| self.unreadable(partition, record, why);
         let read = routed::decode(record.value.as_deref().unwrap_or_default());
         let read = read.map_err(|error| stop(error.to_string()))?;
-        if let Some(Routed::Article { prepared, .. }) = &read.routed {
+        if let Some(RoutedEvent::Article { prepared, .. }) = &read.event {
             let (language, home) = (prepared.language, self.home(prepared.language));
             if home != partition {
                 return Err(stop(format!(
@@ -275,8 +278,8 @@ impl BatchReader {
     /// Hash of the settings that determine fingerprints.
     fn fingerprints(&self) -> u32 {
         match &self.kind {
-            Kind::Raw(decoder) => decoder.fingerprints(),
-            Kind::Routed { fingerprints } => *fingerprints,
+            InputKind::Raw(decoder) => decoder.fingerprints(),
+            InputKind::Routed { fingerprints } => *fingerprints,
         }
     }
 
@@ -286,7 +289,7 @@ impl BatchReader {
     }
 
     /// Why this state cannot be continued with the current settings, and what to do; `None` if it can.
-    pub(crate) fn misfit(&self, progress: &Progress) -> Option<String> {
+    pub(crate) fn incompatibility(&self, progress: &Progress) -> Option<String> {
         let checks = [
             Self::other_application,
             Self::other_partitions,
@@ -323,7 +326,7 @@ impl BatchReader {
     /// The settings that the state depends on, recorded in it.
     fn made_with(&self) -> impl Iterator<Item = (InputName, Input)> {
         let partitions = u64::try_from(self.partitions).unwrap_or(0);
-        // In direct mode the producers' keys place languages, so only the number of partitions is known.
+        // In direct mode the producers' keys position languages, so only the number of partitions is known.
         let note = self.is_routed().then(|| BoundedStr::new(&codes(&self.languages).join(" ")));
         [
             (map_name(), Input { next: partitions, note }),
@@ -416,7 +419,7 @@ fn table_name() -> InputName {
 mod tests {
     use super::*;
     use crate::config::Settings;
-    use crate::kafka::route::routed::{Forgets, RawTopic, Source};
+    use crate::kafka::route::routed::{Forgets, RawSource, RawTopic};
     use samestory_engine::index::{BusPosition, Counters, TopicName};
     use samestory_engine::model::ArticleId;
 
@@ -451,16 +454,21 @@ mod tests {
     fn appending_a_language_is_accepted_and_any_other_change_is_refused() {
         let made = reader("[\"en\", \"hi\"]", 3);
         let progress = written(&made, 1, &["en"]);
-        assert_eq!(made.misfit(&progress), None);
-        assert_eq!(made.misfit(&Progress::default()), None);
-        assert_eq!(reader("[\"en\", \"hi\", \"bn\"]", 3).misfit(&progress), None);
+        assert_eq!(made.incompatibility(&progress), None);
+        assert_eq!(made.incompatibility(&Progress::default()), None);
+        assert_eq!(reader("[\"en\", \"hi\", \"bn\"]", 3).incompatibility(&progress), None);
         for other in ["[\"hi\", \"en\"]", "[\"en\"]", "[]", "[\"en\", \"bn\", \"hi\"]"] {
-            let why = reader(other, 3).misfit(&progress).unwrap();
+            let why = reader(other, 3).incompatibility(&progress).unwrap();
             for part in ["put stage.languages back", "und en hi", "new generation"] {
                 assert!(why.contains(part) && !why.contains("state rebuild"), "{other}: {why}");
             }
         }
-        assert!(reader("[\"en\", \"hi\"]", 4).misfit(&progress).unwrap().contains("made for 3 partitions"));
+        assert!(
+            reader("[\"en\", \"hi\"]", 4)
+                .incompatibility(&progress)
+                .unwrap()
+                .contains("made for 3 partitions")
+        );
     }
 
     #[test]
@@ -470,9 +478,9 @@ mod tests {
             (samestory_engine::text::language::find("bn").unwrap().lang, "[\"en\", \"bn\"]");
         let (before, after) = (made.home(bengali), reader(appended, 3).home(bengali));
         assert_ne!(before, after, "choose another language for this test");
-        let why = reader(appended, 3).misfit(&written(&made, before, &["bn"])).unwrap();
+        let why = reader(appended, 3).incompatibility(&written(&made, before, &["bn"])).unwrap();
         assert!(why.contains(&format!("articles in bn live in partition {before}")), "{why}");
-        assert_eq!(reader(appended, 3).misfit(&written(&made, 1, &["en"])), None);
+        assert_eq!(reader(appended, 3).incompatibility(&written(&made, 1, &["en"])), None);
     }
 
     // In direct mode the number of partitions was not recorded: after some were added, copies of an article went to other
@@ -484,8 +492,8 @@ mod tests {
             BatchReader::raw(&Config::try_from(settings).unwrap(), partitions, None)
         };
         let progress = written(&direct(2), 1, &["en", "hi"]);
-        assert_eq!(direct(2).misfit(&progress), None);
-        let why = direct(3).misfit(&progress).unwrap();
+        assert_eq!(direct(2).incompatibility(&progress), None);
+        let why = direct(3).incompatibility(&progress).unwrap();
         for part in ["made for 2 partitions", "articles.raw has 3", "new generation"] {
             assert!(why.contains(part), "{why}");
         }
@@ -524,7 +532,7 @@ mod tests {
         progress.inputs.insert(table_name(), Input { next: LANGUAGE_TABLE + 1, note: None });
         let expected =
             format!("language table {}, but this program has {LANGUAGE_TABLE}", LANGUAGE_TABLE + 1);
-        assert!(made.misfit(&progress).unwrap().contains(&expected));
+        assert!(made.incompatibility(&progress).unwrap().contains(&expected));
     }
 
     #[test]
@@ -538,7 +546,7 @@ mod tests {
     fn deletes(topic: TopicId, offsets: &[i64]) -> Vec<Record> {
         let delete = |&offset: &i64| {
             let id = ArticleId::new(&format!("a{offset}")).unwrap();
-            let source = Source { partition: 0, offset, time: None, stamp: None };
+            let source = RawSource { partition: 0, offset, time: None, stamp: None };
             let mut forgets = Forgets::default();
             forgets.push(&id, source, 1);
             let topic = RawTopic { name: "articles.raw", id: topic };
@@ -556,7 +564,7 @@ mod tests {
         // A broker that reports no topic ids does not count as another topic.
         for topic in [ours, TopicId::UNKNOWN] {
             let taken = reader.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), &progress).unwrap();
-            assert_eq!((taken.repeated, taken.places.len(), taken.batch.items.len()), (3, 7, 7));
+            assert_eq!((taken.repeated, taken.origins.len(), taken.batch.items.len()), (3, 7, 7));
             assert_eq!(taken.batch.raw, BTreeMap::from([((topic, 0), 9)]));
         }
         let other = TopicId::from_halves(3, 4);

@@ -31,7 +31,7 @@ use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
 use super::turn::{faults, measure};
-use intake::{BatchReader, Places, Taken, Unreadable};
+use intake::{BatchReader, ItemOrigins, ReadBatch, Unreadable};
 use outgoing::{Original, Writer};
 
 pub(crate) use attempts::Attempts;
@@ -42,7 +42,7 @@ pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 
 /// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated topic
 /// if that topic is long enough (2.12 has a FIXME there).
-const COMPARE: Duration = Duration::from_secs(10);
+const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The `match` role as a [`Stage`].
 pub(crate) struct Matcher {
@@ -78,16 +78,16 @@ pub(crate) struct Matcher {
 }
 
 /// The plan of one turn: a plan for each partition.
-pub(crate) struct Judged {
-    partitions: Vec<Part>,
+pub(crate) struct MatchPlan {
+    partitions: Vec<PartitionPlan>,
 }
 
-struct Part {
+struct PartitionPlan {
     partition: i32,
     plan: Plan,
     /// The plan's changes as rows, computed against the store as it is now.
     write_set: WriteSet,
-    places: Places,
+    origins: ItemOrigins,
     records: Vec<Record>,
     /// Number of articles and deletes that were skipped because they had been judged before.
     repeated: u64,
@@ -97,10 +97,10 @@ struct Part {
     waits: Option<i64>,
 }
 
-impl Part {
+impl PartitionPlan {
     /// The decisions whose outputs are published, each with the origin of its item.
-    fn said(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
-        let decided = self.plan.decided.iter().zip(self.places.iter().copied());
+    fn published(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
+        let decided = self.plan.decided.iter().zip(self.origins.iter().copied());
         decided.filter(|(_, (at, _))| {
             let record = self.records.get(*at);
             !record.is_some_and(|record| record.offset < self.suppress_below || intake.is_silent(record))
@@ -109,32 +109,38 @@ impl Part {
 }
 
 /// Why a partition could not be planned.
-enum Trouble {
+enum PlanFailure {
     Store(StoreError),
     /// Waiting does not help: the partition stops.
     Stop(Unreadable),
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        Trouble::Store(error)
+impl From<StoreError> for PlanFailure {
+    fn from(error: StoreError) -> PlanFailure {
+        PlanFailure::Store(error)
     }
 }
 
-impl From<Unreadable> for Trouble {
-    fn from(unreadable: Unreadable) -> Trouble {
-        Trouble::Stop(unreadable)
+impl From<Unreadable> for PlanFailure {
+    fn from(unreadable: Unreadable) -> PlanFailure {
+        PlanFailure::Stop(unreadable)
     }
 }
 
 impl Matcher {
-    fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
+    fn plan_one(
+        &mut self,
+        partition: i32,
+        mut records: Vec<Record>,
+        next: i64,
+    ) -> Result<PartitionPlan, PlanFailure> {
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Unreadable::new("it is not running").into());
         };
         let progress = running.store.progress()?;
         let leader_epoch = records.last().and_then(|record| record.leader_epoch);
-        let Taken { mut batch, places, repeated } = self.intake.batch(partition, &mut records, &progress)?;
+        let ReadBatch { mut batch, origins, repeated } =
+            self.intake.batch(partition, &mut records, &progress)?;
         batch.bus = Some(BusPosition {
             application: TopicName::new(&self.bus.app),
             cluster: running.here.cluster.clone(),
@@ -148,7 +154,7 @@ impl Matcher {
         if faults::mutant("wall-clock") {
             batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
         }
-        self.writer.fit_all(&mut batch, &places, &mut records);
+        self.writer.fit_all(&mut batch, &origins, &mut records);
         let (plan, write_set) = self.engine.plan(&running.store, batch)?;
         // Create column families before anything is committed: this may fail, and after the commit it must not.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
@@ -159,11 +165,11 @@ impl Matcher {
                 faults::point("create-family");
             }
         }
-        Ok(Part {
+        Ok(PartitionPlan {
             partition,
             plan,
             write_set,
-            places,
+            origins,
             records,
             repeated,
             suppress_below: i64::MIN,
@@ -176,7 +182,7 @@ impl Matcher {
     /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
     /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
-        let often = faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64);
+        let often = faults::number("SAMESTORY_COMPARE_MS", TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
         let idle = !self.tasks.values().any(|task| matches!(task, Task::Running(_)));
         if idle || self.compared.elapsed() < Duration::from_millis(often) {
             return Vec::new();
@@ -202,7 +208,7 @@ impl Matcher {
 }
 
 impl Stage for Matcher {
-    type Planned = Judged;
+    type Planned = MatchPlan;
 
     fn assigned(&mut self, partition: i32) {
         self.holdings.assigned(partition);
@@ -261,17 +267,17 @@ impl Stage for Matcher {
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
-        self.intake.gather(records.values().flatten())
+        self.intake.load_schemas(records.values().flatten())
     }
 
-    fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<Judged> {
+    fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<MatchPlan> {
         for (&partition, task) in &self.tasks {
             if matches!(task, Task::Running(running) if running.unpublished_position.is_some()) {
                 records.entry(partition).or_default();
             }
         }
         let mut planning = Planning {
-            planned: Judged { partitions: Vec::new() },
+            planned: MatchPlan { partitions: Vec::new() },
             next: BTreeMap::new(),
             halted: Vec::new(),
         };
@@ -296,12 +302,12 @@ impl Stage for Matcher {
             match self.plan_one(partition, records, next) {
                 Ok(part) => {
                     planning.next.insert(partition, next);
-                    planning.planned.partitions.push(Part { suppress_below, waits, ..part });
+                    planning.planned.partitions.push(PartitionPlan { suppress_below, waits, ..part });
                 }
-                Err(trouble) => {
-                    match trouble {
-                        Trouble::Store(error) => self.fail(partition, error),
-                        Trouble::Stop(why) => {
+                Err(failure) => {
+                    match failure {
+                        PlanFailure::Store(error) => self.fail(partition, error),
+                        PlanFailure::Stop(why) => {
                             tracing::error!(partition, "stopped: {why}");
                             self.tasks.insert(partition, Task::Stopped);
                         }
@@ -310,7 +316,7 @@ impl Stage for Matcher {
                 }
             }
         }
-        self.intake.settle();
+        self.intake.evict_schemas();
         if faults::mutant("state-before-commit") {
             for part in &planning.planned.partitions {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
@@ -323,29 +329,29 @@ impl Stage for Matcher {
         planning
     }
 
-    fn outgoing<'a>(&'a self, judged: &'a Judged) -> Vec<Outgoing<'a>> {
+    fn outgoing<'a>(&'a self, plan: &'a MatchPlan) -> Vec<Outgoing<'a>> {
         let mut out = Vec::new();
         let nothing = Record::default();
-        for part in &judged.partitions {
-            for (decided, (at, placed)) in part.said(&self.intake) {
+        for part in &plan.partitions {
+            for (decided, (at, slice)) in part.published(&self.intake) {
                 let record = part.records.get(at).unwrap_or(&nothing);
-                self.writer.decided(decided, Original { record, placed }, &mut out);
+                self.writer.decided(decided, Original { record, slice }, &mut out);
             }
             out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
         }
         out
     }
 
-    fn apply(&mut self, judged: Judged, proof: &Committed) -> Vec<i32> {
+    fn apply(&mut self, plan: MatchPlan, proof: &Committed) -> Vec<i32> {
         let mut halted = Vec::new();
-        for part in judged.partitions {
+        for part in plan.partitions {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
             if running.unpublished_position.take().is_some() {
                 self.accept.spend(partition);
             }
-            let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
-            measure::plan(&part.plan.stats, said);
+            let outputs = part.published(&self.intake).flat_map(|(decided, _)| &decided.outputs);
+            measure::plan(&part.plan.stats, outputs);
             metrics::repeated("match", part.repeated);
             if part.plan.stats.stream_times_set > 0 {
                 let times = part.plan.stats.stream_times_set;

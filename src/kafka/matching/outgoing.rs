@@ -13,7 +13,7 @@ use samestory_engine::index::{Change, OutputTopic};
 use samestory_engine::model::{ArticleId, Position, Verdict};
 use samestory_engine::model::{DeadLetter, Reason, Tagged};
 
-use super::intake::Places;
+use super::intake::ItemOrigins;
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::route::payload::{ArticleSlice, PayloadEncoding};
 use crate::kafka::route::routed;
@@ -21,8 +21,8 @@ use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
 
 /// Prefixes of our own headers. Input headers with such names are not copied to the output.
-const OURS: &str = "samestory-";
-const ERRORS: &str = "__samestory.errors.";
+const HEADER_PREFIX: &str = "samestory-";
+const ERROR_HEADER_PREFIX: &str = "__samestory.errors.";
 /// Total bytes of the input headers that were not copied to the output.
 const HEADERS_DROPPED: &str = "samestory-headers-dropped";
 
@@ -52,7 +52,7 @@ pub(crate) enum Fit {
 /// Room reserved for everything besides the article in a record, value and headers together. On the output topics that is a
 /// verdict: at most nine ids of 512 bytes, each byte of which JSON may escape to six, twice, and a few hundred bytes of numbers
 /// and names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
-pub(crate) const VERDICT: usize = 64 << 10;
+pub(crate) const VERDICT_OVERHEAD: usize = 64 << 10;
 
 /// The encoding of envelopes and cluster records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,24 +71,26 @@ pub(crate) enum OutputEncoding {
 pub(crate) struct Original<'a> {
     pub(crate) record: &'a Record,
     /// Where the article is in the record's value.
-    pub(crate) placed: ArticleSlice,
+    pub(crate) slice: ArticleSlice,
 }
 
 impl Original<'_> {
     fn value(&self) -> Option<&[u8]> {
-        self.record.value.as_deref().and_then(|value| value.get(self.placed.from..))
+        self.record.value.as_deref().and_then(|value| value.get(self.slice.from..))
     }
 
     fn headers(&self) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
         let dropped = self.record.headers_dropped;
         let dropped = (dropped > 0).then(|| (HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into())));
-        passed_on(&self.record.headers).cloned().chain(dropped)
+        copied_headers(&self.record.headers).cloned().chain(dropped)
     }
 }
 
 /// The input headers that are copied to the output: all except those with our own prefixes, which only we may set.
-fn passed_on(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
-    headers.iter().filter(|(name, _)| !name.starts_with(OURS) && !name.starts_with(ERRORS))
+fn copied_headers(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
+    headers
+        .iter()
+        .filter(|(name, _)| !name.starts_with(HEADER_PREFIX) && !name.starts_with(ERROR_HEADER_PREFIX))
 }
 
 /// Bytes of headers that route dropped, as it noted in the routed record.
@@ -146,7 +148,8 @@ impl Writer {
                 }
                 Output::ClusterDeleted { id, remaining } => {
                     let mut tombstone = self.cluster(id.to_string(), None, &decided.position);
-                    let canonical = |id: &ArticleId| (format!("{OURS}canonical"), Some(id.as_str().into()));
+                    let canonical =
+                        |id: &ArticleId| (format!("{HEADER_PREFIX}canonical"), Some(id.as_str().into()));
                     tombstone.headers.extend(remaining.as_ref().map(canonical));
                     out.push(tombstone);
                 }
@@ -178,7 +181,7 @@ impl Writer {
         };
         let topics = [&self.topics.unique, &self.topics.near_duplicate];
         let limit = topics.map(|topic| self.limits.of(topic).bytes).into_iter().min().unwrap_or(0);
-        let bytes = value + VERDICT;
+        let bytes = value + VERDICT_OVERHEAD;
         match bytes + weight(&original.headers().collect()) {
             _ if bytes > limit => Fit::No { bytes, limit },
             all if all > limit => Fit::WithoutHeaders,
@@ -188,17 +191,17 @@ impl Writer {
 
     /// Drops the headers of records whose tagged article would be too large with them, and turns articles that are too large
     /// even without headers into dead letters.
-    pub(crate) fn fit_all(&self, batch: &mut Batch, places: &Places, records: &mut [Record]) {
+    pub(crate) fn fit_all(&self, batch: &mut Batch, origins: &ItemOrigins, records: &mut [Record]) {
         if faults::mutant("unmeasured") {
             return;
         }
-        for (item, &(at, placed)) in batch.items.iter_mut().zip(places) {
+        for (item, &(at, slice)) in batch.items.iter_mut().zip(origins) {
             let Some(record) = records.get_mut(at) else { continue };
             let article = match &item.incoming {
                 Incoming::Article(article) | Incoming::Bodiless { article, .. } => article,
                 _ => continue,
             };
-            match self.fit(Original { record, placed }) {
+            match self.fit(Original { record, slice }) {
                 Fit::Whole => {}
                 Fit::WithoutHeaders => record.drop_headers(),
                 Fit::No { bytes, limit } => {
@@ -218,7 +221,7 @@ impl Writer {
             (ValueForm::Envelope, OutputEncoding::Avro { unique, near_duplicate, .. }) => {
                 let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
                 let mut value = avro::frame(id, article.len() + 1024);
-                let article = match original.placed.form {
+                let article = match original.slice.encoding {
                     PayloadEncoding::Mapped => ArticlePart::Mapped(article),
                     PayloadEncoding::Own | PayloadEncoding::Json => ArticlePart::Original(article),
                 };
@@ -251,22 +254,22 @@ impl Writer {
     pub(crate) fn dead_letter(&self, letter: &DeadLetter, original: Original<'_>) -> Outgoing<'_> {
         let record = original.record;
         let mut headers: Headers = original.headers().collect();
-        let mut say = |suffix: &str, value: String| {
-            headers.push((format!("{ERRORS}{suffix}"), Some(value.into_bytes())));
+        let mut add = |suffix: &str, value: String| {
+            headers.push((format!("{ERROR_HEADER_PREFIX}{suffix}"), Some(value.into_bytes())));
         };
         if let Position::Topic { topic, partition, offset } = &letter.position {
-            say("topic", topic.to_string());
-            say("partition", partition.to_string());
-            say("offset", offset.to_string());
+            add("topic", topic.to_string());
+            add("partition", partition.to_string());
+            add("offset", offset.to_string());
         }
         let stage = match letter.reason {
             Reason::Undeliverable => "deliver",
             Reason::Unreadable => "read",
             _ => "decode",
         };
-        say("stage", stage.into());
-        say("exception.class.name", letter.reason.as_str().into());
-        say("exception.message", letter.message.clone());
+        add("stage", stage.into());
+        add("exception.class.name", letter.reason.as_str().into());
+        add("exception.message", letter.message.clone());
         let value = original.value().map(<[u8]>::to_vec);
         let mut out = Outgoing {
             topic: &self.topics.dead_letter,
@@ -281,13 +284,16 @@ impl Writer {
         let copy = record.copied();
         if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
             let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
-            out.headers.push((format!("{ERRORS}value.dropped.bytes"), Some(bytes.to_string().into_bytes())));
+            out.headers.push((
+                format!("{ERROR_HEADER_PREFIX}value.dropped.bytes"),
+                Some(bytes.to_string().into_bytes()),
+            ));
         }
         // Key and headers alone may be too large.
         if copy > Copied::WithoutValue || out.bytes() > limit {
-            out.headers.retain(|(name, _)| name.starts_with(ERRORS));
+            out.headers.retain(|(name, _)| name.starts_with(ERROR_HEADER_PREFIX));
             out.key = None;
-            out.headers.push((format!("{ERRORS}headers.dropped"), Some(b"true".to_vec())));
+            out.headers.push((format!("{ERROR_HEADER_PREFIX}headers.dropped"), Some(b"true".to_vec())));
         }
         out
     }
@@ -312,11 +318,11 @@ pub(crate) fn fitting_headers(
     headers: &Headers,
 ) -> Result<Headers, DeadLetter> {
     let limit = if faults::mutant("unmeasured") { usize::MAX } else { limit };
-    let bytes = article + VERDICT;
+    let bytes = article + VERDICT_OVERHEAD;
     if bytes > limit {
         return Err(too_large(from.clone(), bytes, limit));
     }
-    let kept: Headers = passed_on(headers).cloned().collect();
+    let kept: Headers = copied_headers(headers).cloned().collect();
     match weight(&kept) {
         dropped if bytes + dropped > limit => {
             Ok(vec![(HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into_bytes()))])
@@ -332,7 +338,7 @@ fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
 
 /// Whether the article's bytes are JSON and can be embedded in the envelope unchanged.
 fn is_json(original: Original<'_>) -> bool {
-    match original.placed.form {
+    match original.slice.encoding {
         PayloadEncoding::Json => true,
         PayloadEncoding::Own => !avro::is_framed(original.value().unwrap_or_default()),
         PayloadEncoding::Mapped => false,
@@ -352,38 +358,39 @@ fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
 
 /// Adds the verdict as headers, so that consumers can filter without decoding values.
 fn verdict(tagged: &Tagged, headers: &mut Headers) {
-    let mut say =
-        |name: &str, value: String| headers.push((format!("{OURS}{name}"), Some(value.into_bytes())));
-    say("verdict", tagged.verdict.as_str().into());
+    let mut add = |name: &str, value: String| {
+        headers.push((format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes())))
+    };
+    add("verdict", tagged.verdict.as_str().into());
     if let Some(kind) = tagged.match_type {
-        say("match-type", kind.as_str().into());
+        add("match-type", kind.as_str().into());
     }
     if let Some(id) = &tagged.duplicate_of {
-        say("duplicate-of", id.to_string());
+        add("duplicate-of", id.to_string());
     }
-    say("cluster", tagged.cluster.to_string());
-    say("canonical", tagged.canonical_id.to_string());
-    say("similarity", tagged.similarity.get().to_string());
-    say("confidence", tagged.confidence.get().to_string());
-    say("language", tagged.language.to_string());
-    say("revision", tagged.revision.to_string());
+    add("cluster", tagged.cluster.to_string());
+    add("canonical", tagged.canonical_id.to_string());
+    add("similarity", tagged.similarity.get().to_string());
+    add("confidence", tagged.confidence.get().to_string());
+    add("language", tagged.language.to_string());
+    add("revision", tagged.revision.to_string());
     if !tagged.flags.is_empty() {
         let flags: Vec<&str> = tagged.flags.iter().map(|flag| flag.as_str()).collect();
-        say("flags", flags.join(","));
+        add("flags", flags.join(","));
     }
     if !tagged.related.is_empty() {
-        say("related", json::related(&tagged.related));
+        add("related", json::related(&tagged.related));
     }
 }
 
 /// Headers with the position of the input record.
 fn position(position: &Position) -> Headers {
     let Position::Topic { topic, partition, offset } = position else { return Headers::new() };
-    let say = |name: &str, value: String| (format!("{OURS}{name}"), Some(value.into_bytes()));
+    let header = |name: &str, value: String| (format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes()));
     vec![
-        say("topic", topic.to_string()),
-        say("partition", partition.to_string()),
-        say("offset", offset.to_string()),
+        header("topic", topic.to_string()),
+        header("partition", partition.to_string()),
+        header("offset", offset.to_string()),
     ]
 }
 
@@ -402,7 +409,7 @@ mod tests {
     fn fit(value: Vec<u8>, header: usize) -> Fit {
         let headers = vec![("h".to_owned(), Some(vec![0; header]))];
         let record = Record { value: Some(value), headers, ..Record::default() };
-        writer(200_000).fit(Original { record: &record, placed: ArticleSlice::WHOLE })
+        writer(200_000).fit(Original { record: &record, slice: ArticleSlice::WHOLE })
     }
 
     #[test]
@@ -433,7 +440,7 @@ mod tests {
                 Record { time, key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
             let position = record.position("raw", 0);
             let letter = too_large(position, 1, 1);
-            let out = writer.dead_letter(&letter, Original { record: &record, placed: ArticleSlice::WHOLE });
+            let out = writer.dead_letter(&letter, Original { record: &record, slice: ArticleSlice::WHOLE });
             assert!(out.bytes() <= 200_000);
             // The broker may have refused the record because of its time.
             assert_eq!(out.time.is_some(), record.fate.is_none());

@@ -63,7 +63,7 @@ fn delete(id: &str) -> Version {
 
 /// A record on an output topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct Published {
     /// The partition that wrote it.
     writer: i32,
     topic: OutputTopic,
@@ -82,10 +82,10 @@ struct Bus {
     now: i64,
     logs: Vec<Vec<Read>>,
     /// Per partition: how far it has read its log, and the highest raw offset in what it has read.
-    done: Vec<usize>,
-    heard: Vec<i64>,
+    read_up_to: Vec<usize>,
+    highest_read: Vec<i64>,
     matches: Vec<Replay>,
-    said: Vec<Said>,
+    published: Vec<Published>,
     /// Relocation notices: sender and destination.
     notices: Vec<(usize, i32)>,
     is_single: bool,
@@ -116,10 +116,10 @@ impl Bus {
             next: 0,
             now: 1_772_000_000_000,
             logs: vec![Vec::new(); count],
-            done: vec![0; count],
-            heard: vec![-1; count],
+            read_up_to: vec![0; count],
+            highest_read: vec![-1; count],
             matches: (0..PARTITIONS).map(|at| Replay::new(&config, at, PARTITIONS)).collect(),
-            said: Vec::new(),
+            published: Vec::new(),
             notices: Vec::new(),
             is_single: config.bus.topics.unique == config.bus.topics.near_duplicate,
             config,
@@ -155,7 +155,9 @@ impl Bus {
         }
         self.routing.route(0, records, EventTime::from_millis(self.now), &mut outbox);
         for send in outbox.finish() {
-            let RouteOutput::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
+            let RouteOutput::Routed { partition, key, value, headers, time } = send else {
+                panic!("{send:?}")
+            };
             let time = time.map(EventTime::millis);
             self.append(
                 partition,
@@ -171,11 +173,11 @@ impl Bus {
     }
 
     /// Lets one partition read one record. Returns false if it has read its whole log.
-    fn take_one(&mut self, at: usize) -> bool {
-        let Some(read) = self.logs[at].get(self.done[at]).cloned() else { return false };
-        self.done[at] += 1;
+    fn read_one(&mut self, at: usize) -> bool {
+        let Some(read) = self.logs[at].get(self.read_up_to[at]).cloned() else { return false };
+        self.read_up_to[at] += 1;
         for event in events(read.value.as_deref().unwrap()).unwrap() {
-            self.heard[at] = self.heard[at].max(event.offset);
+            self.highest_read[at] = self.highest_read[at].max(event.offset);
         }
         let time = read.time;
         for sent in self.matches[at].take(read).unwrap() {
@@ -194,60 +196,63 @@ impl Bus {
                 _ => continue,
             };
             let (_, offset) = sent.headers.iter().find(|(name, _)| name == "samestory-offset").unwrap();
-            let said = Said {
+            let record = Published {
                 writer: at as i32,
                 topic,
                 id: String::from_utf8(sent.key.unwrap()).unwrap(),
                 offset: String::from_utf8(offset.clone().unwrap()).unwrap().parse().unwrap(),
                 live: sent.value.is_some(),
             };
-            self.check_tombstone(&said);
-            self.said.push(said);
+            self.check_tombstone(&record);
+            self.published.push(record);
         }
         true
     }
 
     /// Checks that no partition that knows of a move retracts what the new home has published: a partition may retract the
     /// topic of the newest version only if it has not yet read that the article moved away.
-    fn check_tombstone(&self, said: &Said) {
+    fn check_tombstone(&self, record: &Published) {
         let offset = |document: &Document| match document.position {
             Position::Topic { offset, .. } => offset,
             Position::File { .. } => panic!("a file"),
         };
-        let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &said.id)?, at)));
+        let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &record.id)?, at)));
         let Some((newest, home)) = documents.max_by_key(|(document, _)| offset(document)) else { return };
         // A tombstone for a version later than every stored one is right: that version is a delete or a dead letter.
-        if !said.live && said.offset <= offset(&newest) && newest.outlet.and(said.topic) == newest.outlet {
-            let heard = self.heard[said.writer as usize];
+        if !record.live
+            && record.offset <= offset(&newest)
+            && newest.outlet.and(record.topic) == newest.outlet
+        {
+            let highest_read = self.highest_read[record.writer as usize];
             // The writer has read a delete that the home has not read yet, and no later version.
-            let gone = self.residence(said.writer, &said.id) == Some(Whereabouts::Gone);
+            let gone = self.residence(record.writer, &record.id) == Some(Whereabouts::Gone);
             assert!(
-                gone || home != said.writer && heard < offset(&newest),
-                "{said:?} retracts an article that lives in {home}: {:?}",
-                self.histories(&said.id)
+                gone || home != record.writer && highest_read < offset(&newest),
+                "{record:?} retracts an article that lives in {home}: {:?}",
+                self.histories(&record.id)
             );
         }
     }
 
     /// Lets a partition read its whole log.
     fn drain(&mut self, partition: i32) {
-        while self.take_one(partition as usize) {}
+        while self.read_one(partition as usize) {}
     }
 
     /// Lets all partitions read, in this order, until no log has an unread record.
     fn settle(&mut self, order: &[i32]) {
-        while (0..self.logs.len()).any(|at| self.done[at] < self.logs[at].len()) {
+        while (0..self.logs.len()).any(|at| self.read_up_to[at] < self.logs[at].len()) {
             (0..PARTITIONS).filter(|at| !order.contains(at)).for_each(|at| self.drain(at));
             order.iter().for_each(|&at| self.drain(at));
         }
     }
 
     /// Lets all partitions read a few records at a time, in random order.
-    fn settle_by_chance(&mut self, random: &mut Random) {
-        while (0..self.logs.len()).any(|at| self.done[at] < self.logs[at].len()) {
+    fn settle_randomly(&mut self, random: &mut Random) {
+        while (0..self.logs.len()).any(|at| self.read_up_to[at] < self.logs[at].len()) {
             let (at, records) = (random.below(PARTITIONS as u64), 1 + random.below(6));
             for _ in 0..records {
-                self.take_one(at as usize);
+                self.read_one(at as usize);
             }
         }
     }
@@ -255,10 +260,10 @@ impl Bus {
     /// A topic as a consumer sees it that treats a tombstone as a delete: by id, the source offset.
     fn table(&self, topic: OutputTopic) -> BTreeMap<String, i64> {
         let mut table = BTreeMap::new();
-        for said in self.said.iter().filter(|said| said.topic == topic) {
-            match said.live {
-                true => drop(table.insert(said.id.clone(), said.offset)),
-                false => drop(table.remove(&said.id)),
+        for record in self.published.iter().filter(|record| record.topic == topic) {
+            match record.live {
+                true => drop(table.insert(record.id.clone(), record.offset)),
+                false => drop(table.remove(&record.id)),
             }
         }
         table
@@ -267,10 +272,10 @@ impl Bus {
     /// The same for a consumer that ignores records and tombstones with a lower source offset than it has seen.
     fn table_by_offset(&self, topic: OutputTopic) -> BTreeSet<String> {
         let mut last: BTreeMap<String, (i64, bool)> = BTreeMap::new();
-        for said in self.said.iter().filter(|said| said.topic == topic) {
-            let held = last.entry(said.id.clone()).or_insert((-1, false));
-            if said.offset >= held.0 {
-                *held = (said.offset, said.live);
+        for record in self.published.iter().filter(|record| record.topic == topic) {
+            let held = last.entry(record.id.clone()).or_insert((-1, false));
+            if record.offset >= held.0 {
+                *held = (record.offset, record.live);
             }
         }
         last.into_iter().filter(|(_, (_, live))| *live).map(|(id, _)| id).collect()
@@ -300,9 +305,9 @@ impl Bus {
 
     /// Records and tombstones of an id on a topic, in order, with source offsets: `r7`, `t8`.
     fn history(&self, topic: OutputTopic, id: &str) -> String {
-        let said = self.said.iter().filter(|said| said.topic == topic && said.id == id);
-        let said = said.map(|said| format!("{}{}", if said.live { 'r' } else { 't' }, said.offset));
-        said.collect::<Vec<_>>().join(" ")
+        let records = self.published.iter().filter(|record| record.topic == topic && record.id == id);
+        let records = records.map(|record| format!("{}{}", if record.live { 'r' } else { 't' }, record.offset));
+        records.collect::<Vec<_>>().join(" ")
     }
 
     fn histories(&self, id: &str) -> [String; 2] {
@@ -345,7 +350,7 @@ fn the_former_home_writes_no_tombstone() {
         bus.route(&[article("y", "fr", 2)]);
         bus.settle(&order);
         assert_eq!(bus.histories("y"), ["r3 t5", "r5"], "the new home retracts it");
-        let tombstone = bus.said.iter().find(|said| !said.live).unwrap();
+        let tombstone = bus.published.iter().find(|record| !record.live).unwrap();
         assert_eq!(tombstone.writer, FR, "{order:?}");
     }
 }
@@ -488,7 +493,7 @@ fn a_silent_record_sends_no_notice() {
     let mut bus = Bus::new("");
     bus.route_as(&[article("other", "fr", 2), article("x", "en", 1), article("x", "fr", 3)], true);
     bus.settle(&[EN, FR]);
-    assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "the old generation has published it");
+    assert_eq!((bus.published.len(), bus.notices.len()), (0, 0), "the old generation has published it");
     assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: FR }));
     // The first record that is not silent moves the article that the old generation published.
     bus.route(&[article("x", "en", 2)]);
@@ -507,7 +512,11 @@ fn versions_before_publish_from_retract_nothing() {
     assert_eq!(bus.config.engine.publish_from, Some(EventTime::from_millis(from)));
     bus.route(&[article("x", "en", 1), article("x", "fr", 3), article("x", "en", 4)]);
     bus.settle(&[EN, FR]);
-    assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "an unpublished article needs no retraction");
+    assert_eq!(
+        (bus.published.len(), bus.notices.len()),
+        (0, 0),
+        "an unpublished article needs no retraction"
+    );
     bus.now = from + HOUR;
     bus.route(&[article("other", "fr", 2), article("y", "en", 5)]);
     bus.settle(&[EN, FR]);
@@ -562,11 +571,11 @@ fn residences_expire_with_their_language() {
     log.push(notice);
     assert_eq!(log.len(), last);
     bus.let_time_pass("en");
-    let before = bus.said.len();
+    let before = bus.published.len();
     bus.settle(&[EN, FR]);
     assert_eq!((bus.residence(EN, "x"), bus.residence(EN, "y")), (None, None));
     assert!(
-        bus.said[before..].iter().all(|said| said.id.starts_with("later")),
+        bus.published[before..].iter().all(|record| record.id.starts_with("later")),
         "the residences have expired"
     );
 }
@@ -597,7 +606,7 @@ fn a_repeated_notice_changes_nothing() {
 }
 
 /// A random version of an article. There are few texts, so both unique articles and duplicates occur.
-fn by_chance(random: &mut Random, id: u64) -> Version {
+fn random_version(random: &mut Random, id: u64) -> Version {
     let id = format!("a{id}");
     match random.below(8) {
         0 => delete(&id),
@@ -614,12 +623,12 @@ fn no_tombstone_deletes_a_live_article_at_any_speed() {
         let mut random = Random(seed);
         let mut bus = Bus::new("");
         for round in 0..25 {
-            let versions: Vec<Version> = (0..10).map(|id| by_chance(&mut random, id)).collect();
+            let versions: Vec<Version> = (0..10).map(|id| random_version(&mut random, id)).collect();
             let versions: Vec<Version> = versions.into_iter().filter(|_| random.below(3) > 0).collect();
             let cut = random.below(versions.len() as u64 + 1) as usize;
             bus.route(&versions[..cut]);
             bus.route(&versions[cut..]);
-            bus.settle_by_chance(&mut random);
+            bus.settle_randomly(&mut random);
             for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
                 let table: BTreeSet<String> = bus.table(topic).into_keys().collect();
                 assert_eq!(table, bus.living(topic, &ids), "seed {seed}, round {round}, {topic:?}");
@@ -642,16 +651,16 @@ fn the_source_offset_identifies_records_of_a_lagging_partition() {
             let versions: Vec<Version> = (0..random.below(12))
                 .map(|_| {
                     let id = random.below(6);
-                    by_chance(&mut random, id)
+                    random_version(&mut random, id)
                 })
                 .collect();
             bus.route(&versions);
             for _ in 0..random.below(30) {
                 let at = random.below(PARTITIONS as u64);
-                bus.take_one(at as usize);
+                bus.read_one(at as usize);
             }
         }
-        bus.settle_by_chance(&mut random);
+        bus.settle_randomly(&mut random);
         forwarded += bus.notices.len();
         for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             assert_eq!(bus.table_by_offset(topic), bus.living(topic, &ids), "seed {seed}, {topic:?}");

@@ -22,7 +22,7 @@ use samestory_engine::index::{Registration, Rocks, StoreError, View, check_room}
 use super::Matcher;
 
 /// Pause before a partition looks for a free restore slot again.
-const SLOT: Duration = Duration::from_millis(20);
+const SLOT_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The states of an assigned partition.
 pub(crate) enum Task {
@@ -47,7 +47,7 @@ impl Task {
 /// A running partition.
 pub(crate) struct Running {
     // Declared before the store, so that it is dropped first: a closed store must have no readers.
-    pub(crate) _shown: Registration,
+    pub(crate) _registration: Registration,
     pub(crate) store: Rocks,
     /// The topics that its positions belong to.
     pub(crate) here: Here,
@@ -100,7 +100,7 @@ impl Matcher {
     fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
         let slot = if self.holdings.is_deleting(partition) { None } else { self.slots.take() };
         let Some(slot) = slot else {
-            return Ok((Task::Claiming { not_before: Instant::now() + SLOT }, None));
+            return Ok((Task::Claiming { not_before: Instant::now() + SLOT_RETRY_PAUSE }, None));
         };
         let committed = source.committed(partition)?;
         // After the offset: fetching it waits for a generation-end record that is still in an open transaction.
@@ -142,7 +142,7 @@ impl Matcher {
             wiped.retain(|&cause| cause == Cause::Damaged);
         }
         let progress = store.progress()?;
-        if let Some(refusal) = self.intake.misfit(&progress) {
+        if let Some(refusal) = self.intake.incompatibility(&progress) {
             tracing::error!(partition, "stopped: {refusal}");
             return Ok((Task::Stopped, None));
         }
@@ -161,9 +161,9 @@ impl Matcher {
         let sizes = measure::sizes(&store);
         let shelf = &self.shelf;
         let running = |unpublished_position| {
-            let (_shown, flushed) = (shelf.show(partition, &store), Instant::now());
+            let (_registration, flushed) = (shelf.show(partition, &store), Instant::now());
             Task::Running(Box::new(Running {
-                _shown,
+                _registration,
                 store,
                 here,
                 unpublished_position,

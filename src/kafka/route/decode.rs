@@ -13,14 +13,14 @@ use samestory_engine::engine::{Incoming, Preparer};
 use samestory_engine::model::{ArticleId, Position};
 use samestory_engine::model::{DeadLetter, Reason};
 
-use super::payload::{Payload, Wanted};
-use crate::kafka::matching::outgoing::VERDICT;
+use super::payload::{Payload, PayloadPolicy};
+use crate::kafka::matching::outgoing::VERDICT_OVERHEAD;
 use crate::kafka::turn::record::Record;
 
 /// Records per thread: fewer are not worth starting one. This many take a few milliseconds.
-const SHARE: usize = 50;
+const RECORDS_PER_THREAD: usize = 50;
 /// Most threads that decode one batch.
-const THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// The decoded record, and the payload that replaces its own bytes in the output, if any.
 pub(crate) type Decoded = (Incoming, Payload);
@@ -36,14 +36,14 @@ pub(crate) struct Decoder {
     /// Whether keys are article ids: then a tombstone deletes the article that its key names.
     keyed_by_id: bool,
     format: InputFormat,
-    wanted: Wanted,
+    payload_policy: PayloadPolicy,
     /// Writer schemas of Avro values.
     known: Option<Known>,
 }
 
 impl Decoder {
     pub(crate) fn new(config: &Config, keyed_by_id: bool, registry: Option<&Arc<Registry>>) -> Decoder {
-        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT);
+        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT_OVERHEAD);
         Decoder {
             preparer: Preparer::new(config.text),
             fields: config.fields.clone(),
@@ -51,7 +51,7 @@ impl Decoder {
             limit: config.max_record().min(largest),
             keyed_by_id,
             format: config.bus.formats.input,
-            wanted: Wanted::new(config.bus.value, config.bus.formats),
+            payload_policy: PayloadPolicy::new(config.bus.value, config.bus.formats),
             known: registry.map(|registry| Known::new(Arc::clone(registry))),
         }
     }
@@ -60,7 +60,10 @@ impl Decoder {
     ///
     /// # Errors
     /// The registry is unavailable, which says nothing about the records: keep them and retry.
-    pub(crate) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
+    pub(crate) fn load_schemas<'r>(
+        &mut self,
+        records: impl Iterator<Item = &'r Record>,
+    ) -> Result<(), String> {
         let Some(known) = self.known.as_mut().filter(|_| self.format != InputFormat::Json) else {
             return Ok(());
         };
@@ -75,7 +78,7 @@ impl Decoder {
     }
 
     /// Called once the records have been decoded: the schema cache may evict entries.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn evict_schemas(&mut self) {
         if let Some(known) = &mut self.known {
             known.settle();
         }
@@ -95,7 +98,7 @@ impl Decoder {
         let decode = |records: &[Record]| -> Vec<Decoded> {
             records.iter().map(|record| self.decode(record, &position(record))).collect()
         };
-        let threads = (records.len() / SHARE).min(cores()).max(1);
+        let threads = (records.len() / RECORDS_PER_THREAD).min(cores()).max(1);
         let mut shares = records.chunks(records.len().div_ceil(threads).max(1));
         let own = shares.next().unwrap_or_default();
         std::thread::scope(|scope| {
@@ -149,7 +152,7 @@ impl Decoder {
 
     fn event(&self, record: &Record) -> Result<(Event, Payload), DecodeFailure> {
         let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
-        let around = RecordContext { key: record.key.as_deref(), headers: &record.headers };
+        let context = RecordContext { key: record.key.as_deref(), headers: &record.headers };
         let Some(value) = &record.value else {
             let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
                 let why = match self.keyed_by_id {
@@ -160,7 +163,7 @@ impl Decoder {
             })?;
             let id =
                 ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))?;
-            self.owner.check(&id, || None, around)?;
+            self.owner.check(&id, || None, context)?;
             return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
@@ -184,13 +187,13 @@ impl Decoder {
                 let message = format!("schema {}, {}", framed.id, refusal.message);
                 DecodeFailure::new(refusal.reason, message)
             })?;
-            let record = WithContext::Record(datum, around);
-            let event = self.owned_event(&record, name, around)?;
+            let record = WithContext::Record(datum, context);
+            let event = self.owned_event(&record, name, context)?;
             let WithContext::Record(datum, _) = record else { return Ok((event, None)) };
             return self.with_payload(event, Some(&datum));
         }
-        let record = WithContext::Record(json::Record::parse(value)?, around);
-        self.with_payload(self.owned_event(&record, name, around)?, None)
+        let record = WithContext::Record(json::Record::parse(value)?, context);
+        self.with_payload(self.owned_event(&record, name, context)?, None)
     }
 
     /// Maps a record to an article or delete, and checks that its source owns the id.
@@ -198,10 +201,10 @@ impl Decoder {
         &self,
         record: &V,
         name: impl Fn() -> Option<String>,
-        around: RecordContext<'_>,
+        context: RecordContext<'_>,
     ) -> Result<Event, DecodeFailure> {
         let event = self.fields.event(record, name)?;
-        self.owner.check(event.id(), || self.fields.site(record), around)?;
+        self.owner.check(event.id(), || self.fields.site(record), context)?;
         Ok(event)
     }
 
@@ -219,18 +222,18 @@ impl Decoder {
             Field::ALL.into_iter().filter_map(source).collect()
         }
         let Some(value) = &record.value else { return BTreeMap::new() };
-        let around = RecordContext { key: record.key.as_deref(), headers: &record.headers };
+        let context = RecordContext { key: record.key.as_deref(), headers: &record.headers };
         let mut sources = match (self.format, &self.known) {
             (InputFormat::Avro | InputFormat::Auto, Some(known)) if avro::is_framed(value) => {
                 let schema =
                     avro::unframe(value).and_then(|framed| Ok((known.get(framed.id)?, framed.datum)));
                 let Ok((schema, datum)) = schema else { return BTreeMap::new() };
                 let Ok(datum) = avro::Datum::parse(schema, datum) else { return BTreeMap::new() };
-                found(&self.fields, &WithContext::Record(datum, around))
+                found(&self.fields, &WithContext::Record(datum, context))
             }
             _ => {
                 let Ok(json) = json::Record::parse(value) else { return BTreeMap::new() };
-                found(&self.fields, &WithContext::Record(json, around))
+                found(&self.fields, &WithContext::Record(json, context))
             }
         };
         if record.key.is_some() && self.names_by_key() {
@@ -247,7 +250,9 @@ impl Decoder {
         datum: Option<&avro::Datum<'_>>,
     ) -> Result<(Event, Payload), DecodeFailure> {
         let payload = match &event {
-            Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, datum),
+            Event::Article(article) | Event::Bodiless(article, _) => {
+                self.payload_policy.payload(article, datum)
+            }
             Event::Delete(_) => None,
         };
         if let Some((_, bytes)) = &payload
@@ -261,10 +266,10 @@ impl Decoder {
     }
 }
 
-/// Threads that can run at once, at most [`THREADS`].
+/// Threads that can run at once, at most [`MAX_THREADS`].
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(THREADS))
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS))
 }
 
 #[cfg(test)]
@@ -389,7 +394,7 @@ mod tests {
         let config = Config::try_from(Settings::default()).unwrap();
         let decoder = Decoder::new(&config, true, None);
         let body = |n: usize| format!(r#"{{"body":"the river {n} rises"}}"#);
-        let records: Vec<Record> = (0..3 * SHARE + 7)
+        let records: Vec<Record> = (0..3 * RECORDS_PER_THREAD + 7)
             .map(|n| Record {
                 offset: n as i64,
                 ..record(Some(&format!("k{n}")), (n % 5 > 0).then(|| body(n)).as_deref())

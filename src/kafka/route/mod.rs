@@ -79,7 +79,7 @@ pub(crate) enum Task {
 }
 
 /// The planned output of one turn.
-pub(crate) struct Routed {
+pub(crate) struct RoutePlan {
     records: Vec<RouteOutput>,
     /// Partitions that wait for the previous generation after this turn, with the offset where they resume.
     held: Vec<(i32, i64)>,
@@ -203,7 +203,7 @@ impl Route {
                     partition,
                     "waiting for the owner of partition 0 to commit the first offsets"
                 );
-                return Ok((Task::Claiming { not_before: Instant::now() + AGAIN }, None));
+                return Ok((Task::Claiming { not_before: Instant::now() + CLAIM_RETRY_PAUSE }, None));
             }
         };
         Ok((Task::Starting { next }, None))
@@ -250,10 +250,10 @@ impl Route {
 
 /// How often the raw topic's id is checked. librdkafka keeps reading from the same offset in a recreated topic if that
 /// topic is long enough.
-const COMPARE: Duration = Duration::from_secs(10);
+const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Pause between two attempts to claim a partition.
-const AGAIN: Duration = Duration::from_millis(200);
+const CLAIM_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// The reason for stopping at a recreated topic, and the ways out.
 pub(crate) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
@@ -263,7 +263,7 @@ pub(crate) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
 }
 
 impl Stage for Route {
-    type Planned = Routed;
+    type Planned = RoutePlan;
 
     fn assigned(&mut self, partition: i32) {
         self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
@@ -297,7 +297,7 @@ impl Stage for Route {
             let (task, from) = self.claim(partition, source).unwrap_or_else(|error| match error {
                 LookError::Away(error) => {
                     tracing::debug!(%error, partition, "takeover failed, retrying");
-                    (Task::Claiming { not_before: Instant::now() + AGAIN }, None)
+                    (Task::Claiming { not_before: Instant::now() + CLAIM_RETRY_PAUSE }, None)
                 }
                 foreign => {
                     tracing::error!(partition, "stopped: {foreign}");
@@ -331,10 +331,10 @@ impl Stage for Route {
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
-        self.routing.decoder.gather(records.values().flatten())
+        self.routing.decoder.load_schemas(records.values().flatten())
     }
 
-    fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {
+    fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<RoutePlan> {
         let (mut held, mut halted, clock) = (Vec::new(), Vec::new(), now());
         let starts = self.tasks.iter().filter_map(|(&partition, task)| match task {
             Task::Starting { next } => Some((partition, *next)),
@@ -365,13 +365,13 @@ impl Stage for Route {
             self.routing.route(partition, records, clock, &mut outbox);
         }
         let records = outbox.finish();
-        self.routing.decoder.settle();
-        Planning { planned: Routed { records, held, starts }, next, halted }
+        self.routing.decoder.evict_schemas();
+        Planning { planned: RoutePlan { records, held, starts }, next, halted }
     }
 
-    fn outgoing<'a>(&'a self, routed: &'a Routed) -> Vec<Outgoing<'a>> {
+    fn outgoing<'a>(&'a self, plan: &'a RoutePlan) -> Vec<Outgoing<'a>> {
         let outgoing = |send: &'a RouteOutput| match send {
-            RouteOutput::To { partition, key, value, headers, time } => Outgoing {
+            RouteOutput::Routed { partition, key, value, headers, time } => Outgoing {
                 topic: &self.bus.topics.routed,
                 partition: Some(*partition),
                 key: Some(key.clone()),
@@ -379,21 +379,21 @@ impl Stage for Route {
                 headers: headers.clone(),
                 time: *time,
             },
-            RouteOutput::Dead { letter, record } => {
-                self.writer.dead_letter(letter, Original { record, placed: ArticleSlice::WHOLE })
+            RouteOutput::DeadLetter { letter, record } => {
+                self.writer.dead_letter(letter, Original { record, slice: ArticleSlice::WHOLE })
             }
         };
-        routed.records.iter().map(outgoing).collect()
+        plan.records.iter().map(outgoing).collect()
     }
 
-    fn apply(&mut self, routed: Routed, _: &Committed) -> Vec<i32> {
-        for send in &routed.records {
-            if let RouteOutput::Dead { letter, .. } = send {
+    fn apply(&mut self, plan: RoutePlan, _: &Committed) -> Vec<i32> {
+        for send in &plan.records {
+            if let RouteOutput::DeadLetter { letter, .. } = send {
                 metrics::dead_letters(letter.reason.as_str(), 1);
                 metrics::repeated("route", u64::from(self.may_repeat(&letter.position)));
             }
         }
-        for &(partition, next) in &routed.starts {
+        for &(partition, next) in &plan.starts {
             if partition == 0 {
                 self.first_offsets.clear();
             }
@@ -401,10 +401,10 @@ impl Stage for Route {
             self.disagreed.forget(partition);
             self.tasks.insert(partition, Task::Held { not_before: Instant::now(), next });
         }
-        for &(partition, next) in &routed.held {
+        for &(partition, next) in &plan.held {
             self.tasks.insert(partition, Task::Held { not_before: Instant::now() + OFTEN, next });
         }
-        routed.held.into_iter().map(|(partition, _)| partition).collect()
+        plan.held.into_iter().map(|(partition, _)| partition).collect()
     }
 
     fn out_of_range(&mut self) -> Vec<i32> {
@@ -414,7 +414,10 @@ impl Stage for Route {
     }
 
     fn upkeep(&mut self) -> Vec<i32> {
-        let often = Duration::from_millis(faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64));
+        let often = Duration::from_millis(faults::number(
+            "SAMESTORY_COMPARE_MS",
+            TOPIC_ID_CHECK_INTERVAL.as_millis() as u64,
+        ));
         if self.compared.elapsed() < often || !self.tasks.values().any(|task| *task == Task::Running) {
             return Vec::new();
         }

@@ -37,12 +37,12 @@ impl PayloadEncoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArticleSlice {
     pub(crate) from: usize,
-    pub(crate) form: PayloadEncoding,
+    pub(crate) encoding: PayloadEncoding,
 }
 
 impl ArticleSlice {
     /// The whole value, unchanged.
-    pub(crate) const WHOLE: ArticleSlice = ArticleSlice { from: 0, form: PayloadEncoding::Own };
+    pub(crate) const WHOLE: ArticleSlice = ArticleSlice { from: 0, encoding: PayloadEncoding::Own };
 }
 
 /// Bytes that replace the record's own in the output, if any, and their encoding.
@@ -50,7 +50,7 @@ pub(crate) type Payload = Option<(PayloadEncoding, Vec<u8>)>;
 
 /// The payload that the settings ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum PayloadPolicy {
     Own,
     /// JSON; Avro values are converted.
     Readable,
@@ -58,16 +58,16 @@ pub(crate) enum Wanted {
     MappedAvro,
 }
 
-impl Wanted {
-    pub(crate) fn new(value: ValueForm, formats: crate::config::Formats) -> Wanted {
+impl PayloadPolicy {
+    pub(crate) fn new(value: ValueForm, formats: crate::config::Formats) -> PayloadPolicy {
         match (value, formats.article, formats.output) {
-            (ValueForm::Passthrough, _, _) => Wanted::Own,
-            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Avro) => Wanted::MappedAvro,
-            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Json) => Wanted::MappedJson,
-            (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Avro) => Wanted::Own,
+            (ValueForm::Passthrough, _, _) => PayloadPolicy::Own,
+            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Avro) => PayloadPolicy::MappedAvro,
+            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Json) => PayloadPolicy::MappedJson,
+            (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Avro) => PayloadPolicy::Own,
             (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Json) => match formats.input {
-                InputFormat::Json => Wanted::Own,
-                InputFormat::Avro | InputFormat::Auto => Wanted::Readable,
+                InputFormat::Json => PayloadPolicy::Own,
+                InputFormat::Avro | InputFormat::Auto => PayloadPolicy::Readable,
             },
         }
     }
@@ -75,10 +75,10 @@ impl Wanted {
     /// The payload of an article; `None` if the record's own bytes go out. `datum` is set if the record was Avro.
     pub(crate) fn payload(self, article: &Article, datum: Option<&avro::Datum<'_>>) -> Payload {
         match (self, datum) {
-            (Wanted::Own, _) | (Wanted::Readable, None) => None,
-            (Wanted::Readable, Some(datum)) => Some((PayloadEncoding::Json, avro::as_json(datum))),
-            (Wanted::MappedJson, _) => Some((PayloadEncoding::Json, json::mapped(article))),
-            (Wanted::MappedAvro, _) => {
+            (PayloadPolicy::Own, _) | (PayloadPolicy::Readable, None) => None,
+            (PayloadPolicy::Readable, Some(datum)) => Some((PayloadEncoding::Json, avro::as_json(datum))),
+            (PayloadPolicy::MappedJson, _) => Some((PayloadEncoding::Json, json::mapped(article))),
+            (PayloadPolicy::MappedAvro, _) => {
                 let mut bytes = Vec::with_capacity(article.body.len() + 512);
                 avro::write_article(article, &mut bytes);
                 Some((PayloadEncoding::Mapped, bytes))

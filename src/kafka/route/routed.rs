@@ -63,13 +63,13 @@ const SOURCES: [LanguageSource; 3] = [LanguageSource::Declared, LanguageSource::
 
 /// A decoded routed record: first the forgets, in raw order, then the article, delete or notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct RoutedRecord {
     /// The id of the raw topic that all positions of the record refer to.
     pub(crate) topic: TopicId,
     /// Articles that now live in other partitions.
     pub(crate) forgets: Vec<Forget>,
     /// `None` in a record that holds only forgets.
-    pub(crate) routed: Option<Routed>,
+    pub(crate) event: Option<RoutedEvent>,
 }
 
 /// An article, a delete or a relocation notice, caused by one raw record.
@@ -78,14 +78,14 @@ pub(crate) struct Carried {
 /// the route process routed the record. It is recorded in the log because it is the only field that differs when a record is
 /// routed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Routed {
-    /// An article in a language of this partition. `placed` is where its payload is in the record's value.
+pub(crate) enum RoutedEvent {
+    /// An article in a language of this partition. `slice` is where its payload is in the record's value.
     Article {
         prepared: Box<Prepared>,
         from: Position,
         time: Option<EventTime>,
         stamp: Option<EventTime>,
-        placed: ArticleSlice,
+        slice: ArticleSlice,
     },
     /// The article is deleted, whatever its language.
     Delete { id: ArticleId, from: Position, time: Option<EventTime>, stamp: Option<EventTime> },
@@ -93,11 +93,13 @@ pub(crate) enum Routed {
     Notice { notice: Notice, from: Position, time: Option<EventTime> },
 }
 
-impl Routed {
+impl RoutedEvent {
     /// The position of the raw record that caused it.
     pub(crate) fn from(&self) -> &Position {
         match self {
-            Routed::Article { from, .. } | Routed::Delete { from, .. } | Routed::Notice { from, .. } => from,
+            RoutedEvent::Article { from, .. }
+            | RoutedEvent::Delete { from, .. }
+            | RoutedEvent::Notice { from, .. } => from,
         }
     }
 }
@@ -122,14 +124,14 @@ pub(crate) struct RawTopic<'a> {
 
 /// A raw record: its position, its record time, and route's stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct RawSource {
     pub(crate) partition: i32,
     pub(crate) offset: i64,
     pub(crate) time: Option<EventTime>,
     pub(crate) stamp: Option<EventTime>,
 }
 
-impl Source {
+impl RawSource {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.partition.to_le_bytes());
         out.extend(self.offset.to_le_bytes());
@@ -146,7 +148,7 @@ pub(crate) struct Forgets {
 
 impl Forgets {
     /// Appends a forget: the raw record `source` moved the article to partition `to`.
-    pub(crate) fn push(&mut self, id: &ArticleId, source: Source, to: i32) {
+    pub(crate) fn push(&mut self, id: &ArticleId, source: RawSource, to: i32) {
         self.count += 1;
         source.write(&mut self.bytes);
         self.bytes.extend(to.to_le_bytes());
@@ -178,13 +180,13 @@ pub(crate) fn encode_article(
     prepared: &Prepared,
     topic: RawTopic<'_>,
     forgets: &Forgets,
-    source: Source,
-    form: PayloadEncoding,
+    source: RawSource,
+    encoding: PayloadEncoding,
     value: &[u8],
 ) -> Vec<u8> {
     let fingerprint = prepared.fingerprint.encode();
     let mut out = begin(ARTICLE, topic, forgets, fingerprint.len() + value.len());
-    out.push(form.number());
+    out.push(encoding.number());
     source.write(&mut out);
     out.optional(source.stamp, |out, stamp| out.time(stamp));
     out.id(&prepared.id);
@@ -215,7 +217,7 @@ pub(crate) fn encode_delete(
     id: &ArticleId,
     topic: RawTopic<'_>,
     forgets: &Forgets,
-    source: Source,
+    source: RawSource,
 ) -> Vec<u8> {
     let mut out = begin(DELETE, topic, forgets, 0);
     source.write(&mut out);
@@ -237,7 +239,7 @@ pub(crate) fn encode_notice(notice: &Notice, until: &Position, time: Option<Even
         Position::File { .. } => ("", -1, -1),
     };
     let mut out = begin(NOTICE, RawTopic { name: topic, id: notice.raw }, &Forgets::default(), 0);
-    Source { partition, offset, time, stamp: None }.write(&mut out);
+    RawSource { partition, offset, time, stamp: None }.write(&mut out);
     out.extend([notice.outlet.number(), notice.detours]);
     out.id(&notice.id);
     out
@@ -283,7 +285,7 @@ pub(crate) fn decode_control(bytes: &[u8]) -> Result<Option<(Lang, EventTime)>, 
 ///
 /// # Errors
 /// The bytes are not of this layout: the topic belongs to another program or to a newer version. The partition must stop.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<RoutedRecord, DecodeError> {
     let mut read = Read(bytes);
     read.layout("routed record", LAYOUT)?;
     let kind = read.byte()? & !SILENT;
@@ -295,14 +297,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
         let to = read.array().map(i32::from_le_bytes)?;
         forgets.push(Forget { id: read.id()?, from, time, to });
     }
-    let routed = match kind {
+    let event = match kind {
         ARTICLE => Some(article(read, &name, bytes.len())?),
         DELETE => {
             let (from, time) = position(&mut read, &name)?;
             let stamp = read.optional(Read::time)?;
             let id = read.id()?;
             read.end()?;
-            Some(Routed::Delete { id, from, time, stamp })
+            Some(RoutedEvent::Delete { id, from, time, stamp })
         }
         FORGETS => {
             read.end()?;
@@ -314,16 +316,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
             let detours = read.byte()?;
             let notice = Notice { id: read.id()?, outlet, raw: topic, detours };
             read.end()?;
-            Some(Routed::Notice { notice, from, time })
+            Some(RoutedEvent::Notice { notice, from, time })
         }
         _ => return Err(DecodeError::Value("a kind of routed record")),
     };
-    Ok(Carried { topic, forgets, routed })
+    Ok(RoutedRecord { topic, forgets, event })
 }
 
-fn article(mut read: Read<'_>, topic: &BoundedStr<249>, length: usize) -> Result<Routed, DecodeError> {
-    let form =
-        PayloadEncoding::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
+fn article(mut read: Read<'_>, topic: &BoundedStr<249>, length: usize) -> Result<RoutedEvent, DecodeError> {
+    let encoding =
+        PayloadEncoding::from_number(read.byte()?).ok_or(DecodeError::Value("an encoding of an article"))?;
     let (from, time) = position(&mut read, topic)?;
     let stamp = read.optional(Read::time)?;
     let id = read.id()?;
@@ -356,12 +358,12 @@ fn article(mut read: Read<'_>, topic: &BoundedStr<249>, length: usize) -> Result
         fetched_at,
         flags,
     };
-    Ok(Routed::Article {
+    Ok(RoutedEvent::Article {
         prepared: Box::new(prepared),
         from,
         time,
         stamp,
-        placed: ArticleSlice { from: length - read.0.len(), form },
+        slice: ArticleSlice { from: length - read.0.len(), encoding },
     })
 }
 
@@ -383,7 +385,7 @@ mod tests {
     use samestory_engine::text::Options;
 
     const TOPIC: RawTopic<'_> = RawTopic { name: "articles.raw", id: TopicId::from_bytes([9; 16]) };
-    const SOURCE: Source = Source {
+    const SOURCE: RawSource = RawSource {
         partition: 3,
         offset: 1 << 40,
         time: Some(EventTime::from_millis(17)),
@@ -413,7 +415,7 @@ mod tests {
         let (mut forgets, mut expected) = (Forgets::default(), Vec::new());
         for (number, time) in [(5, None), (6, Some(EventTime::from_millis(-1)))] {
             let id = ArticleId::new(&format!("moved-{number}")).unwrap();
-            forgets.push(&id, Source { offset: number, time, ..SOURCE }, 2);
+            forgets.push(&id, RawSource { offset: number, time, ..SOURCE }, 2);
             expected.push(Forget { id, from: at(3, number), time, to: 2 });
         }
         (forgets, expected)
@@ -426,27 +428,31 @@ mod tests {
             encode_article(&prepared(), TOPIC, &forgets, SOURCE, PayloadEncoding::Json, b"{\"id\":1}");
         let read = decode(&bytes).unwrap();
         assert_eq!((read.topic, &read.forgets), (TOPIC.id, &expected));
-        let Some(Routed::Article { prepared: read, from, time, stamp, placed }) = read.routed else {
+        let Some(RoutedEvent::Article { prepared: read, from, time, stamp, slice }) = read.event else {
             panic!("no article")
         };
         assert_eq!((*read, from), (prepared(), at(3, 1 << 40)));
         assert_eq!((time, stamp), (SOURCE.time, SOURCE.stamp));
-        assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], PayloadEncoding::Json));
+        assert_eq!((&bytes[slice.from..], slice.encoding), (&b"{\"id\":1}"[..], PayloadEncoding::Json));
         let id = ArticleId::new("gone").unwrap();
-        let delete =
-            Routed::Delete { id: id.clone(), from: at(3, 1 << 40), time: SOURCE.time, stamp: SOURCE.stamp };
+        let delete = RoutedEvent::Delete {
+            id: id.clone(),
+            from: at(3, 1 << 40),
+            time: SOURCE.time,
+            stamp: SOURCE.stamp,
+        };
         let none = Forgets::default();
         let read = decode(&encode_delete(&id, TOPIC, &none, SOURCE)).unwrap();
-        assert_eq!(read, Carried { topic: TOPIC.id, forgets: Vec::new(), routed: Some(delete) });
+        assert_eq!(read, RoutedRecord { topic: TOPIC.id, forgets: Vec::new(), event: Some(delete) });
         let mut bytes = encode_forgets(TOPIC, &forgets);
         silence(&mut bytes);
         assert!(is_silent(&bytes));
-        let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
+        let alone = RoutedRecord { topic: TOPIC.id, forgets: expected, event: None };
         assert_eq!(decode(&bytes).unwrap(), alone);
         let notice = Notice { id, outlet: OutputTopic::Both, raw: TOPIC.id, detours: 3 };
         let bytes = encode_notice(&notice, &at(3, 7), SOURCE.time);
-        let routed = Some(Routed::Notice { notice, from: at(3, 7), time: SOURCE.time });
-        assert_eq!(decode(&bytes).unwrap(), Carried { topic: TOPIC.id, forgets: Vec::new(), routed });
+        let event = Some(RoutedEvent::Notice { notice, from: at(3, 7), time: SOURCE.time });
+        assert_eq!(decode(&bytes).unwrap(), RoutedRecord { topic: TOPIC.id, forgets: Vec::new(), event });
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
         }

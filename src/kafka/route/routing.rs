@@ -13,16 +13,16 @@ use samestory_engine::model::{DeadLetter, Reason};
 
 use super::decode::{Decoded, Decoder};
 use super::payload::PayloadEncoding;
-use super::routed::{self, Forgets, RawTopic, Source};
+use super::routed::{self, Forgets, RawSource, RawTopic};
 use crate::kafka::matching::outgoing::fitting_headers;
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Headers, Record};
 
 /// Waiting forgets of this many bytes go out in a record of their own.
-const FULL: usize = 8 << 10;
+const MAX_FORGETS_BYTES: usize = 8 << 10;
 /// An article of this many bytes travels without forgets. How many forgets precede it depends on where the batch began, and
 /// they must not decide whether it is too large for its topic.
-const LARGE: usize = 64 << 10;
+const LARGE_ARTICLE_BYTES: usize = 64 << 10;
 
 /// Turns raw records into routed records.
 pub(crate) struct Routing {
@@ -43,8 +43,8 @@ pub(crate) struct Routing {
 /// A record that route writes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RouteOutput {
-    To { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
-    Dead { letter: DeadLetter, record: Record },
+    Routed { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
+    DeadLetter { letter: DeadLetter, record: Record },
 }
 
 /// Collects the records of a batch in order, and the forgets that wait for the next record of their partition.
@@ -53,7 +53,7 @@ pub(crate) struct Outbox<'a> {
     waiting: Vec<Waiting>,
     /// Whether the next records only update state: match publishes nothing for them.
     silent: bool,
-    sends: Vec<RouteOutput>,
+    outputs: Vec<RouteOutput>,
 }
 
 #[derive(Clone, Default)]
@@ -69,7 +69,7 @@ impl Routing {
             topic: RawTopic { name: &self.topic, id: self.topic_id },
             waiting: vec![Waiting::default(); usize::try_from(self.partitions).unwrap_or(0)],
             silent: false,
-            sends: Vec::new(),
+            outputs: Vec::new(),
         }
     }
 
@@ -97,33 +97,33 @@ impl Routing {
         outbox: &mut Outbox<'_>,
     ) {
         let stamp = record.log_time.unwrap_or(clock);
-        let source = Source { partition, offset: record.offset, time: record.time, stamp: Some(stamp) };
+        let source = RawSource { partition, offset: record.offset, time: record.time, stamp: Some(stamp) };
         match incoming {
             Incoming::Article(prepared) if !prepared.has_text() && self.refuses_empty => {
                 let message = "an article without a text (input.empty_update = refuse)".to_owned();
                 let position = record.position(&self.topic, partition);
-                outbox.dead(DeadLetter { position, reason: Reason::NoBody, message }, record);
+                outbox.dead_letter(DeadLetter { position, reason: Reason::NoBody, message }, record);
             }
             Incoming::Article(prepared) => {
                 let home = home(&self.languages, prepared.language, self.partitions);
-                let (form, value) = match &payload {
-                    Some((form, bytes)) => (*form, bytes.as_slice()),
+                let (encoding, value) = match &payload {
+                    Some((encoding, bytes)) => (*encoding, bytes.as_slice()),
                     None => (PayloadEncoding::Own, record.value.as_deref().unwrap_or_default()),
                 };
                 let position = record.position(&self.topic, partition);
                 let headers = match fitting_headers(self.limit, &position, value.len(), &record.headers) {
                     Ok(headers) => headers,
-                    Err(letter) => return outbox.dead(letter, record),
+                    Err(letter) => return outbox.dead_letter(letter, record),
                 };
-                if record.bytes() + value.len() > LARGE {
+                if record.bytes() + value.len() > LARGE_ARTICLE_BYTES {
                     outbox.flush_one(home);
                 }
                 outbox.send(home, &prepared.id, headers, source.time, |topic, forgets| {
-                    routed::encode_article(&prepared, topic, forgets, source, form, value)
+                    routed::encode_article(&prepared, topic, forgets, source, encoding, value)
                 });
                 // An article without text has no language, so it has not moved: a partition that knows its text keeps it.
                 if prepared.has_text() {
-                    outbox.moved(&prepared.id, source, home);
+                    outbox.forget_elsewhere(&prepared.id, source, home);
                 }
             }
             Incoming::Delete(id) => {
@@ -136,7 +136,7 @@ impl Routing {
             }
             // Only match could tell whether an earlier text exists, and without a text its partition is unknown.
             Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. } => {
-                outbox.dead(letter, record);
+                outbox.dead_letter(letter, record);
             }
             Incoming::Forget { .. }
             | Incoming::Notice(_)
@@ -157,9 +157,9 @@ impl Outbox<'_> {
     }
 
     /// Adds a dead letter. For a silent record the previous generation has already published it.
-    fn dead(&mut self, letter: DeadLetter, record: Record) {
+    fn dead_letter(&mut self, letter: DeadLetter, record: Record) {
         if !self.silent {
-            self.sends.push(RouteOutput::Dead { letter, record });
+            self.outputs.push(RouteOutput::DeadLetter { letter, record });
         }
     }
 
@@ -178,7 +178,7 @@ impl Outbox<'_> {
     }
 
     /// Tells every other partition to forget an article that now lives in partition `to`.
-    fn moved(&mut self, id: &ArticleId, source: Source, to: i32) {
+    fn forget_elsewhere(&mut self, id: &ArticleId, source: RawSource, to: i32) {
         if faults::mutant("drop-forgets") {
             return;
         }
@@ -186,7 +186,7 @@ impl Outbox<'_> {
             let Some(waiting) = self.waiting_for(partition) else { continue };
             waiting.forgets.push(id, source, to);
             waiting.time = source.time;
-            if waiting.forgets.len() >= FULL {
+            if waiting.forgets.len() >= MAX_FORGETS_BYTES {
                 self.flush_one(partition);
             }
         }
@@ -219,13 +219,13 @@ impl Outbox<'_> {
         if self.silent {
             routed::silence(&mut value);
         }
-        self.sends.push(RouteOutput::To { partition, key, value, headers, time });
+        self.outputs.push(RouteOutput::Routed { partition, key, value, headers, time });
     }
 
     /// Ends the batch. Returns all records in order; forgets that still wait get records of their own at the end.
     pub(crate) fn finish(mut self) -> Vec<RouteOutput> {
         self.flush();
-        self.sends
+        self.outputs
     }
 }
 
@@ -334,11 +334,11 @@ mod tests {
         let with_text = sent(languages, r#"{"id":"a","body":"the river rises and the school is closed"}"#);
         assert_eq!(with_text.len(), 3, "the home, and a forget for each of the other two");
         let without = sent(languages, r#"{"id":"a","body":" "}"#);
-        assert!(matches!(&without[..], [RouteOutput::To { partition: 0, .. }]), "{without:?}");
+        assert!(matches!(&without[..], [RouteOutput::Routed { partition: 0, .. }]), "{without:?}");
         let refused = format!("{languages}[input]\nempty_update = \"refuse\"");
         for (settings, value) in [(&refused[..], r#"{"id":"a","body":""}"#), (languages, r#"{"id":"a"}"#)] {
             let refused = sent(settings, value);
-            let [RouteOutput::Dead { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
+            let [RouteOutput::DeadLetter { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
             assert_eq!(letter.reason, Reason::NoBody);
         }
     }
@@ -357,7 +357,7 @@ mod tests {
                 routing.route(partition, batch, EventTime::from_millis(5), &mut outbox);
             }
             for send in outbox.finish() {
-                let RouteOutput::To { partition, key, value, headers, time } = send else { continue };
+                let RouteOutput::Routed { partition, key, value, headers, time } = send else { continue };
                 let log = routed.entry(partition).or_default();
                 let (offset, time) = (log.len() as i64, time.map(EventTime::millis));
                 log.push(Read { offset, time, key: Some(key), value: Some(value), headers, refused: false });
@@ -483,7 +483,7 @@ mod tests {
         let raw = BTreeMap::from([(0, raw(3, 900).into_iter().filter(|raw| raw.value.is_some()).collect())]);
         let routed = routed(&routing(&config), &raw, || 2000);
         let sizes: Vec<usize> = routed[&0].iter().map(|read| read.value.as_ref().unwrap().len()).collect();
-        assert!(sizes.len() > 2 && sizes.iter().all(|&size| size < FULL + 1024), "{sizes:?}");
+        assert!(sizes.len() > 2 && sizes.iter().all(|&size| size < MAX_FORGETS_BYTES + 1024), "{sizes:?}");
         let (forgets, articles) =
             events_of(&routed).into_values().flatten().fold((0, 0), |(forgets, articles), event| match event
                 .what
@@ -505,12 +505,12 @@ mod tests {
         }
         for send in outbox.finish() {
             match send {
-                RouteOutput::To { value, .. } => {
+                RouteOutput::Routed { value, .. } => {
                     let silent = routed::is_silent(&value);
                     let events = events(&value).unwrap();
                     assert!(events.iter().all(|event| (event.partition != 1) == silent), "{events:?}");
                 }
-                RouteOutput::Dead { letter, .. } => {
+                RouteOutput::DeadLetter { letter, .. } => {
                     let Position::Topic { partition, .. } = letter.position else { panic!("{letter:?}") };
                     assert_eq!(partition, 1, "a silent record has no dead letter");
                 }

@@ -70,7 +70,7 @@ pub fn follow(
         last_record = Instant::now();
         let (_, record) = owned(&message, usize::MAX);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let seen = Seen {
+        let record = Seen {
             topic: rdkafka::Message::topic(&message).to_owned(),
             key: record.key.as_deref().map(text).unwrap_or_default(),
             null: record.value.is_none(),
@@ -80,7 +80,7 @@ pub fn follow(
                 .map(|(name, value)| (name, text(&value.unwrap_or_default())))
                 .collect(),
         };
-        if !visit(seen) {
+        if !visit(record) {
             break;
         }
     }

@@ -107,7 +107,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
         }
     }
     consumer.assign(&list)?;
-    let mut judge = Desk::new(config)?;
+    let mut engine = ProbeEngine::new(config)?;
     let mut last_record = Instant::now();
     while open > 0 && probed.records < limit && last_record.elapsed() < PATIENCE {
         match consumer.poll(Duration::from_millis(200)) {
@@ -116,7 +116,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
                 let (partition, record) = owned(&message, usize::MAX);
                 probed.records += 1;
                 probed.sizes.push(record.value.as_ref().map_or(0, Vec::len));
-                judge.look(&mut probed, topic, partition, &record)?;
+                engine.examine(&mut probed, topic, partition, &record)?;
             }
             Some(Err(KafkaError::PartitionEOF(_))) => open -= 1,
             Some(Err(KafkaError::MessageConsumption(
@@ -131,7 +131,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
 }
 
 /// Decoder and engine, with a store in memory.
-struct Desk {
+struct ProbeEngine {
     decoder: Decoder,
     engine: Engine,
     store: Memory,
@@ -139,10 +139,10 @@ struct Desk {
     ids: BTreeSet<u64>,
 }
 
-impl Desk {
-    fn new(config: &Config) -> Result<Desk, ProbeError> {
+impl ProbeEngine {
+    fn new(config: &Config) -> Result<ProbeEngine, ProbeError> {
         let registry = values::registry(config).map_err(|error| ProbeError::Registry(error.to_string()))?;
-        Ok(Desk {
+        Ok(ProbeEngine {
             decoder: Decoder::new(config, true, registry.as_ref()),
             engine: Engine::new(config.engine.clone()),
             store: Memory::new(config.postings.clone(), Durability::OwnWal),
@@ -150,7 +150,7 @@ impl Desk {
         })
     }
 
-    fn look(
+    fn examine(
         &mut self,
         probed: &mut Probed,
         topic: &str,
@@ -158,7 +158,7 @@ impl Desk {
         record: &crate::kafka::turn::record::Record,
     ) -> Result<(), ProbeError> {
         let position = record.position(topic, partition);
-        self.decoder.gather(std::iter::once(record)).map_err(ProbeError::Registry)?;
+        self.decoder.load_schemas(std::iter::once(record)).map_err(ProbeError::Registry)?;
         let (incoming, _) = self.decoder.decode(record, &position);
         match &incoming {
             Incoming::Article(article) => {

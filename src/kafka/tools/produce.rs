@@ -16,21 +16,21 @@ use crate::kafka::client as clients;
 
 /// Sends records to one topic and reports those that could not be delivered.
 pub struct Sender {
-    producer: BaseProducer<Lost>,
+    producer: BaseProducer<FirstDeliveryError>,
     topic: String,
 }
 
 /// The first delivery error.
 #[derive(Default)]
-struct Lost(Mutex<Option<KafkaError>>);
+struct FirstDeliveryError(Mutex<Option<KafkaError>>);
 
-impl ClientContext for Lost {
+impl ClientContext for FirstDeliveryError {
     fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
         clients::log(level, facility, message);
     }
 }
 
-impl ProducerContext for Lost {
+impl ProducerContext for FirstDeliveryError {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, _: ()) {
@@ -53,7 +53,7 @@ impl Sender {
             .set("linger.ms", "5")
             .set("compression.type", "lz4")
             .set("message.max.bytes", bus.topics.max_message_bytes.to_string());
-        let producer = config.create_with_context(Lost::default())?;
+        let producer = config.create_with_context(FirstDeliveryError::default())?;
         Ok(Sender { producer, topic: topic.to_owned() })
     }
 
@@ -82,7 +82,7 @@ impl Sender {
             }
         }
         self.producer.poll(Duration::ZERO);
-        self.lost()
+        self.delivery_result()
     }
 
     /// Waits until all records are delivered.
@@ -91,11 +91,11 @@ impl Sender {
     /// A record could not be delivered.
     pub fn finish(self) -> Result<(), KafkaError> {
         self.producer.flush(Duration::from_secs(60))?;
-        self.lost()
+        self.delivery_result()
     }
 
-    fn lost(&self) -> Result<(), KafkaError> {
-        let lost = self.producer.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        lost.map_or(Ok(()), Err)
+    fn delivery_result(&self) -> Result<(), KafkaError> {
+        let error = self.producer.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        error.map_or(Ok(()), Err)
     }
 }

@@ -15,12 +15,12 @@ use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
 
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::admin::values;
-use crate::kafka::matching::intake::{BatchReader, Taken};
+use crate::kafka::matching::intake::{BatchReader, ReadBatch};
 use crate::kafka::matching::outgoing::{Original, OutputEncoding, Writer};
 use crate::kafka::route::decode::{Decoded, Decoder};
 use crate::kafka::route::payload::PayloadEncoding;
 use crate::kafka::route::routed;
-use crate::kafka::route::routed::{Forgets, RawTopic, Routed, Source};
+use crate::kafka::route::routed::{Forgets, RawSource, RawTopic, RoutedEvent};
 use crate::kafka::turn::record::{Copied, Fate, Record};
 
 /// A record of the input topic, as an ordinary consumer read it.
@@ -135,11 +135,11 @@ impl Replay {
         let mut records = [record];
         let silent = self.intake.is_silent(&records[0]);
         let progress = self.store.progress().map_err(|error| error.to_string())?;
-        self.intake.gather(records.iter())?;
-        let taken = self.intake.batch(partition, &mut records, &progress);
-        self.intake.settle();
-        let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
-        self.writer.fit_all(&mut batch, &places, &mut records);
+        self.intake.load_schemas(records.iter())?;
+        let read = self.intake.batch(partition, &mut records, &progress);
+        self.intake.evict_schemas();
+        let ReadBatch { mut batch, origins, .. } = read.map_err(|error| error.to_string())?;
+        self.writer.fit_all(&mut batch, &origins, &mut records);
         // Topic ids and leader epochs come from a broker, which a replay does not have.
         batch.bus = Some(BusPosition {
             application: TopicName::new(&self.application),
@@ -153,8 +153,8 @@ impl Replay {
         });
         let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?.0;
         let mut out = Vec::new();
-        for (decided, (_, placed)) in plan.decided.iter().zip(places).filter(|_| !silent) {
-            self.writer.decided(decided, Original { record: &records[0], placed }, &mut out);
+        for (decided, (_, slice)) in plan.decided.iter().zip(origins).filter(|_| !silent) {
+            self.writer.decided(decided, Original { record: &records[0], slice }, &mut out);
         }
         let sent = out.into_iter().map(|out| Sent {
             topic: out.topic.to_owned(),
@@ -224,13 +224,13 @@ fn event(id: &ArticleId, from: &Position, what: What) -> Event {
 /// # Errors
 /// It cannot be read.
 pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
-    let carried = routed::decode(value).map_err(|error| error.to_string())?;
+    let routed_record = routed::decode(value).map_err(|error| error.to_string())?;
     let forget = |forget: &routed::Forget| event(&forget.id, &forget.from, What::Forget { to: forget.to });
-    let mut events: Vec<Event> = carried.forgets.iter().map(forget).collect();
-    events.extend(carried.routed.and_then(|routed| match routed {
-        Routed::Article { prepared, from, .. } => Some(event(&prepared.id, &from, What::Article)),
-        Routed::Delete { id, from, .. } => Some(event(&id, &from, What::Delete)),
-        Routed::Notice { .. } => None,
+    let mut events: Vec<Event> = routed_record.forgets.iter().map(forget).collect();
+    events.extend(routed_record.event.and_then(|routed| match routed {
+        RoutedEvent::Article { prepared, from, .. } => Some(event(&prepared.id, &from, What::Article)),
+        RoutedEvent::Delete { id, from, .. } => Some(event(&id, &from, What::Delete)),
+        RoutedEvent::Notice { .. } => None,
     }));
     Ok(events)
 }
@@ -240,8 +240,8 @@ pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
 /// # Errors
 /// It cannot be read.
 pub fn is_notice(value: &[u8]) -> Result<bool, String> {
-    let carried = routed::decode(value).map_err(|error| error.to_string())?;
-    Ok(matches!(carried.routed, Some(Routed::Notice { .. })))
+    let routed_record = routed::decode(value).map_err(|error| error.to_string())?;
+    Ok(matches!(routed_record.event, Some(RoutedEvent::Notice { .. })))
 }
 
 /// A version of an article.
@@ -281,7 +281,7 @@ impl Raw {
             records.into_iter().filter(|(partition, read)| !dead.contains(&(*partition, read.offset)));
         let records: Vec<(i32, Record)> =
             records.map(|(partition, read)| (partition, Record::from(read))).collect();
-        if let Err(error) = decoder.gather(records.iter().map(|(_, record)| record)) {
+        if let Err(error) = decoder.load_schemas(records.iter().map(|(_, record)| record)) {
             tracing::error!(error, "schema registry unavailable; Avro records count as dead letters");
         }
         let records = records.into_iter().filter_map(|(partition, record)| {
@@ -369,28 +369,28 @@ impl Raw {
     /// An event does not follow from its raw record.
     pub fn rerouted(&self, partition: i32, routed: &Read) -> Result<Vec<Read>, String> {
         let value = routed.value.as_deref().unwrap_or_default();
-        let carried = routed::decode(value).map_err(|error| error.to_string())?;
-        let stamp = match &carried.routed {
-            Some(Routed::Article { stamp, .. } | Routed::Delete { stamp, .. }) => *stamp,
-            Some(Routed::Notice { .. }) => return Ok(vec![routed.clone()]),
+        let routed_record = routed::decode(value).map_err(|error| error.to_string())?;
+        let stamp = match &routed_record.event {
+            Some(RoutedEvent::Article { stamp, .. } | RoutedEvent::Delete { stamp, .. }) => *stamp,
+            Some(RoutedEvent::Notice { .. }) => return Ok(vec![routed.clone()]),
             None => None,
         };
-        let topic = RawTopic { name: &self.topic, id: carried.topic };
+        let topic = RawTopic { name: &self.topic, id: routed_record.topic };
         let made = events(value)?.into_iter().map(|event| {
             let unknown =
                 || format!("no raw record at {}/{} leads to {event:?}", event.partition, event.offset);
             let (record, (incoming, payload)) =
                 self.records.get(&(event.partition, event.offset)).ok_or_else(unknown)?;
             let (time, offset) = (record.time, record.offset);
-            let source = Source { partition: event.partition, offset, time, stamp };
+            let source = RawSource { partition: event.partition, offset, time, stamp };
             let none = Forgets::default();
             let (id, mut value) = match incoming {
                 Incoming::Article(prepared) if self.home(prepared.language) == partition => {
-                    let (form, value) = match payload {
-                        Some((form, bytes)) => (*form, bytes.as_slice()),
+                    let (encoding, value) = match payload {
+                        Some((encoding, bytes)) => (*encoding, bytes.as_slice()),
                         None => (PayloadEncoding::Own, record.value.as_deref().unwrap_or_default()),
                     };
-                    let value = routed::encode_article(prepared, topic, &none, source, form, value);
+                    let value = routed::encode_article(prepared, topic, &none, source, encoding, value);
                     (&prepared.id, value)
                 }
                 Incoming::Article(prepared) => {
