@@ -15,19 +15,19 @@ use crate::kafka::turn::source::owned;
 
 /// One record of an output topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct FollowedRecord {
     /// The topic it was read from.
     pub topic: String,
     /// The record's key: an article id or a cluster id.
     pub key: String,
     /// Whether the record has no value and retracts an earlier one.
-    pub null: bool,
+    pub is_tombstone: bool,
     headers: Vec<(String, String)>,
 }
 
-impl Seen {
+impl FollowedRecord {
     /// The value of a header, named without its `samestory-` prefix.
-    pub fn says(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let ours = |(key, _): &&(String, String)| key.strip_prefix("samestory-") == Some(name);
         self.headers.iter().find(ours).map(|(_, value)| value.as_str())
     }
@@ -42,7 +42,7 @@ pub fn follow(
     topics: &[&str],
     from_beginning: bool,
     idle: Option<Duration>,
-    visit: &mut dyn FnMut(Seen) -> bool,
+    visit: &mut dyn FnMut(FollowedRecord) -> bool,
 ) -> Result<(), KafkaError> {
     let mut config = clients::surveyor(bus, "samestory-follow");
     // librdkafka requires a group id; nothing is ever committed under it.
@@ -70,10 +70,10 @@ pub fn follow(
         last_record = Instant::now();
         let (_, record) = owned(&message, usize::MAX);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let record = Seen {
+        let record = FollowedRecord {
             topic: rdkafka::Message::topic(&message).to_owned(),
             key: record.key.as_deref().map(text).unwrap_or_default(),
-            null: record.value.is_none(),
+            is_tombstone: record.value.is_none(),
             headers: record
                 .headers
                 .into_iter()
