@@ -302,7 +302,7 @@ fn a_raw_topic_created_again_with_fewer_partitions_stops_by_name() {
     bench.produce(&in_order(articles(30, 90)));
     let mut running = bench.run(&[]);
     let said = running.wait_until_it_says("stopped: topic");
-    assert!(said.contains("but the state was made from one with the id"), "{said}");
+    assert!(said.contains("but the state was built from a topic with the id"), "{said}");
     assert!(said.contains("stage.generation"), "{said}");
     assert!(running.stop().success());
     assert_eq!(bench.read("unique").len() + bench.read("near").len(), 30, "nothing was judged");
