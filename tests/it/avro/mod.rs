@@ -1,5 +1,7 @@
 //! Avro and the schema registry, without a broker.
 
+// The generator of `docs/contract.md`.
+mod contract;
 // Our reader beside `apache-avro`'s.
 mod laws;
 // Data made to hurt.
