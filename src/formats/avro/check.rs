@@ -1,5 +1,5 @@
-//! Field paths against a schema, before any article is read: a path that cannot lead anywhere is named, with the
-//! nearest that can.
+//! Checks the field paths of the settings against a writer schema before any article is read. `samestory schemas check` and the
+//! start of the stage use it. A path that cannot lead to a readable value is reported with the most similar one that can.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use crate::formats::fields::{Field, Fields, Step};
 
 use super::schema::{Node, Schema};
 
-/// A path that leads nowhere in a schema.
+/// A field that a schema does not provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmappedField {
-    /// What should have been found.
+    /// The field of ours.
     pub field: Field,
-    /// Where it was looked for; nothing where the usual names were tried.
+    /// The path in the settings; `None` if the usual names were tried.
     pub path: Option<String>,
-    /// What is wrong with it.
+    /// Why it cannot be read.
     pub why: String,
-    /// Where it may be.
+    /// The most similar readable path.
     pub nearest: Option<String>,
 }
 
@@ -34,12 +34,12 @@ impl fmt::Display for UnmappedField {
     }
 }
 
-/// Paths of a schema that are looked at, and how deep: enough for people, and an end for schemas that name themselves.
+/// Most paths of a schema that are compared, and their greatest depth: enough for real schemas, and a bound for recursive ones.
 const PATHS: usize = 4000;
 const DEEPEST: usize = 8;
 
 impl Schema {
-    /// The paths of settings that cannot lead to what they should.
+    /// The fields that this schema does not provide under the paths of the settings.
     pub fn misfits(&self, fields: &Fields) -> Vec<UnmappedField> {
         let mut found = Vec::new();
         let mut own = Vec::new();
@@ -51,14 +51,14 @@ impl Schema {
             let why = match self.follow(steps) {
                 None => "the schema has no such field",
                 Some(ends) if !ends.iter().any(|&end| self.is_readable(end, field)) => {
-                    "what stands there cannot be read as one"
+                    "its type cannot be read as this field"
                 }
                 Some(_) => continue,
             };
             let nearest = self.nearest(path, field);
             found.push(UnmappedField { field, path: Some(path.to_owned()), why: why.into(), nearest });
         }
-        // An id may be the record's key; a body can only be a field. A constant counts as settings too.
+        // The id may be the record's key, but the body must be a field or a constant.
         let names = fields.names(Field::Body);
         if !own.contains(&Field::Body) && !names.iter().any(|name| name.starts_with('=')) {
             let has = |name: &&str| {
@@ -78,7 +78,7 @@ impl Schema {
         Some(self.ends(steps, false)).filter(|ends| !ends.is_empty())
     }
 
-    /// Where a path may end.
+    /// The nodes where a path may end.
     fn ends(&self, steps: &[Step], loose: bool) -> Vec<usize> {
         let mut here = vec![self.root()];
         for (at, step) in steps.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Schema {
                 }
                 Step::Each => variants.iter().filter_map(|&node| self.items(node)).collect(),
             };
-            // Values of lists are joined: a last `[]` reads as the list does.
+            // The values of a list are joined, so several routes may end at the same node.
             if at + 1 == steps.len() {
                 here.sort_unstable();
                 here.dedup();
@@ -123,7 +123,7 @@ impl Schema {
                 let named = named.or_else(|| fields.iter().find(|field| field.aliases.iter().any(is)));
                 named.map(|field| field.node)
             }
-            // Any key may be there.
+            // A map may have any key.
             Node::Map(values) => Some(*values),
             _ => None,
         }
@@ -141,7 +141,7 @@ impl Schema {
         })
     }
 
-    /// The readable path that is spelled most like this one; one that ends alike is nearer.
+    /// The readable path that is spelled most like this one. Similar last names count as nearly equal.
     fn nearest(&self, path: &str, field: Field) -> Option<String> {
         let mut paths = Vec::new();
         self.readable_paths(self.root(), String::new(), field, DEEPEST, &mut paths);
@@ -149,7 +149,7 @@ impl Schema {
         let wanted = last(path);
         let far = |other: &String| {
             let spelled = distance(other, path).min(distance(&last(other), &wanted) + 1);
-            // The field's own name is a hint as well.
+            // A name like that of the field is a hint as well.
             (spelled.min(distance(&last(other), field.name()) + 2), other.len())
         };
         paths.into_iter().min_by_key(far).filter(|nearest| far(nearest).0 <= wanted.len().max(4))
@@ -180,7 +180,7 @@ impl Schema {
     }
 }
 
-/// How many letters must be added, taken away or changed to make one text the other.
+/// Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(200).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_exist_fit() {
+    fn paths_that_exist_are_accepted() {
         let none: [&str; 0] = [];
         assert_eq!(
             misfits(&[
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_exist_is_named_with_the_nearest() {
+    fn a_path_that_cannot_exist_is_reported_with_the_nearest_one() {
         let said = |field, path| misfits(&[(Field::Body, "content.text"), (field, path)]).join("\n");
         assert_eq!(
             said(Field::Body, "content.txt"),

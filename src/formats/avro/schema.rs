@@ -1,11 +1,12 @@
-//! A writer's schema, made ready for reading: one node for each type, names looked up, ready to be walked.
+//! A writer schema compiled for decoding: a flat list of nodes with all names resolved. `apache-avro` parses the text, and the other
+//! files of this folder walk the nodes. Recursive schemas are cycles between nodes.
 
 use std::collections::HashMap;
 
 use apache_avro::Schema as Parsed;
 use apache_avro::schema::{InnerDecimalSchema, Name, UuidSchema};
 
-/// A schema that data can be read with.
+/// A compiled writer schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     nodes: Vec<Node>,
@@ -17,7 +18,7 @@ pub struct Schema {
 #[error("{0}")]
 pub struct SchemaError(String);
 
-/// A type; others are named by their place among the nodes.
+/// A type; other types are referred to by their index among the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Null,
@@ -28,14 +29,14 @@ pub(super) enum Node {
     Double,
     Bytes,
     Text,
-    /// A number that counts so many of a unit since 1970.
+    /// Time since 1970 in this unit.
     Time(Unit),
     /// Days since 1970.
     Day,
     Fixed(usize),
     /// Sixteen bytes.
     Uuid,
-    /// Bytes, or so many of them, that mean nothing here.
+    /// Bytes of an unsupported logical type, with their number if it is fixed.
     Opaque(Option<usize>),
     Enum(Vec<String>),
     Array(usize),
@@ -51,20 +52,20 @@ pub(super) enum Unit {
     Nanos,
 }
 
-/// A record's field.
+/// A field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
-    /// What it was called before.
+    /// Earlier names of the field.
     pub(super) aliases: Vec<String>,
     pub(super) node: usize,
 }
 
 impl Schema {
-    /// Reads a schema, with the schemas that it refers to.
+    /// Parses a schema together with the schemas that it refers to.
     ///
     /// # Errors
-    /// It is none, or refers to types that are not there.
+    /// The text is not a schema, or it refers to unknown types.
     pub fn parse(schema: &str, references: &[String]) -> Result<Schema, SchemaError> {
         let refuse = |error: apache_avro::Error| SchemaError(shortened(&error.to_string()));
         let (parsed, others) = Parsed::parse_str_with_list(schema, references).map_err(refuse)?;
@@ -86,7 +87,7 @@ impl Schema {
     }
 }
 
-/// Parsers quote what they do not understand, and that may be long.
+/// Shortens a parser's message, which may quote the whole input.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 300;
     let mut short: String = text.chars().take(LONGEST).collect();
@@ -96,7 +97,7 @@ fn shortened(text: &str) -> String {
     short
 }
 
-/// Where named types are defined, with the namespace that holds inside them.
+/// The definitions of named types, by full name.
 type Names<'p> = HashMap<String, &'p Parsed>;
 
 fn define<'p>(schema: &'p Parsed, space: Option<&str>, names: &mut Names<'p>) {
@@ -141,12 +142,12 @@ impl Maker<'_> {
             Parsed::Ref { .. } => {
                 let full = full.unwrap_or_default();
                 let Some(&defined) = self.names.get(&full) else {
-                    return Err(SchemaError(format!("it refers to {full}, which is not there")));
+                    return Err(SchemaError(format!("it refers to {full}, which is not defined")));
                 };
                 return self.make(defined, namespace(&full));
             }
             Parsed::Record(record) => {
-                // Its place is known before its fields are, for they may name it.
+                // Reserve the index before the fields, because they may refer to this record.
                 let place = self.add(Node::Null);
                 let full = full.unwrap_or_default();
                 self.made.insert(full.clone(), place);
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_may_name_themselves_and_each_other() {
+    fn types_may_refer_to_themselves_and_each_other() {
         let list = r#"{"type":"record","name":"a.List","fields":[{"name":"next","type":["null","List"]}]}"#;
         let schema = Schema::parse(list, &[]).unwrap();
         let Node::Record(fields) = schema.node(schema.root()) else { panic!("{schema:?}") };
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_in_few_words() {
+    fn an_invalid_schema_is_refused_with_a_short_message() {
         let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(100_000));
         for wrong in ["", "{", "{\"type\":\"record\"}", "\"nothing\"", &long, &"[".repeat(100_000)] {
             let error = Schema::parse(wrong, &[]).unwrap_err().to_string();

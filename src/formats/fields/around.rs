@@ -1,13 +1,14 @@
-//! A record with what stands around it on the bus: `$key` and `$header.x` are paths like any other.
+//! Makes a Kafka record's key and headers available to field paths: `$key` and `$header.x` work like any other path.
+//! [`WithContext`] wraps the parsed value of any format, so the formats know nothing of Kafka.
 
 use super::value::{Shape, Value};
 
-/// Keys and headers as a record brought them.
+/// The key and headers of a Kafka record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordContext<'a> {
     /// The record's key.
     pub key: Option<&'a [u8]>,
-    /// The record's headers, in their order.
+    /// The record's headers, in order.
     pub headers: &'a [(String, Option<Vec<u8>>)],
 }
 
@@ -16,21 +17,21 @@ impl RecordContext<'_> {
         self.key.and_then(|key| str::from_utf8(key).ok()).map(str::to_owned)
     }
 
-    /// The last of that name: whoever adds a header later knows more.
+    /// The last header of that name: headers that are added later take precedence.
     pub(in crate::formats) fn header(&self, name: &str) -> Option<String> {
         let (_, value) = self.headers.iter().rfind(|(key, _)| key == name)?;
         value.as_deref().and_then(|value| str::from_utf8(value).ok()).map(str::to_owned)
     }
 }
 
-/// A value of a record, or of what stands around it.
+/// A value of a record, or of its key or headers.
 #[derive(Debug)]
 pub enum WithContext<'a, V> {
     /// The record itself.
     Record(V, RecordContext<'a>),
-    /// Something inside it.
+    /// A value inside the record.
     Inside(V),
-    /// The key, or a header.
+    /// The key or a header.
     Text(String),
     /// All headers.
     Headers(RecordContext<'a>),
@@ -106,7 +107,7 @@ mod tests {
         };
         let Event::Article(article) = read(&fields) else { panic!("a delete") };
         assert_eq!((article.id.as_str(), article.language.as_deref()), ("k-1", Some("hi")));
-        assert_eq!(article.title.as_deref(), Some("T"), "what is no text is not there");
+        assert_eq!(article.title.as_deref(), Some("T"), "a header that is not UTF-8 does not count");
         let gone = fields.with(Field::Deleted, "$header.x.gone").unwrap();
         assert!(matches!(read(&gone), Event::Delete(id) if id.as_str() == "k-1"));
     }

@@ -1,4 +1,5 @@
-//! Values in records, whatever format those are written in: where they lie, and what they are to who asks.
+//! Values in records, independent of the format. Formats implement [`Value`], paths are followed on it, and the functions at the end
+//! convert what they find to the type that a field needs. A value of another type is reported, never guessed.
 
 use samestory_engine::model::EventTime;
 
@@ -6,33 +7,33 @@ use super::super::time;
 
 /// A value in a record.
 pub trait Value: Sized {
-    /// The member of that name, or, with `loose`, of one that is spelled nearly so. The last, if there are several;
-    /// none of what is not a record.
+    /// The member of that name; with `loose`, also one that is [`spelled_alike`](super::spelled_alike). If there are several,
+    /// the last one. A value that is not a record has none.
     fn member(&self, name: &str, loose: bool) -> Option<Self>;
-    /// What it is.
+    /// Decodes the value.
     fn read(&self) -> Shape<Self>;
-    /// The names of its members, the first few.
+    /// The names of the first few members, for messages.
     fn names(&self) -> Vec<String>;
 }
 
-/// What a value is.
+/// A decoded value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shape<V> {
-    /// As if it were not there.
+    /// Null, treated like a missing value.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// A number as it is written.
     Number(String),
-    /// A text.
+    /// A string.
     Text(String),
-    /// Several values.
+    /// A list of values.
     List(Vec<V>),
-    /// A moment, from a format that has such a type.
+    /// A time, from a format that has such a type.
     Time(EventTime),
-    /// Values with names.
+    /// A record; [`Value::member`] reads its members.
     Record,
-    /// What nobody here can use, and what it is.
+    /// A value of a type that is not supported, with a description.
     Other(&'static str),
 }
 
@@ -42,7 +43,7 @@ impl<V> Shape<V> {
             Shape::Null => "null",
             Shape::Bool(_) => "a boolean",
             Shape::Number(_) => "a number",
-            Shape::Text(_) => "a text",
+            Shape::Text(_) => "a string",
             Shape::List(_) => "a list",
             Shape::Time(_) => "a time",
             Shape::Record => "an object",
@@ -51,10 +52,10 @@ impl<V> Shape<V> {
     }
 }
 
-/// A path that leads nowhere.
+/// A text that is not a field path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is no path to a field; write for example text, content.text, paragraphs[].text or =en for a constant"
+    "\"{0}\" is not a field path; write for example text, content.text, paragraphs[].text or =en for a constant"
 )]
 pub struct PathError(pub(super) String);
 
@@ -63,16 +64,16 @@ pub struct PathError(pub(super) String);
 pub enum Step {
     /// To the member of this name.
     Member(String),
-    /// To each of a list.
+    /// To each item of a list.
     Each,
 }
 
-/// Where a value lies in a record.
+/// A path to a value in a record, or a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    /// As it was written: a name may have dots in it.
+    /// The path as written; it is also tried as one name, because names may contain dots.
     pub(super) whole: String,
-    /// Empty where it is a constant, which is what stands behind the `=`.
+    /// Empty for a constant, which is the text after the `=`.
     pub(super) steps: Vec<Step>,
 }
 
@@ -95,12 +96,12 @@ impl Path {
         Ok(Path { whole: text.to_owned(), steps })
     }
 
-    /// What it says itself, whatever the record holds.
+    /// The constant, if the path is one.
     pub(super) fn constant(&self) -> Option<&str> {
         self.whole.strip_prefix('=').filter(|_| self.steps.is_empty())
     }
 
-    /// What lies there: several values where the path says so.
+    /// The value at this path; a list if the path has `[]` steps.
     pub(super) fn follow<V: Value>(&self, record: &V) -> Option<Shape<V>> {
         if let Some(constant) = self.constant() {
             return Some(Shape::Text(constant.to_owned()));
@@ -134,7 +135,7 @@ impl Path {
     }
 }
 
-/// What a shape is to someone who wants a certain kind of value.
+/// A value converted to the type that a field needs.
 pub(super) enum Read<T> {
     It(T),
     Nothing,
@@ -151,7 +152,7 @@ pub(super) fn words<V>(shape: Shape<V>) -> Read<String> {
     }
 }
 
-/// A text that is not a time is no time: it says nothing of the article's text.
+/// A time. A string that is not a time counts as none: it is no reason to refuse the article.
 pub(super) fn moment<V>(shape: Shape<V>) -> Read<Option<EventTime>> {
     match shape {
         Shape::Time(time) => Read::It(Some(time)),
@@ -165,7 +166,7 @@ pub(super) fn moment<V>(shape: Shape<V>) -> Read<Option<EventTime>> {
 
 pub(super) fn identifier<V>(shape: Shape<V>) -> Read<String> {
     match shape {
-        // 1.0 and 1e0 are one number and two names.
+        // 1.0 and 1e0 are the same number but would be different ids.
         Shape::Number(number) if number.contains(['.', 'e', 'E']) => Read::Other("a number with a fraction"),
         shape => words(shape),
     }
@@ -175,14 +176,14 @@ pub(super) fn truth<V>(shape: Shape<V>) -> Read<bool> {
     match shape {
         Shape::Null => Read::Nothing,
         Shape::Bool(value) => Read::It(value),
-        // Tables and headers know only text.
+        // Tables and headers have only strings.
         Shape::Text(text) if text == "true" || text == "1" => Read::It(true),
         Shape::Text(text) if text.is_empty() || text == "false" || text == "0" => Read::It(false),
         other => Read::Other(other.name()),
     }
 }
 
-/// An empty text is a body, if an empty one.
+/// A string, or a list of strings joined by blank lines. An empty string is a body.
 pub(super) fn body<V: Value>(shape: Shape<V>) -> Read<String> {
     match shape {
         Shape::Null => Read::Nothing,
@@ -198,7 +199,7 @@ pub(super) fn body<V: Value>(shape: Shape<V>) -> Read<String> {
                         }
                         body.push_str(&text);
                     }
-                    _ => return Read::Other("a list with other things than texts"),
+                    _ => return Read::Other("a list that contains other values than strings"),
                 }
             }
             Read::It(body)

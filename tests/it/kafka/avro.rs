@@ -141,7 +141,7 @@ fn a_crawlers_own_schema_goes_in_and_ours_comes_out() {
     assert_eq!(error(letter("5"), "exception.class.name"), "unknown-schema");
     assert!(error(letter("5"), "exception.message").contains("987654"));
     assert_eq!(letter("5").value, Some(framed(987_654, crawl(5, TEXT))), "the bytes as they came");
-    assert!(error(letter("6"), "exception.message").contains("cut short"));
+    assert!(error(letter("6"), "exception.message").contains("truncated"));
     let (status, said) = bench.samestory(&["probe", &bench.topic("raw")]);
     assert!(
         status.success() && said.contains("unknown-schema") && said.contains("articles       3"),
