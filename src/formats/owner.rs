@@ -40,7 +40,7 @@ impl Owner {
         &self,
         id: &ArticleId,
         host: impl FnOnce() -> Option<String>,
-        around: RecordContext<'_>,
+        context: RecordContext<'_>,
     ) -> Result<(), DecodeFailure> {
         let (source, missing) = match self {
             Owner::Anyone => return Ok(()),
@@ -49,7 +49,7 @@ impl Owner {
                 "the record names no host, so it owns no id; send a host or a url with every article and delete event (a tombstone has neither)".to_owned(),
             ),
             Owner::Header(name) => (
-                around.header(name),
+                context.header(name),
                 format!("the record has no header \"{}\" with a UTF-8 value, so it owns no id; let the producer set it", short(name)),
             ),
         };
@@ -82,9 +82,9 @@ mod tests {
     use super::*;
 
     fn check(owner: &Owner, id: &str, host: Option<&str>) -> Result<(), String> {
-        let around = RecordContext { key: None, headers: &[] };
+        let context = RecordContext { key: None, headers: &[] };
         let id = ArticleId::new(id).unwrap();
-        owner.check(&id, || host.map(str::to_owned), around).map_err(|refusal| {
+        owner.check(&id, || host.map(str::to_owned), context).map_err(|refusal| {
             assert_eq!(refusal.reason, Reason::NotOwner);
             refusal.message
         })
@@ -127,8 +127,12 @@ mod tests {
         let check = |headers: &[(&str, Option<&[u8]>)]| {
             let headers: Vec<_> =
                 headers.iter().map(|(name, value)| ((*name).to_owned(), value.map(<[u8]>::to_vec))).collect();
-            let around = RecordContext { key: None, headers: &headers };
-            owner.check(&ArticleId::new("wire/1").unwrap(), || unreachable!("the host does not count"), around)
+            let context = RecordContext { key: None, headers: &headers };
+            owner.check(
+                &ArticleId::new("wire/1").unwrap(),
+                || unreachable!("the host does not count"),
+                context,
+            )
         };
         assert_eq!(check(&[("x-source", Some(b"Wire"))]), Ok(()));
         assert_eq!(check(&[("x-source", Some(b"other")), ("x-source", Some(b"wire"))]), Ok(()));

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::formats::fields::{Field, Fields, Step};
+use crate::formats::fields::{Field, Fields, PathStep};
 
 use super::schema::{Node, Schema};
 
@@ -62,7 +62,8 @@ impl Schema {
         let names = fields.names(Field::Body);
         if !own.contains(&Field::Body) && !names.iter().any(|name| name.starts_with('=')) {
             let has = |name: &&str| {
-                let steps: Vec<Step> = name.split('.').map(|name| Step::Member(name.to_owned())).collect();
+                let steps: Vec<PathStep> =
+                    name.split('.').map(|name| PathStep::Member(name.to_owned())).collect();
                 self.ends(&steps, true).iter().any(|&end| self.is_readable(end, Field::Body))
             };
             if !names.iter().any(has) {
@@ -74,20 +75,20 @@ impl Schema {
         found
     }
 
-    fn follow(&self, steps: &[Step]) -> Option<Vec<usize>> {
+    fn follow(&self, steps: &[PathStep]) -> Option<Vec<usize>> {
         Some(self.ends(steps, false)).filter(|ends| !ends.is_empty())
     }
 
     /// The nodes where a path may end.
-    fn ends(&self, steps: &[Step], loose: bool) -> Vec<usize> {
+    fn ends(&self, steps: &[PathStep], loose: bool) -> Vec<usize> {
         let mut here = vec![self.root()];
         for (at, step) in steps.iter().enumerate() {
             let variants: Vec<usize> = here.iter().flat_map(|&node| self.variants(node)).collect();
             here = match step {
-                Step::Member(name) => {
+                PathStep::Member(name) => {
                     variants.iter().filter_map(|&node| self.member(node, name, loose)).collect()
                 }
-                Step::Each => variants.iter().filter_map(|&node| self.items(node)).collect(),
+                PathStep::Each => variants.iter().filter_map(|&node| self.items(node)).collect(),
             };
             // The values of a list are joined, so several routes may end at the same node.
             if at + 1 == steps.len() {
@@ -233,17 +234,17 @@ mod tests {
 
     #[test]
     fn a_path_that_cannot_exist_is_reported_with_the_nearest_one() {
-        let said = |field, path| misfits(&[(Field::Body, "content.text"), (field, path)]).join("\n");
+        let message = |field, path| misfits(&[(Field::Body, "content.text"), (field, path)]).join("\n");
         assert_eq!(
-            said(Field::Body, "content.txt"),
+            message(Field::Body, "content.txt"),
             "input.fields.body = \"content.txt\": the schema has no such field; the nearest is \"content.text\""
         );
-        assert!(said(Field::Body, "text").ends_with("the nearest is \"content.text\""));
-        assert!(said(Field::Id, "articleId").ends_with("the nearest is \"article_id\""));
-        assert!(said(Field::FetchedAt, "crawled_at").ends_with("the nearest is \"crawled\""));
-        let record = said(Field::Body, "content");
+        assert!(message(Field::Body, "text").ends_with("the nearest is \"content.text\""));
+        assert!(message(Field::Id, "articleId").ends_with("the nearest is \"article_id\""));
+        assert!(message(Field::FetchedAt, "crawled_at").ends_with("the nearest is \"crawled\""));
+        let record = message(Field::Body, "content");
         assert!(record.contains("cannot be read") && record.contains("content.text"), "{record}");
-        assert!(said(Field::Title, "content.paragraphs[]").contains("cannot be read"));
-        assert!(said(Field::Title, "article_id[]").contains("no such field"));
+        assert!(message(Field::Title, "content.paragraphs[]").contains("cannot be read"));
+        assert!(message(Field::Title, "article_id[]").contains("no such field"));
     }
 }

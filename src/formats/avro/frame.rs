@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn an_unframed_value_is_refused_with_its_first_byte() {
-        let said = |value: &[u8]| unframe(value).unwrap_err().message;
-        assert!(said(b"").contains("empty"));
-        assert!(said(b"\0\0\0").contains("2 of its 4 bytes"), "{}", said(b"\0\0\0"));
-        assert!(said(b"{\"id\":1}").contains("0x7b") && said(b"{}").contains("input.format"));
-        assert!(said(b"\x01....").contains("0x01"));
+        let message = |value: &[u8]| unframe(value).unwrap_err().message;
+        assert!(message(b"").contains("empty"));
+        assert!(message(b"\0\0\0").contains("2 of its 4 bytes"), "{}", message(b"\0\0\0"));
+        assert!(message(b"{\"id\":1}").contains("0x7b") && message(b"{}").contains("input.format"));
+        assert!(message(b"\x01....").contains("0x01"));
         assert!(!is_framed(b" {}") && !is_framed(b"") && is_framed(b"\0"));
     }
 }

@@ -102,13 +102,13 @@ impl<'a> Datum<'a> {
     /// The content of a value that consists of bytes.
     pub(super) fn raw(&self) -> Option<&'a [u8]> {
         match self.node() {
-            Node::Bytes | Node::Text | Node::Opaque(None) => self.number(Cursor::bytes),
-            Node::Fixed(length) | Node::Opaque(Some(length)) => self.number(|cursor| cursor.take(*length)),
+            Node::Bytes | Node::Text | Node::Opaque(None) => self.decode(Cursor::bytes),
+            Node::Fixed(length) | Node::Opaque(Some(length)) => self.decode(|cursor| cursor.take(*length)),
             _ => None,
         }
     }
 
-    fn number<T>(&self, read: impl Fn(&mut Cursor<'a>) -> Result<T, Flaw>) -> Option<T> {
+    fn decode<T>(&self, read: impl Fn(&mut Cursor<'a>) -> Result<T, Flaw>) -> Option<T> {
         read(&mut Cursor::checked(self.bytes)).ok()
     }
 }
@@ -152,33 +152,33 @@ impl Value for Datum<'_> {
         let or_null = |shape: Option<Shape<Self>>| shape.unwrap_or(Shape::Null);
         match self.node() {
             Node::Null | Node::Union(_) => Shape::Null,
-            Node::Bool => or_null(self.number(Cursor::byte).map(|byte| Shape::Bool(byte == 1))),
-            Node::Int => or_null(self.number(Cursor::int).map(|number| Shape::Number(number.to_string()))),
-            Node::Long => or_null(self.number(Cursor::long).map(|number| Shape::Number(number.to_string()))),
+            Node::Bool => or_null(self.decode(Cursor::byte).map(|byte| Shape::Bool(byte == 1))),
+            Node::Int => or_null(self.decode(Cursor::int).map(|number| Shape::Number(number.to_string()))),
+            Node::Long => or_null(self.decode(Cursor::long).map(|number| Shape::Number(number.to_string()))),
             Node::Float => {
-                let number = self.number(|cursor| cursor.take(4)).and_then(|bytes| bytes.try_into().ok());
+                let number = self.decode(|cursor| cursor.take(4)).and_then(|bytes| bytes.try_into().ok());
                 or_null(number.map(|bytes| Shape::Number(f32::from_le_bytes(bytes).to_string())))
             }
             Node::Double => {
-                let number = self.number(|cursor| cursor.take(8)).and_then(|bytes| bytes.try_into().ok());
+                let number = self.decode(|cursor| cursor.take(8)).and_then(|bytes| bytes.try_into().ok());
                 or_null(number.map(|bytes| Shape::Number(f64::from_le_bytes(bytes).to_string())))
             }
-            Node::Bytes | Node::Text => text(self.number(Cursor::bytes)),
-            Node::Fixed(length) => text(self.number(|cursor| cursor.take(*length))),
+            Node::Bytes | Node::Text => text(self.decode(Cursor::bytes)),
+            Node::Fixed(length) => text(self.decode(|cursor| cursor.take(*length))),
             Node::Uuid => {
-                or_null(self.number(|cursor| cursor.take(16)).map(|bytes| Shape::Text(uuid(bytes))))
+                or_null(self.decode(|cursor| cursor.take(16)).map(|bytes| Shape::Text(uuid(bytes))))
             }
             Node::Time(unit) => {
-                or_null(self.number(Cursor::long).map(|number| Shape::Time(time(number, *unit))))
+                or_null(self.decode(Cursor::long).map(|number| Shape::Time(time(number, *unit))))
             }
             Node::Day => {
                 const DAY: i64 = 86_400_000;
-                let day = self.number(Cursor::int);
+                let day = self.decode(Cursor::int);
                 or_null(day.map(|day| Shape::Time(EventTime::from_millis(i64::from(day) * DAY))))
             }
             Node::Opaque(_) => Shape::Other("a logical type that is not supported"),
             Node::Enum(symbols) => {
-                let symbol = self.number(|cursor| cursor.choice(symbols.len(), "symbol"));
+                let symbol = self.decode(|cursor| cursor.choice(symbols.len(), "symbol"));
                 or_null(symbol.map(|symbol| Shape::Text(symbols[symbol].clone())))
             }
             Node::Array(_) => {

@@ -73,9 +73,9 @@ impl Schema {
         for schema in std::iter::once(&parsed).chain(&others) {
             define(schema, None, &mut names);
         }
-        let mut maker = Maker { names, made: HashMap::new(), nodes: Vec::new() };
-        let root = maker.make(&parsed, None)?;
-        Ok(Schema { nodes: maker.nodes, root })
+        let mut builder = SchemaBuilder { names, built: HashMap::new(), nodes: Vec::new() };
+        let root = builder.build(&parsed, None)?;
+        Ok(Schema { nodes: builder.nodes, root })
     }
 
     pub(super) fn root(&self) -> usize {
@@ -100,8 +100,8 @@ fn shortened(text: &str) -> String {
 /// The definitions of named types, by full name.
 type Names<'p> = HashMap<String, &'p Parsed>;
 
-fn define<'p>(schema: &'p Parsed, space: Option<&str>, names: &mut Names<'p>) {
-    let full = schema.name().map(|name| name.fullname(space));
+fn define<'p>(schema: &'p Parsed, enclosing: Option<&str>, names: &mut Names<'p>) {
+    let full = schema.name().map(|name| name.fullname(enclosing));
     if let (Some(full), false) = (&full, matches!(schema, Parsed::Ref { .. })) {
         names.insert(full.clone(), schema);
     }
@@ -110,33 +110,33 @@ fn define<'p>(schema: &'p Parsed, space: Option<&str>, names: &mut Names<'p>) {
             let inside = full.as_deref().and_then(namespace);
             record.fields.iter().for_each(|field| define(&field.schema, inside, names));
         }
-        Parsed::Array(array) => define(&array.items, space, names),
-        Parsed::Map(map) => define(&map.types, space, names),
-        Parsed::Union(union) => union.variants().iter().for_each(|variant| define(variant, space, names)),
+        Parsed::Array(array) => define(&array.items, enclosing, names),
+        Parsed::Map(map) => define(&map.types, enclosing, names),
+        Parsed::Union(union) => union.variants().iter().for_each(|variant| define(variant, enclosing, names)),
         _ => {}
     }
 }
 
 fn namespace(full: &str) -> Option<&str> {
-    full.rsplit_once('.').map(|(space, _)| space)
+    full.rsplit_once('.').map(|(enclosing, _)| enclosing)
 }
 
-struct Maker<'p> {
+struct SchemaBuilder<'p> {
     names: Names<'p>,
-    made: HashMap<String, usize>,
+    built: HashMap<String, usize>,
     nodes: Vec<Node>,
 }
 
-impl Maker<'_> {
+impl SchemaBuilder<'_> {
     fn add(&mut self, node: Node) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
 
-    fn make(&mut self, schema: &Parsed, space: Option<&str>) -> Result<usize, SchemaError> {
-        let full = schema.name().map(|name: &Name| name.fullname(space));
-        if let Some(&made) = full.as_ref().and_then(|full| self.made.get(full)) {
-            return Ok(made);
+    fn build(&mut self, schema: &Parsed, enclosing: Option<&str>) -> Result<usize, SchemaError> {
+        let full = schema.name().map(|name: &Name| name.fullname(enclosing));
+        if let Some(&built) = full.as_ref().and_then(|full| self.built.get(full)) {
+            return Ok(built);
         }
         let node = match schema {
             Parsed::Ref { .. } => {
@@ -144,25 +144,25 @@ impl Maker<'_> {
                 let Some(&defined) = self.names.get(&full) else {
                     return Err(SchemaError(format!("it refers to {full}, which is not defined")));
                 };
-                return self.make(defined, namespace(&full));
+                return self.build(defined, namespace(&full));
             }
             Parsed::Record(record) => {
                 // Reserve the index before the fields, because they may refer to this record.
-                let place = self.add(Node::Null);
+                let index = self.add(Node::Null);
                 let full = full.unwrap_or_default();
-                self.made.insert(full.clone(), place);
+                self.built.insert(full.clone(), index);
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for field in &record.fields {
-                    let node = self.make(&field.schema, namespace(&full))?;
+                    let node = self.build(&field.schema, namespace(&full))?;
                     fields.push(Field { name: field.name.clone(), aliases: field.aliases.clone(), node });
                 }
-                self.nodes[place] = Node::Record(fields);
-                return Ok(place);
+                self.nodes[index] = Node::Record(fields);
+                return Ok(index);
             }
-            Parsed::Array(array) => Node::Array(self.make(&array.items, space)?),
-            Parsed::Map(map) => Node::Map(self.make(&map.types, space)?),
+            Parsed::Array(array) => Node::Array(self.build(&array.items, enclosing)?),
+            Parsed::Map(map) => Node::Map(self.build(&map.types, enclosing)?),
             Parsed::Union(union) => {
-                let variants = union.variants().iter().map(|variant| self.make(variant, space));
+                let variants = union.variants().iter().map(|variant| self.build(variant, enclosing));
                 Node::Union(variants.collect::<Result<_, _>>()?)
             }
             Parsed::Null => Node::Null,
@@ -187,11 +187,11 @@ impl Maker<'_> {
             }),
             Parsed::Enum(symbols) => Node::Enum(symbols.symbols.clone()),
         };
-        let place = self.add(node);
+        let index = self.add(node);
         if let Some(full) = full {
-            self.made.insert(full, place);
+            self.built.insert(full, index);
         }
-        Ok(place)
+        Ok(index)
     }
 }
 

@@ -5,7 +5,7 @@
 //! for the others: `content.text`, `paragraphs[]`, `blocks[].text`. A path in the settings replaces all usual names of that
 //! field. In Kafka records `$key` and `$header.x` are paths too, and `=en` is the constant after the `=`.
 
-mod around;
+mod context;
 mod field;
 mod value;
 
@@ -16,11 +16,11 @@ use samestory_engine::model::{ArticleId, EventTime};
 
 use super::Event;
 use samestory_engine::model::{Article, Reason};
-use value::{Path, Read, body, identifier, moment, truth, words};
+use value::{Coerced, Path, as_body, as_bool, as_identifier, as_string, as_time};
 
-pub use around::{RecordContext, WithContext};
+pub use context::{RecordContext, WithContext};
 pub use field::{Field, spelled_alike};
-pub use value::{PathError, Shape, Step, Value};
+pub use value::{PathError, PathStep, Shape, Value};
 
 /// Why a record cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,19 +48,19 @@ impl fmt::Display for DecodeFailure {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     /// The paths of the settings.
-    own: BTreeMap<Field, Vec<Path>>,
+    configured: BTreeMap<Field, Vec<Path>>,
 }
 
 /// The result of looking a field up under all its names.
-enum Found<T> {
-    It(T),
-    Nothing,
+enum Lookup<T> {
+    Value(T),
+    Missing,
     /// A value of another type: its name, and what it is.
-    Other(String, &'static str),
+    WrongType(String, &'static str),
 }
 
 /// The first value of a wrong type under a name of a field: the name, and what the value is.
-type Passed = Option<(String, &'static str)>;
+type WrongType = Option<(String, &'static str)>;
 
 impl Fields {
     /// Adds a path for a field. Earlier paths take precedence.
@@ -69,53 +69,53 @@ impl Fields {
     /// The text is not a field path.
     pub fn with(mut self, field: Field, path: &str) -> Result<Fields, PathError> {
         let path = Path::parse(path)?;
-        self.own.entry(field).or_default().push(path);
+        self.configured.entry(field).or_default().push(path);
         Ok(self)
     }
 
     /// Removes all paths of a field, so that its usual names apply again.
     #[must_use]
     pub fn without(mut self, field: Field) -> Fields {
-        self.own.remove(&field);
+        self.configured.remove(&field);
         self
     }
 
     /// Whether the settings name a path for a field. If so, the usual names and the record's key do not replace it.
     pub fn is_configured(&self, field: Field) -> bool {
-        self.own.contains_key(&field)
+        self.configured.contains_key(&field)
     }
 
     /// The path or usual name under which a record has a readable value for a field.
     pub fn source<V: Value>(&self, record: &V, field: Field) -> Option<&str> {
-        fn name<T>((found, _): (Option<(T, &str)>, Passed)) -> Option<&str> {
+        fn name<T>((found, _): (Option<(T, &str)>, WrongType)) -> Option<&str> {
             found.map(|(_, name)| name)
         }
         match field {
-            Field::Id => name(self.look(record, field, identifier)),
-            Field::Body => name(self.look(record, field, body)),
-            Field::Deleted => name(self.look(record, field, truth)),
+            Field::Id => name(self.lookup(record, field, as_identifier)),
+            Field::Body => name(self.lookup(record, field, as_body)),
+            Field::Deleted => name(self.lookup(record, field, as_bool)),
             Field::PublishedAt | Field::FetchedAt => {
-                let (found, _) = self.look(record, field, moment);
+                let (found, _) = self.lookup(record, field, as_time);
                 found.and_then(|(at, name)| at.map(|_| name))
             }
             Field::Title | Field::Url | Field::Host | Field::Language | Field::ContentType => {
-                name(self.look(record, field, words))
+                name(self.lookup(record, field, as_string))
             }
         }
     }
 
     /// The paths or names under which a field is looked up, for messages.
     pub fn names(&self, field: Field) -> Vec<&str> {
-        match self.own.get(&field) {
-            Some(paths) => paths.iter().map(|path| path.whole.as_str()).collect(),
+        match self.configured.get(&field) {
+            Some(paths) => paths.iter().map(|path| path.written.as_str()).collect(),
             None => field.names().1.to_vec(),
         }
     }
 
     /// Whether a table with these columns has the field.
     pub fn any_is(&self, field: Field, columns: &[String]) -> bool {
-        match self.own.get(&field) {
-            Some(paths) => paths.iter().any(|path| columns.contains(&path.whole)),
+        match self.configured.get(&field) {
+            Some(paths) => paths.iter().any(|path| columns.contains(&path.written)),
             None => {
                 field.names().1.iter().any(|name| columns.iter().any(|column| spelled_alike(name, column)))
             }
@@ -140,13 +140,15 @@ impl Fields {
             ));
         }
         let id = self.id(record, name)?;
-        if let Found::It(true) = self.find(record, Field::Deleted, truth) {
+        if let Lookup::Value(true) = self.find(record, Field::Deleted, as_bool) {
             return Ok(Event::Delete(id));
         }
-        let (body, refusal) = match self.find(record, Field::Body, body) {
-            Found::It(body) => (body, None),
-            Found::Nothing => (String::new(), Some(self.missing(record, Field::Body, Reason::NoBody))),
-            Found::Other(name, shape) => return Err(wrong(&name, shape, "a string or a list of strings")),
+        let (body, refusal) = match self.find(record, Field::Body, as_body) {
+            Lookup::Value(body) => (body, None),
+            Lookup::Missing => (String::new(), Some(self.missing(record, Field::Body, Reason::NoBody))),
+            Lookup::WrongType(name, shape) => {
+                return Err(wrong(&name, shape, "a string or a list of strings"));
+            }
         };
         let article = Box::new(Article {
             id,
@@ -167,7 +169,7 @@ impl Fields {
 
     /// The site of a record, from its host field or its URL. Deletes may have one too.
     pub fn site<V: Value>(&self, record: &V) -> Option<String> {
-        let text = |field| self.look(record, field, words).0.map(|(text, _)| text);
+        let text = |field| self.lookup(record, field, as_string).0.map(|(text, _)| text);
         samestory_engine::model::site(text(Field::Host).as_deref(), text(Field::Url).as_deref())
             .map(str::to_owned)
     }
@@ -177,10 +179,10 @@ impl Fields {
         record: &V,
         name: impl Fn() -> Option<String>,
     ) -> Result<ArticleId, DecodeFailure> {
-        let id = match self.find(record, Field::Id, identifier) {
-            Found::It(id) => id,
-            Found::Nothing => name().ok_or_else(|| self.missing(record, Field::Id, Reason::NoId))?,
-            Found::Other(name, shape) => return Err(wrong(&name, shape, "a string or an integer")),
+        let id = match self.find(record, Field::Id, as_identifier) {
+            Lookup::Value(id) => id,
+            Lookup::Missing => name().ok_or_else(|| self.missing(record, Field::Id, Reason::NoId))?,
+            Lookup::WrongType(name, shape) => return Err(wrong(&name, shape, "a string or an integer")),
         };
         ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))
     }
@@ -188,55 +190,59 @@ impl Fields {
     /// An optional string. A value of another type is an error only under a path of the settings: a crawler may use a usual
     /// name for something else.
     fn text<V: Value>(&self, record: &V, field: Field) -> Result<Option<String>, DecodeFailure> {
-        self.optional(field, self.find(record, field, words), "a string")
+        self.optional(field, self.find(record, field, as_string), "a string")
     }
 
     fn time<V: Value>(&self, record: &V, field: Field) -> Result<Option<EventTime>, DecodeFailure> {
-        Ok(self.optional(field, self.find(record, field, moment), "a time")?.flatten())
+        Ok(self.optional(field, self.find(record, field, as_time), "a time")?.flatten())
     }
 
     /// The paths of the settings in order, as written and as steps; without constants.
-    pub fn paths(&self) -> impl Iterator<Item = (Field, &str, &[Step])> {
-        let own = self.own.iter().flat_map(|(&field, paths)| paths.iter().map(move |path| (field, path)));
-        own.filter(|(_, path)| path.constant().is_none())
-            .map(|(field, path)| (field, path.whole.as_str(), path.steps.as_slice()))
+    pub fn paths(&self) -> impl Iterator<Item = (Field, &str, &[PathStep])> {
+        let paths =
+            self.configured.iter().flat_map(|(&field, paths)| paths.iter().map(move |path| (field, path)));
+        paths
+            .filter(|(_, path)| path.constant().is_none())
+            .map(|(field, path)| (field, path.written.as_str(), path.steps.as_slice()))
     }
 
-    fn optional<T>(&self, field: Field, found: Found<T>, wanted: &str) -> Result<Option<T>, DecodeFailure> {
+    fn optional<T>(&self, field: Field, found: Lookup<T>, wanted: &str) -> Result<Option<T>, DecodeFailure> {
         match found {
-            Found::It(value) => Ok(Some(value)),
-            Found::Other(name, shape) if self.own.contains_key(&field) => Err(wrong(&name, shape, wanted)),
-            Found::Nothing | Found::Other(..) => Ok(None),
+            Lookup::Value(value) => Ok(Some(value)),
+            Lookup::WrongType(name, shape) if self.configured.contains_key(&field) => {
+                Err(wrong(&name, shape, wanted))
+            }
+            Lookup::Missing | Lookup::WrongType(..) => Ok(None),
         }
     }
 
-    fn find<V: Value, T>(&self, record: &V, field: Field, read: fn(Shape<V>) -> Read<T>) -> Found<T> {
-        match self.look(record, field, read) {
-            (Some((it, _)), _) => Found::It(it),
-            (None, Some((name, shape))) => Found::Other(name, shape),
-            (None, None) => Found::Nothing,
+    fn find<V: Value, T>(&self, record: &V, field: Field, read: fn(Shape<V>) -> Coerced<T>) -> Lookup<T> {
+        match self.lookup(record, field, read) {
+            (Some((it, _)), _) => Lookup::Value(it),
+            (None, Some((name, shape))) => Lookup::WrongType(name, shape),
+            (None, None) => Lookup::Missing,
         }
     }
 
     /// The first readable value under a name of the field, with that name. Values of a wrong type are skipped as long as there
     /// are other names: `content` may be an object that contains `text`.
-    fn look<V: Value, T>(
+    fn lookup<V: Value, T>(
         &self,
         record: &V,
         field: Field,
-        read: fn(Shape<V>) -> Read<T>,
-    ) -> (Option<(T, &str)>, Passed) {
+        read: fn(Shape<V>) -> Coerced<T>,
+    ) -> (Option<(T, &str)>, WrongType) {
         let mut other = None;
-        let mut see = |name, shape: Option<Shape<V>>| match shape.map(read) {
-            None | Some(Read::Nothing) => None,
-            Some(Read::It(it)) => Some((it, name)),
-            Some(Read::Other(shape)) => {
+        let mut check = |name, shape: Option<Shape<V>>| match shape.map(read) {
+            None | Some(Coerced::Missing) => None,
+            Some(Coerced::Value(it)) => Some((it, name)),
+            Some(Coerced::WrongType(shape)) => {
                 other.get_or_insert((str::to_owned(name), shape));
                 None
             }
         };
-        let it = match self.own.get(&field) {
-            Some(paths) => paths.iter().find_map(|path| see(path.whole.as_str(), path.follow(record))),
+        let it = match self.configured.get(&field) {
+            Some(paths) => paths.iter().find_map(|path| check(path.written.as_str(), path.follow(record))),
             None => field.names().1.iter().find_map(|name| {
                 let value = match name.split_once('.') {
                     None => record.member(name, true),
@@ -244,7 +250,7 @@ impl Fields {
                         record.member(outer, true).and_then(|outer| outer.member(inner, true))
                     }
                 };
-                see(*name, value.map(|value| value.read()))
+                check(*name, value.map(|value| value.read()))
             }),
         };
         (it, other)
@@ -252,7 +258,7 @@ impl Fields {
 
     fn missing<V: Value>(&self, record: &V, field: Field, reason: Reason) -> DecodeFailure {
         let there: Vec<String> = record.names().iter().map(|name| short(name)).collect();
-        let wanted = match self.own.contains_key(&field) {
+        let wanted = match self.configured.contains_key(&field) {
             true => format!("\"{}\"", self.names(field).join("\" or \"")),
             false => format!("\"{field}\" or one of its usual names"),
         };

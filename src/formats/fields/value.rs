@@ -61,7 +61,7 @@ pub struct PathError(pub(super) String);
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// To the member of this name.
     Member(String),
     /// To each item of a list.
@@ -72,9 +72,9 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     /// The path as written; it is also tried as one name, because names may contain dots.
-    pub(super) whole: String,
+    pub(super) written: String,
     /// Empty for a constant, which is the text after the `=`.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PathStep>,
 }
 
 impl Path {
@@ -82,7 +82,7 @@ impl Path {
         let mut steps = Vec::new();
         match text.strip_prefix('=') {
             Some("") => return Err(PathError(text.to_owned())),
-            Some(_) => return Ok(Path { whole: text.to_owned(), steps }),
+            Some(_) => return Ok(Path { written: text.to_owned(), steps }),
             None => {}
         }
         for part in text.split('.') {
@@ -90,15 +90,15 @@ impl Path {
             if name.is_empty() {
                 return Err(PathError(text.to_owned()));
             }
-            steps.push(Step::Member(name.to_owned()));
-            steps.extend((0..(part.len() - name.len()) / 2).map(|_| Step::Each));
+            steps.push(PathStep::Member(name.to_owned()));
+            steps.extend((0..(part.len() - name.len()) / 2).map(|_| PathStep::Each));
         }
-        Ok(Path { whole: text.to_owned(), steps })
+        Ok(Path { written: text.to_owned(), steps })
     }
 
     /// The constant, if the path is one.
     pub(super) fn constant(&self) -> Option<&str> {
-        self.whole.strip_prefix('=').filter(|_| self.steps.is_empty())
+        self.written.strip_prefix('=').filter(|_| self.steps.is_empty())
     }
 
     /// The value at this path; a list if the path has `[]` steps.
@@ -107,8 +107,8 @@ impl Path {
             return Some(Shape::Text(constant.to_owned()));
         }
         let mut steps = self.steps.iter();
-        let Some(Step::Member(first)) = steps.next() else { return None };
-        let start = record.member(&self.whole, false);
+        let Some(PathStep::Member(first)) = steps.next() else { return None };
+        let start = record.member(&self.written, false);
         if let Some(value) = start {
             return Some(value.read());
         }
@@ -116,8 +116,8 @@ impl Path {
         let mut several = false;
         for step in steps {
             here = match step {
-                Step::Member(name) => here.iter().filter_map(|value| value.member(name, false)).collect(),
-                Step::Each => {
+                PathStep::Member(name) => here.iter().filter_map(|value| value.member(name, false)).collect(),
+                PathStep::Each => {
                     several = true;
                     let lists = here.iter().map(|value| match value.read() {
                         Shape::List(values) => values,
@@ -136,58 +136,60 @@ impl Path {
 }
 
 /// A value converted to the type that a field needs.
-pub(super) enum Read<T> {
-    It(T),
-    Nothing,
-    Other(&'static str),
+pub(super) enum Coerced<T> {
+    Value(T),
+    Missing,
+    WrongType(&'static str),
 }
 
-pub(super) fn words<V>(shape: Shape<V>) -> Read<String> {
+pub(super) fn as_string<V>(shape: Shape<V>) -> Coerced<String> {
     match shape {
-        Shape::Null => Read::Nothing,
-        Shape::Text(text) if text.is_empty() => Read::Nothing,
-        Shape::Text(text) | Shape::Number(text) => Read::It(text),
-        Shape::Time(time) => Read::It(time.to_string()),
-        other => Read::Other(other.name()),
+        Shape::Null => Coerced::Missing,
+        Shape::Text(text) if text.is_empty() => Coerced::Missing,
+        Shape::Text(text) | Shape::Number(text) => Coerced::Value(text),
+        Shape::Time(time) => Coerced::Value(time.to_string()),
+        other => Coerced::WrongType(other.name()),
     }
 }
 
 /// A time. A string that is not a time counts as none: it is no reason to refuse the article.
-pub(super) fn moment<V>(shape: Shape<V>) -> Read<Option<EventTime>> {
+pub(super) fn as_time<V>(shape: Shape<V>) -> Coerced<Option<EventTime>> {
     match shape {
-        Shape::Time(time) => Read::It(Some(time)),
-        shape => match words(shape) {
-            Read::It(text) => Read::It(time::parse(&text)),
-            Read::Nothing => Read::Nothing,
-            Read::Other(what) => Read::Other(what),
+        Shape::Time(time) => Coerced::Value(Some(time)),
+        shape => match as_string(shape) {
+            Coerced::Value(text) => Coerced::Value(time::parse(&text)),
+            Coerced::Missing => Coerced::Missing,
+            Coerced::WrongType(what) => Coerced::WrongType(what),
         },
     }
 }
 
-pub(super) fn identifier<V>(shape: Shape<V>) -> Read<String> {
+pub(super) fn as_identifier<V>(shape: Shape<V>) -> Coerced<String> {
     match shape {
         // 1.0 and 1e0 are the same number but would be different ids.
-        Shape::Number(number) if number.contains(['.', 'e', 'E']) => Read::Other("a number with a fraction"),
-        shape => words(shape),
+        Shape::Number(number) if number.contains(['.', 'e', 'E']) => {
+            Coerced::WrongType("a number with a fraction")
+        }
+        shape => as_string(shape),
     }
 }
 
-pub(super) fn truth<V>(shape: Shape<V>) -> Read<bool> {
+pub(super) fn as_bool<V>(shape: Shape<V>) -> Coerced<bool> {
     match shape {
-        Shape::Null => Read::Nothing,
-        Shape::Bool(value) => Read::It(value),
+        Shape::Null => Coerced::Missing,
+        Shape::Bool(value) => Coerced::Value(value),
         // Tables and headers have only strings.
-        Shape::Text(text) if text == "true" || text == "1" => Read::It(true),
-        Shape::Text(text) if text.is_empty() || text == "false" || text == "0" => Read::It(false),
-        other => Read::Other(other.name()),
+        Shape::Text(text) if text == "true" || text == "1" => Coerced::Value(true),
+        Shape::Text(text) if text.is_empty() || text == "false" || text == "0" => Coerced::Value(false),
+        other => Coerced::WrongType(other.name()),
     }
 }
 
 /// A string, or a list of strings joined by blank lines. An empty string is a body.
-pub(super) fn body<V: Value>(shape: Shape<V>) -> Read<String> {
+pub(super) fn as_body<V: Value>(shape: Shape<V>) -> Coerced<String> {
     match shape {
-        Shape::Null => Read::Nothing,
-        Shape::Text(text) => Read::It(text),
+        Shape::Null => Coerced::Missing,
+        Shape::Text(text) => Coerced::Value(text),
         Shape::List(values) => {
             let mut body = String::new();
             for value in values {
@@ -199,11 +201,11 @@ pub(super) fn body<V: Value>(shape: Shape<V>) -> Read<String> {
                         }
                         body.push_str(&text);
                     }
-                    _ => return Read::Other("a list that contains other values than strings"),
+                    _ => return Coerced::WrongType("a list that contains other values than strings"),
                 }
             }
-            Read::It(body)
+            Coerced::Value(body)
         }
-        other => Read::Other(other.name()),
+        other => Coerced::WrongType(other.name()),
     }
 }

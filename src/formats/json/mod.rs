@@ -149,8 +149,8 @@ impl Value for Record<'_> {
     fn read(&self) -> Shape<Self> {
         let text = self.raw.get();
         match text.as_bytes().first() {
-            Some(b'"') => match serde_json::from_str::<Lossy>(text) {
-                Ok(Lossy(text)) => Shape::Text(text),
+            Some(b'"') => match serde_json::from_str::<LossyString>(text) {
+                Ok(LossyString(text)) => Shape::Text(text),
                 Err(_) => Shape::Null,
             },
             Some(b'{') => Shape::Record,
@@ -173,21 +173,21 @@ impl Value for Record<'_> {
 
 /// A string that may contain half a surrogate pair; serde_json accepts that only when bytes are requested.
 #[derive(Default)]
-struct Lossy(String);
+struct LossyString(String);
 
-impl<'de> Deserialize<'de> for Lossy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lossy, D::Error> {
+impl<'de> Deserialize<'de> for LossyString {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LossyString, D::Error> {
         struct Bytes;
         impl Visitor<'_> for Bytes {
-            type Value = Lossy;
+            type Value = LossyString;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
-                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<LossyString, E> {
+                Ok(LossyString(String::from_utf8_lossy(bytes).into_owned()))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Lossy, E> {
-                Ok(Lossy(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<LossyString, E> {
+                Ok(LossyString(text.to_owned()))
             }
         }
         deserializer.deserialize_bytes(Bytes)
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
-                while let Some(Lossy(key)) = map.next_key()? {
+                while let Some(LossyString(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
                 Ok(Members(members))

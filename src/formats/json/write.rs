@@ -93,15 +93,15 @@ pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
 /// Appends a dead letter as one line: position, reason and the original bytes. Bytes that are not UTF-8 are written as hexadecimal
 /// digits, so that nothing is lost. `original` is `None` for a record that was too long to be read.
 pub fn write_dead_letter(letter: &DeadLetter, original: Option<&[u8]>, out: &mut Vec<u8>) {
-    append(out, &Letter { letter, original });
+    append(out, &DeadLetterLine { letter, original });
 }
 
-struct Letter<'a> {
+struct DeadLetterLine<'a> {
     letter: &'a DeadLetter,
     original: Option<&'a [u8]>,
 }
 
-impl Serialize for Letter<'_> {
+impl Serialize for DeadLetterLine<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_map(None)?;
         match &self.letter.position {

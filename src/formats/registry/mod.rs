@@ -5,7 +5,7 @@
 //! error codes, because a server at a wrong address answers 404 to everything.
 
 mod http;
-mod known;
+mod schema_cache;
 mod subjects;
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::config::RegistryConfig;
 
 use http::{Answer, Client};
 
-pub use known::Known;
+pub use schema_cache::SchemaCache;
 pub use subjects::{Subject, SubjectStatus, value_subject};
 
 /// Why a request to the registry failed.
@@ -99,7 +99,7 @@ impl Registry {
         let found = self.expect(found, &[NO_SUBJECT], || format!("no schema is registered for {subject}"))?;
         match found.as_array() {
             Some(versions) => Ok(versions.iter().filter_map(Value::as_i64).collect()),
-            None => Err(self.garbage("a list of versions")),
+            None => Err(self.unexpected("a list of versions")),
         }
     }
 
@@ -113,7 +113,7 @@ impl Registry {
     /// Parses the schema in an answer, and fetches those that it refers to.
     fn read(&self, answer: &Value) -> Result<Schema, RegistryError> {
         let Some(schema) = answer.get("schema").and_then(Value::as_str) else {
-            return Err(self.garbage("a schema"));
+            return Err(self.unexpected("a schema"));
         };
         match answer.get("schemaType").and_then(Value::as_str) {
             None | Some("AVRO") => {}
@@ -138,7 +138,7 @@ impl Registry {
             let subject = reference.get("subject").and_then(Value::as_str);
             let version = reference.get("version").and_then(Value::as_i64);
             let (Some(subject), Some(version)) = (subject, version) else {
-                return Err(self.garbage("a reference with subject and version"));
+                return Err(self.unexpected("a reference with subject and version"));
             };
             let name = (subject.to_owned(), version);
             if seen.contains(&name) {
@@ -152,7 +152,7 @@ impl Registry {
             self.collect(&found, seen, out)?;
             match found.get("schema").and_then(Value::as_str) {
                 Some(schema) => out.push(schema.to_owned()),
-                None => return Err(self.garbage("a schema")),
+                None => return Err(self.unexpected("a schema")),
             }
         }
         Ok(())
@@ -170,17 +170,15 @@ impl Registry {
         let code = body.as_ref().and_then(|body| body.get("error_code")).and_then(Value::as_i64);
         match (status, body) {
             (200..=299, Some(body)) => Ok(body),
-            (200..=299, None) => Err(self.garbage("JSON")),
+            (200..=299, None) => Err(self.unexpected("JSON")),
             (404, _) if code.is_some_and(|code| noes.contains(&code)) => Err(RegistryError::No(no())),
             (status, body) => Err(RegistryError::Away(self.complaint(status, body.as_ref()))),
         }
     }
 
-    fn garbage(&self, wanted: &str) -> RegistryError {
+    fn unexpected(&self, wanted: &str) -> RegistryError {
         let url = &self.config.url;
-        RegistryError::Away(format!(
-            "{url} did not answer with {wanted}; is registry.url right?"
-        ))
+        RegistryError::Away(format!("{url} did not answer with {wanted}; is registry.url right?"))
     }
 
     fn complaint(&self, status: u16, body: Option<&Value>) -> String {

@@ -73,7 +73,7 @@ impl Registry {
             Ok(answer) => match answer.get("is_compatible").and_then(Value::as_bool) {
                 Some(true) => Ok(SubjectStatus::Missing),
                 Some(false) => Ok(SubjectStatus::Incompatible),
-                None => Err(self.garbage("a compatibility result")),
+                None => Err(self.unexpected("a compatibility result")),
             },
             Err(RegistryError::No(_)) => Ok(SubjectStatus::Missing),
             Err(error) => Err(error),
@@ -101,6 +101,6 @@ impl Registry {
 
     fn id(&self, answer: &Value) -> Result<u32, RegistryError> {
         let id = answer.get("id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
-        id.ok_or_else(|| self.garbage("a schema id"))
+        id.ok_or_else(|| self.unexpected("a schema id"))
     }
 }

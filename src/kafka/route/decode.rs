@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::{Config, InputFormat};
 use crate::formats::fields::{DecodeFailure, Field, Fields, RecordContext, Value, WithContext};
-use crate::formats::registry::{Known, Registry};
+use crate::formats::registry::{Registry, SchemaCache};
 use crate::formats::{Event, Owner, avro, isolate, json};
 use samestory_engine::engine::{Incoming, Preparer};
 use samestory_engine::model::{ArticleId, Position};
@@ -38,7 +38,7 @@ pub(crate) struct Decoder {
     format: InputFormat,
     payload_policy: PayloadPolicy,
     /// Writer schemas of Avro values.
-    known: Option<Known>,
+    schemas: Option<SchemaCache>,
 }
 
 impl Decoder {
@@ -52,7 +52,7 @@ impl Decoder {
             keyed_by_id,
             format: config.bus.formats.input,
             payload_policy: PayloadPolicy::new(config.bus.value, config.bus.formats),
-            known: registry.map(|registry| Known::new(Arc::clone(registry))),
+            schemas: registry.map(|registry| SchemaCache::new(Arc::clone(registry))),
         }
     }
 
@@ -64,7 +64,7 @@ impl Decoder {
         &mut self,
         records: impl Iterator<Item = &'r Record>,
     ) -> Result<(), String> {
-        let Some(known) = self.known.as_mut().filter(|_| self.format != InputFormat::Json) else {
+        let Some(schemas) = self.schemas.as_mut().filter(|_| self.format != InputFormat::Json) else {
             return Ok(());
         };
         let values = records.filter_map(|record| record.value.as_deref());
@@ -74,13 +74,13 @@ impl Decoder {
             .filter_map(|value| avro::unframe(value).ok())
             .map(|framed| framed.id)
             .collect();
-        known.gather(&ids)
+        schemas.load(&ids)
     }
 
     /// Called once the records have been decoded: the schema cache may evict entries.
     pub(crate) fn evict_schemas(&mut self) {
-        if let Some(known) = &mut self.known {
-            known.settle();
+        if let Some(schemas) = &mut self.schemas {
+            schemas.evict();
         }
     }
 
@@ -178,11 +178,11 @@ impl Decoder {
         };
         if is_avro {
             let framed = avro::unframe(value)?;
-            let Some(known) = &self.known else {
+            let Some(schemas) = &self.schemas else {
                 let why = "begins with a zero byte, like Avro from a schema registry; set registry.url";
                 return Err(DecodeFailure::new(Reason::Undecodable, why));
             };
-            let schema = known.get(framed.id)?;
+            let schema = schemas.get(framed.id)?;
             let datum = avro::Datum::parse(schema, framed.datum).map_err(|refusal| {
                 let message = format!("schema {}, {}", framed.id, refusal.message);
                 DecodeFailure::new(refusal.reason, message)
@@ -223,10 +223,10 @@ impl Decoder {
         }
         let Some(value) = &record.value else { return BTreeMap::new() };
         let context = RecordContext { key: record.key.as_deref(), headers: &record.headers };
-        let mut sources = match (self.format, &self.known) {
-            (InputFormat::Avro | InputFormat::Auto, Some(known)) if avro::is_framed(value) => {
+        let mut sources = match (self.format, &self.schemas) {
+            (InputFormat::Avro | InputFormat::Auto, Some(schemas)) if avro::is_framed(value) => {
                 let schema =
-                    avro::unframe(value).and_then(|framed| Ok((known.get(framed.id)?, framed.datum)));
+                    avro::unframe(value).and_then(|framed| Ok((schemas.get(framed.id)?, framed.datum)));
                 let Ok((schema, datum)) = schema else { return BTreeMap::new() };
                 let Ok(datum) = avro::Datum::parse(schema, datum) else { return BTreeMap::new() };
                 found(&self.fields, &WithContext::Record(datum, context))

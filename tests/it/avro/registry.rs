@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use samestory::config::{Config, Settings};
-use samestory::formats::registry::{Known, Registry, RegistryError};
+use samestory::formats::registry::{Registry, RegistryError, SchemaCache};
 
 use super::fake_registry::{FakeRegistry, Reply};
 
@@ -128,32 +128,32 @@ fn each_id_is_asked_for_once_and_what_is_known_is_bounded() {
         "/schemas/ids/404" => Reply::no_schema(),
         _ => Reply::schema(SCHEMA),
     });
-    let mut known =
-        Known::new(Arc::new(registry(&fake_registry.url, "cache = 3\nnegative_cache = \"300ms\"")));
+    let mut cache =
+        SchemaCache::new(Arc::new(registry(&fake_registry.url, "cache = 3\nnegative_cache = \"300ms\"")));
     let ids = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<u32>>();
     let count = || fake_registry.asked().len();
     for _ in 0..50 {
-        known.gather(&ids(&[1, 2, 404])).unwrap();
-        assert!(known.get(1).is_ok() && known.get(404).unwrap_err().message.contains("404"));
-        known.settle();
+        cache.load(&ids(&[1, 2, 404])).unwrap();
+        assert!(cache.get(1).is_ok() && cache.get(404).unwrap_err().message.contains("404"));
+        cache.evict();
     }
     assert_eq!(count(), 3);
     std::thread::sleep(Duration::from_millis(350));
-    known.settle();
-    known.gather(&ids(&[1, 404])).unwrap();
+    cache.evict();
+    cache.load(&ids(&[1, 404])).unwrap();
     assert_eq!(count(), 4, "a no is believed for a while only");
-    known.settle();
-    known.gather(&ids(&[3, 4, 5, 6])).unwrap();
-    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch has all it needs");
-    known.settle();
-    known.gather(&ids(&[5, 6])).unwrap();
+    cache.evict();
+    cache.load(&ids(&[3, 4, 5, 6])).unwrap();
+    assert!([3, 4, 5, 6].iter().all(|&id| cache.get(id).is_ok()), "a batch has all it needs");
+    cache.evict();
+    cache.load(&ids(&[5, 6])).unwrap();
     assert_eq!(count(), 8);
-    known.gather(&ids(&[1])).unwrap();
+    cache.load(&ids(&[1])).unwrap();
     assert_eq!(count(), 9, "the oldest is forgotten first");
     fake_registry.behave(|_| Reply::new(503, ""));
-    assert!(known.gather(&ids(&[1, 9])).is_err());
+    assert!(cache.load(&ids(&[1, 9])).is_err());
     fake_registry.behave(|_| Reply::schema(SCHEMA));
-    known.gather(&ids(&[1, 9])).unwrap();
+    cache.load(&ids(&[1, 9])).unwrap();
 }
 
 /// Ends with the test.

@@ -13,15 +13,15 @@ use samestory_engine::model::Reason;
 use super::{Registry, RegistryError};
 
 /// Most time that one batch may spend on requests, so that the consumer stays a member of its group.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_LOAD_TIME: Duration = Duration::from_secs(30);
 
 /// A cache of writer schemas by id.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct SchemaCache {
     registry: Arc<Registry>,
     entries: BTreeMap<u32, Entry>,
     /// Number of batches so far.
-    now: u64,
+    batches: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -32,25 +32,25 @@ struct Entry {
     used: u64,
 }
 
-impl Known {
+impl SchemaCache {
     /// An empty cache in front of a registry.
-    pub fn new(registry: Arc<Registry>) -> Known {
-        Known { registry, entries: BTreeMap::new(), now: 0 }
+    pub fn new(registry: Arc<Registry>) -> SchemaCache {
+        SchemaCache { registry, entries: BTreeMap::new(), batches: 0 }
     }
 
     /// Fetches the schemas of these ids that are not cached.
     ///
     /// # Errors
     /// The registry is unavailable: keep the batch and retry. Schemas fetched so far stay cached.
-    pub fn gather(&mut self, ids: &BTreeSet<u32>) -> Result<(), String> {
+    pub fn load(&mut self, ids: &BTreeSet<u32>) -> Result<(), String> {
         let began = Instant::now();
         for &id in ids {
-            let now = self.now;
+            let now = self.batches;
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.used = now;
                 continue;
             }
-            if began.elapsed() > LONGEST {
+            if began.elapsed() > MAX_LOAD_TIME {
                 return Err("the schema registry responds slowly; retrying for the remaining schemas".into());
             }
             let schema = match self.registry.schema(id) {
@@ -65,7 +65,7 @@ impl Known {
 
     /// Called after each batch: evicts the least recently used schemas beyond the limit, and unknown ids that are due for
     /// another request. Not earlier: a slow registry and many unknown ids would otherwise lead to endless requests.
-    pub fn settle(&mut self) {
+    pub fn evict(&mut self) {
         let config = self.registry.config();
         self.entries.retain(|_, entry| entry.schema.is_ok() || entry.asked.elapsed() < config.negative);
         while self.entries.len() > config.cache {
@@ -73,7 +73,7 @@ impl Known {
             let Some(oldest) = oldest else { break };
             self.entries.remove(&oldest);
         }
-        self.now += 1;
+        self.batches += 1;
     }
 
     /// The schema of an id that was loaded.

@@ -40,16 +40,16 @@ pub enum WithContext<'a, V> {
 impl<V: Value> Value for WithContext<'_, V> {
     fn member(&self, name: &str, loose: bool) -> Option<Self> {
         match self {
-            WithContext::Record(record, around) => match name {
-                "$key" => around.key().map(WithContext::Text),
-                "$header" => Some(WithContext::Headers(*around)),
+            WithContext::Record(record, context) => match name {
+                "$key" => context.key().map(WithContext::Text),
+                "$header" => Some(WithContext::Headers(*context)),
                 _ => match name.strip_prefix("$header.") {
-                    Some(header) => around.header(header).map(WithContext::Text),
+                    Some(header) => context.header(header).map(WithContext::Text),
                     None => record.member(name, loose).map(WithContext::Inside),
                 },
             },
             WithContext::Inside(value) => value.member(name, loose).map(WithContext::Inside),
-            WithContext::Headers(around) => around.header(name).map(WithContext::Text),
+            WithContext::Headers(context) => context.header(name).map(WithContext::Text),
             WithContext::Text(_) => None,
         }
     }
@@ -94,7 +94,7 @@ mod tests {
             ("x.gone".to_owned(), Some(b"true".to_vec())),
             ("raw".to_owned(), Some(vec![0xff])),
         ];
-        let around = RecordContext { key: Some(b"k-1"), headers: &headers };
+        let context = RecordContext { key: Some(b"k-1"), headers: &headers };
         let fields = Fields::default()
             .with(Field::Id, "$key")
             .and_then(|fields| fields.with(Field::Language, "$header.lang"))
@@ -103,7 +103,7 @@ mod tests {
             .unwrap();
         let record = br#"{"id":"other","body":"b","meta":{"title":"T"}}"#;
         let read = |fields: &Fields| {
-            fields.event(&WithContext::Record(Record::parse(record).unwrap(), around), || None).unwrap()
+            fields.event(&WithContext::Record(Record::parse(record).unwrap(), context), || None).unwrap()
         };
         let Event::Article(article) = read(&fields) else { panic!("a delete") };
         assert_eq!((article.id.as_str(), article.language.as_deref()), ("k-1", Some("hi")));
