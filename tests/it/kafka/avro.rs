@@ -1,4 +1,4 @@
-//! Avro on a real broker with a real registry: a crawler's own schema in, ours out, and every kind of trouble.
+//! Avro on a real broker with a real registry: a crawler's own schema in, ours out, and registries that fail in every way.
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
@@ -16,14 +16,14 @@ const TEXT: &str = "The ferry to the island will run again from Monday morning, 
     boat leaves at a quarter past six. School children travel free until the end of the month, and the bakery on the quay \
     will open an hour earlier for those who catch the early boat.";
 
-/// A crawler's own schema: nothing is called as we call it.
+/// A crawler's own schema, without any of our field names.
 const CRAWL: &str = r#"{"type":"record","name":"Crawl","namespace":"their.own","fields":[
     {"name":"nr","type":"long"},
     {"name":"content","type":{"type":"record","name":"Content","fields":[
         {"name":"paragraphs","type":{"type":"array","items":"string"}}]}},
     {"name":"seen","type":{"type":"long","logicalType":"timestamp-micros"}}]}"#;
 
-/// The same a year later: reordered, with more.
+/// The same schema a year later: reordered, with more fields.
 const LATER: &str = r#"{"type":"record","name":"Crawl","namespace":"their.own","fields":[
     {"name":"seen","type":{"type":"long","logicalType":"timestamp-micros"}},
     {"name":"headline","type":["null","string"],"default":null},
@@ -85,7 +85,7 @@ fn settings(url: &str, output: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_crawlers_own_schema_goes_in_and_ours_comes_out() {
+fn a_crawlers_own_schema_is_read_and_ours_is_written() {
     let registry = registry::shared();
     let bench = Bench::new(shared(), "avro", "", &settings(&registry.url, "format = \"avro\"", ""));
     let subject = format!("{}-value", bench.topic("raw"));
@@ -98,7 +98,7 @@ fn a_crawlers_own_schema_goes_in_and_ours_comes_out() {
     let unique = format!("{}-value", bench.topic("unique"));
     let level = registry.ask("GET", &format!("/config/{unique}"), "");
     assert_eq!(level["compatibilityLevel"], "BACKWARD", "{level}");
-    // A headline is in no schema yet.
+    // No registered schema has a headline yet.
     let first = registry.register(&subject, CRAWL);
     let (status, said) = bench.samestory(&["schemas", "check"]);
     assert!(!status.success() && said.contains("input.fields.title = \"headline\""), "{said}");
@@ -163,7 +163,7 @@ fn passthrough_and_original_keep_every_byte() {
         let stage = if name == "avro-direct" { "mode = \"direct\"" } else { "" };
         let more = if more.is_empty() { "auto_register = true" } else { more };
         let bench = Bench::new(shared(), name, stage, &settings(&registry.url, output, more));
-        // Six times as long in JSON: more than a record may hold.
+        // Six times as long in JSON: too large for a record.
         let bomb = framed(id, crawl(2, &"\u{1}".repeat(900_000)));
         bench.produce(&[keyed("2", bomb), keyed("1", value.clone())]);
         let running = bench.run(&[]);
@@ -205,7 +205,7 @@ fn passthrough_and_original_keep_every_byte() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_refused_at_the_start_with_the_nearest() {
+fn a_path_that_the_schema_lacks_is_refused_at_startup_with_the_nearest_one() {
     let registry = registry::shared();
     let fields = "[input.fields]\nid = \"number\"\nbody = \"content.paragraph[]\"\n";
     let rest = format!("[registry]\nurl = \"{}\"\n{fields}", registry.url);
@@ -218,13 +218,13 @@ fn a_path_that_leads_nowhere_is_refused_at_the_start_with_the_nearest() {
 }
 
 #[test]
-fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
+fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
     let working = |path: &str| match path {
         "/schemas/ids/7" => Reply::schema(CRAWL),
         "/schemas/ids/8" => Reply::schema(LATER),
         _ => Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#),
     };
-    // From the start: it is not even a registry.
+    // At startup: not even a registry.
     let fake_registry = FakeRegistry::new(|_| Reply::new(200, "<html>starting</html>"));
     let bench = Bench::new(shared(), "trouble", "", &settings(&fake_registry.url, "", ""));
     bench.produce(&[keyed("1", framed(7, crawl(1, TEXT)))]);
@@ -232,7 +232,7 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
     running.wait_until_it_says("waiting for the schema registry");
     fake_registry.behave(working);
     assert_eq!(bench.wait_for(&["unique", "near", "dead"], 1, &running).len(), 1);
-    // In mid-stream, in several ways.
+    // While the stage runs, in several ways.
     for (nr, reply) in [
         (2, Reply::new(500, "")),
         (3, Reply::new(200, "garbage")),
@@ -264,7 +264,7 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
 }
 
 #[test]
-fn a_real_registry_that_freezes_is_waited_for() {
+fn a_registry_that_freezes_is_retried_until_it_answers() {
     let registry = registry::Registry::start();
     let bench = Bench::new(shared(), "frozen", "", &settings(&registry.url, "", ""));
     let id = registry.register(&format!("{}-value", bench.topic("raw")), LATER);
@@ -273,7 +273,7 @@ fn a_real_registry_that_freezes_is_waited_for() {
     let mut running = bench.run(&[]);
     bench.wait_for(&["unique"], 1, &running);
     registry.pause();
-    // What is known goes on; what is not waits.
+    // Records with a cached schema are judged; the others wait.
     bench.produce(&[keyed("2", framed(id, later(2, TEXT, "T")))]);
     bench.wait_for(&["near"], 1, &running);
     bench.produce(&[keyed("3", framed(other, crawl(3, TEXT)))]);

@@ -1,4 +1,4 @@
-//! Bad days: what the operator sees, and that nothing is lost.
+//! Bad days: what the operator sees, and that nothing is lost. Also the articles and checks that other files use.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::stage::{Bench, Running};
 pub(super) fn articles(from: usize, to: usize) -> Vec<Record> {
     let article = |n: usize| {
         let story = n - usize::from(n % 3 == 2);
-        // Words that no two stories share in this order.
+        // No two stories share a sequence of words.
         let word = |at: usize| (story * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let text: Vec<String> = (0..80).map(|at| format!("w{}", word(at))).collect();
         let id = format!("a{n:04}");
@@ -24,7 +24,7 @@ pub(super) fn articles(from: usize, to: usize) -> Vec<Record> {
     (from..to).map(article).collect()
 }
 
-/// Everything on the output topics, by where its article was read.
+/// All records on the output topics, by the position of their article.
 pub(super) fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, String, Row)> {
     let rows = bench.wait_for(&["unique", "near", "dead"], count, running);
     let place = |row: &Row| (row.says("partition").unwrap(), row.says("offset").unwrap());
@@ -39,7 +39,7 @@ pub(super) fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec
     rows
 }
 
-/// Each input has one output, and a verdict says what it should.
+/// Checks that each input has one output with the expected verdict.
 pub(super) fn each_once(rows: &[(String, String, Row)], count: usize) {
     let places: std::collections::BTreeSet<_> =
         rows.iter().map(|(partition, offset, _)| (partition, offset)).collect();
@@ -51,13 +51,13 @@ pub(super) fn each_once(rows: &[(String, String, Row)], count: usize) {
     }
 }
 
-/// All records in one partition: then a copy always comes after its original.
+/// Puts all records into one partition, so that a copy always follows its original.
 pub(super) fn in_order(mut records: Vec<Record>) -> Vec<Record> {
     records.iter_mut().for_each(|record| record.partition = Some(0));
     records
 }
 
-/// A story in one partition, the next in the other.
+/// Alternates stories between two partitions.
 pub(super) fn both(mut records: Vec<Record>) -> Vec<Record> {
     for record in &mut records {
         let n: i32 = String::from_utf8_lossy(&record.key.as_deref().unwrap()[1..]).parse().unwrap();
@@ -67,7 +67,7 @@ pub(super) fn both(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 #[test]
-fn killed_and_started_again_it_goes_on_as_if_nothing_had_happened() {
+fn a_killed_stage_resumes_as_if_nothing_had_happened() {
     let bench = Bench::new(shared(), "killed", "", "");
     bench.produce(&in_order(articles(0, 300)));
     let running = bench.run(&[]);
@@ -75,7 +75,7 @@ fn killed_and_started_again_it_goes_on_as_if_nothing_had_happened() {
     running.kill();
     bench.produce(&in_order(articles(300, 600)));
     let running = bench.run(&[]);
-    // Without its state it is made from the changelog, and says so.
+    // Without its directory the state is restored from the changelog, and the log says so.
     outputs(&bench, 600, &running);
     assert!(running.stop().success());
     std::fs::remove_dir_all(bench.dir.join("state")).unwrap();
@@ -89,7 +89,7 @@ fn killed_and_started_again_it_goes_on_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn topics_that_are_missing_or_do_not_fit_are_named_with_the_command_that_makes_them() {
+fn missing_or_unsuitable_topics_are_named_with_the_command_that_creates_them() {
     let bench = Bench::without_topics(shared(), "missing", "", "");
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(1));
@@ -107,7 +107,7 @@ fn topics_that_are_missing_or_do_not_fit_are_named_with_the_command_that_makes_t
 }
 
 #[test]
-fn a_broker_that_is_away_is_waited_for() {
+fn an_unreachable_broker_is_retried_until_it_answers() {
     let broker = hurt();
     let bench = Bench::new(&broker, "away", "", "");
     bench.produce(&in_order(articles(0, 30)));
@@ -125,7 +125,7 @@ fn a_broker_that_is_away_is_waited_for() {
 }
 
 #[test]
-fn route_writes_nothing_for_a_map_of_languages_that_the_state_was_not_made_with() {
+fn route_writes_nothing_if_the_state_was_made_with_other_languages() {
     let mut bench = Bench::new(shared(), "map", "languages = [\"en\"]\n", "");
     bench.produce(&in_order(articles(0, 30)));
     let running = bench.run(&[]);
@@ -146,7 +146,7 @@ fn route_writes_nothing_for_a_map_of_languages_that_the_state_was_not_made_with(
 }
 
 #[test]
-fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
+fn offsets_set_by_hand_stop_the_partition_until_an_operator_decides() {
     let bench = Bench::new(shared(), "reset", "", "[topics]\npartitions = 1\n");
     bench.produce(&in_order(articles(0, 60)));
     let running = bench.run(&[]);
@@ -172,7 +172,7 @@ fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
 }
 
 #[test]
-fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
+fn the_older_of_two_processes_with_one_name_leaves_and_nothing_is_lost() {
     let bench = Bench::new(shared(), "twins", "", "");
     bench.produce(&both(articles(0, 30)));
     let mut older = bench.run(&[]);
@@ -182,7 +182,7 @@ fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
     let copied = config.replace(&format!("{:?}", bench.dir.join("state")), &format!("{other:?}"));
     std::fs::write(bench.config(), copied).unwrap();
     let newer = bench.run(&[]);
-    // The older hears of it when it next has something to say: so there is work for whatever it still holds.
+    // The older one is fenced when it next writes, so produce work for the partitions that it still holds.
     for n in 1..40 {
         bench.produce(&both(articles(n * 30, n * 30 + 30)));
         outputs(&bench, n * 30 + 30, &newer);
@@ -197,7 +197,7 @@ fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
 }
 
 #[test]
-fn other_bands_are_made_from_what_is_stored_and_a_history_is_replayed_in_silence() {
+fn bands_are_rebuilt_from_the_store_and_a_history_is_replayed_without_publishing() {
     let mut bench = Bench::new(shared(), "reband", "", "");
     bench.produce(&in_order(articles(0, 60)));
     let running = bench.run(&[]);
@@ -207,11 +207,11 @@ fn other_bands_are_made_from_what_is_stored_and_a_history_is_replayed_in_silence
     bench.produce(&in_order(articles(60, 90)));
     let mut running = bench.run(&[]);
     running.wait_until_it_says("making them anew");
-    // Articles 60 to 79 are older than what is published.
+    // Articles 60 to 79 are older than publish_from.
     let rows = outputs(&bench, 70, &running);
     assert!(running.stop().success());
     assert_eq!(rows.len(), 70);
-    // 80 is a copy of 79, which was never published but is known.
+    // 80 is a copy of 79, which is known but was never published.
     let copy = rows.iter().find(|(_, _, row)| row.id() == "a0080").unwrap();
     assert_eq!(copy.2.says("duplicate-of").as_deref(), Some("a0079"));
 }

@@ -1,5 +1,5 @@
-//! A new generation of state: it warms up in silence beside the old one, and publishes from the offsets that
-//! `samestory generation end` wrote down. No verdict is lost and none is published twice.
+//! A new generation of the state: it builds its state beside the old one without publishing, and publishes from the offsets that
+//! `samestory generation end` recorded. No verdict is lost and none is published twice.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use super::bus::block_on;
 use super::days::{articles, each_once, in_order, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 
-/// Changes every fingerprint.
+/// Settings that change every fingerprint.
 const OTHER: &str = "[text]\nskeleton = true\n[topics]\npartitions = 1\n";
 const FIRST: &str = "[topics]\npartitions = 1\n";
 
-/// Settings of the second generation beside the topics it needs.
+/// Writes the settings of the second generation and creates the topics that it needs.
 fn second(bench: &mut Bench<'_>, stage: &str) {
     bench.write(&format!("{stage}generation = 2\n"), OTHER);
     let (created, said) = bench.samestory(&["topics", "--create"]);
@@ -40,12 +40,12 @@ fn wait_for_offset(bench: &Bench<'_>, group: &str, offset: i64, running: &Runnin
     }
 }
 
-/// How many records the output topics hold now.
+/// The current number of records on the output topics.
 fn published(bench: &Bench<'_>) -> usize {
     ["unique", "near", "dead"].iter().map(|name| bench.read(name).len()).sum()
 }
 
-/// An old generation that has published 90 articles, and a new one that has followed it to 150.
+/// Starts an old generation that publishes 90 articles, and a new one that follows it to 150.
 fn followed(bench: &mut Bench<'_>, stage: &str, reader: &str, produced: usize) -> (Running, Running) {
     bench.produce(&in_order(articles(produced, 90)));
     let before = bench.run_as("before", &[]);
@@ -60,7 +60,7 @@ fn followed(bench: &mut Bench<'_>, stage: &str, reader: &str, produced: usize) -
     (before, after)
 }
 
-/// The old generation leaves its group for a moment, as in any rolling update, and publishes 30 more when it is back.
+/// The old generation leaves its group for a moment, as in any rolling update, and publishes 30 more when it returns.
 fn left_and_came_back(bench: &mut Bench<'_>, stage: &str, reader: &str, before: Running) -> Running {
     assert!(before.stop().success());
     thread::sleep(Duration::from_millis(1500));
@@ -91,7 +91,7 @@ fn handed_over(bench: &Bench<'_>, after: &Running) {
     each_once(&rows, 240);
 }
 
-/// Kafka's own answer to offsets that expire: the whole group is gone.
+/// Deletes a group, which is how Kafka expires offsets.
 fn delete_group(bench: &Bench<'_>, group: &str) {
     let admin: AdminClient<DefaultClientContext> = bench.broker.client().create().unwrap();
     let group = format!("{}.{group}", bench.prefix);
@@ -106,12 +106,12 @@ fn ends(bench: &Bench<'_>) -> Vec<String> {
 }
 
 // A classic group is empty for a moment in every rolling update, and that counted as the end of the old generation: both
-// generations published what came after. Only `generation end` ends one now, and it is refused while the old one runs.
+// generations published all later articles. Now only `generation end` ends a generation, and it is refused while the old one runs.
 #[test]
-fn a_new_generation_takes_over_where_articles_are_routed() {
+fn a_new_generation_takes_over_in_routed_mode() {
     let stage = "mode = \"routed\"\n";
     let mut bench = Bench::new(shared(), "generations", stage, FIRST);
-    // The same state and other fingerprints cannot be compared.
+    // Without a new generation, state with other fingerprints is refused.
     bench.produce(&in_order(articles(0, 3)));
     let before = bench.run_as("before", &[]);
     outputs(&bench, 3, &before);
@@ -130,7 +130,7 @@ fn a_new_generation_takes_over_where_articles_are_routed() {
     assert!(said.contains("has not ended") && said.contains(&holder), "{said}");
     let before = left_and_came_back(&mut bench, stage, "route", before);
 
-    // Killed, they hold their partitions until their session ends.
+    // A killed process holds its partitions until its session times out.
     before.kill();
     let (code, said) = end(&bench, &[]);
     assert_eq!(code, Some(0), "{said}");
@@ -140,7 +140,7 @@ fn a_new_generation_takes_over_where_articles_are_routed() {
     assert!(said.contains("generation 1 has ended already"), "{said}");
     assert_eq!(ends(&bench).len(), 1);
 
-    // A process of the old generation that comes back refuses every partition.
+    // A process of the old generation that returns refuses every partition.
     bench.write(stage, FIRST);
     let mut late = bench.run_as("before", &[]);
     let said = late.wait_until_it_says("stopped: generation 1 has ended");
@@ -150,10 +150,10 @@ fn a_new_generation_takes_over_where_articles_are_routed() {
     assert!(after.stop().success());
 }
 
-// A group of the `consumer` protocol (KIP-848) is listed as Dead, without members, while it works. That counted as the end
+// A group of the `consumer` protocol (KIP-848) is listed as Dead, without members, while it is working. That counted as the end
 // of the old generation: both published at the same time.
 #[test]
-fn a_new_generation_takes_over_where_the_broker_assigns_and_articles_come_by_language() {
+fn a_new_generation_takes_over_in_direct_mode_with_the_consumer_protocol() {
     let stage = "mode = \"direct\"\ngroup_protocol = \"consumer\"\n";
     let mut bench = Bench::new(shared(), "generations-direct", stage, FIRST);
     let (before, after) = followed(&mut bench, stage, "direct", 0);
@@ -184,7 +184,7 @@ fn offsets_that_have_expired_are_not_offset_zero() {
     let mut after = bench.run_as("after", &[]);
     after.wait_until_it_says("has no committed offset for this partition");
     assert_eq!(published(&bench), 30);
-    // The state knows its place, though the group has forgotten it.
+    // The state knows its position although the group's offsets are gone.
     let (code, said) = end(&bench, &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("published up to offset 30"), "{said}");
@@ -193,8 +193,8 @@ fn offsets_that_have_expired_are_not_offset_zero() {
     assert!(after.stop().success());
 }
 
-/// `generation end` knows the final offsets and freezes; a member of the old generation comes back and publishes 30 more.
-/// How many records are published when the new generation has done 30 of its own.
+/// `generation end` has read the final offsets and freezes; a member of the old generation returns and publishes 30 more.
+/// Returns how many records are published after the new generation has read 30 of its own.
 fn published_after_a_return(name: &str, mutant: &str) -> usize {
     let stage = "mode = \"direct\"\n";
     let mut bench = Bench::new(shared(), name, stage, FIRST);
@@ -231,25 +231,25 @@ fn published_after_a_return(name: &str, mutant: &str) -> usize {
     rows.len()
 }
 
-// The final offsets are right only as long as nobody else reads. Written without a membership, they would stand although an
-// old process has come back and published more.
+// The final offsets are right only while nobody else consumes. Written without a group membership, they would be recorded even
+// though an old process has returned and published more.
 #[test]
-fn a_member_that_comes_back_aborts_the_end() {
+fn a_returning_member_aborts_the_end_of_a_generation() {
     assert_eq!(published_after_a_return("generations-returned", ""), 90);
 }
 
 #[test]
 #[ignore = "make test-mutants"]
-fn an_end_without_a_membership_is_noticed() {
+fn a_generation_end_without_membership_is_detected() {
     let published = published_after_a_return("generations-mutant", "end-without-membership");
     assert!(published > 90, "nobody noticed: {published}");
 }
 
-// Route had read articles that match had not judged when the old generation was stopped. The new one must neither lose them
-// nor pass them in silence.
+// Route had read articles that match had not judged when the old generation was stopped. The new generation must neither lose
+// them nor judge them without publishing.
 #[test]
 #[ignore = "takes half a minute: make test-edges"]
-fn articles_that_nobody_judges_keep_a_generation_from_ending() {
+fn unjudged_articles_keep_a_generation_from_ending() {
     let stage = "mode = \"routed\"\n";
     let mut bench = Bench::new(shared(), "generations-backlog", stage, FIRST);
     bench.produce(&in_order(articles(0, 30)));

@@ -1,10 +1,10 @@
-//! Who has which partition: assigned by the broker, or kept through a short absence.
+//! Partition assignment: the classic protocol, the `consumer` protocol (KIP-848), and static membership.
 
 use super::broker::shared;
 use super::days::{articles, both, each_once, outputs};
 use super::stage::{Bench, Running};
 
-/// Two processes that have shared the partitions, and 180 articles done.
+/// Starts two processes that share the partitions and have judged 180 articles.
 fn two_at_work(bench: &Bench<'_>) -> (Running, Running) {
     bench.produce(&both(articles(0, 90)));
     let mut one = bench.run_as("one", &[]);
@@ -17,7 +17,7 @@ fn two_at_work(bench: &Bench<'_>) -> (Running, Running) {
     (one, two)
 }
 
-/// Two processes share the work; one dies, and the other does all of it.
+/// Two processes share the work; one is killed, and the other takes over all of it.
 fn shared_and_inherited(name: &str, stage: &str) {
     let bench = Bench::new(shared(), name, stage, "");
     let (one, two) = two_at_work(&bench);
@@ -28,17 +28,17 @@ fn shared_and_inherited(name: &str, stage: &str) {
 }
 
 #[test]
-fn partitions_that_members_agree_about_are_shared_and_inherited() {
+fn the_classic_protocol_shares_and_inherits_partitions() {
     shared_and_inherited("classic", "");
 }
 
 #[test]
-fn partitions_that_the_broker_assigns_are_shared_and_inherited() {
+fn the_consumer_protocol_shares_and_inherits_partitions() {
     shared_and_inherited("broker-assigns", "group_protocol = \"consumer\"\n");
 }
 
 #[test]
-fn a_static_member_that_is_back_soon_has_what_it_had_and_nobody_else_notices() {
+fn a_static_member_that_returns_soon_keeps_its_partitions_without_a_rebalance() {
     let bench = Bench::new(shared(), "static", "static_membership = true\n", "");
     let (one, two) = two_at_work(&bench);
     let noticed = |said: String| said.matches("\"assigned\"").count() + said.matches("\"revoked\"").count();

@@ -1,4 +1,4 @@
-//! Bad input, deletes and forms of output on a real broker: each has one outcome, and its neighbours are unaffected.
+//! Bad input, deletes and output settings on a real broker: each record has one outcome, and its neighbours are unaffected.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn keyed(key: &str, value: Option<&str>) -> Record {
 }
 
 #[test]
-fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
+fn records_that_cannot_be_judged_become_dead_letters_and_the_rest_is_judged() {
     let bench = Bench::new(shared(), "poison", "", "");
     let huge = json!({"id": "huge", "body": "x".repeat(2 << 20)}).to_string();
     let deep = format!(r#"{{"id":"deep","body":"{}","content_type":"text/html"}}"#, "<div>".repeat(10_000));
@@ -69,7 +69,7 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
         );
         assert_eq!(letter.header("traceparent"), Some(&b"00-abc"[..]));
     }
-    // A record without key and value names nothing that could be deleted.
+    // A record without key and value names no article to delete.
     assert!(letters.iter().any(|row| reason(row) == "no-id"));
     let last = rows.iter().find(|row| row.key.as_deref() == Some(b"last")).unwrap();
     assert_eq!(
@@ -85,7 +85,7 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
 const HINDI: &str = "नौका सेवा सोमवार सुबह से फिर शुरू होगी, बंदरगाह के अधिकारी ने कहा, क्योंकि जनवरी के तूफान से टूटे हुए घाट की मरम्मत तीन सप्ताह में पूरी हो गई है। टिकट नाव पर ही मिलेंगे और पहली नाव सवा छह बजे चलेगी। स्कूल के बच्चे महीने के अंत तक मुफ्त यात्रा करेंगे और घाट की बेकरी एक घंटा पहले खुलेगी ताकि लोग नाश्ता कर सकें।";
 
 #[test]
-fn updates_move_articles_and_deletes_take_them_back() {
+fn updates_move_articles_and_deletes_retract_them() {
     let bench = Bench::new(shared(), "moves", "", "[topics]\npartitions = 3\n");
     let other = "A court in the capital has ruled that the city must publish the minutes of its planning meetings within ten \
         days, a decision that a group of residents had sought for two years. The mayor said that the ruling would be read \
@@ -98,12 +98,12 @@ fn updates_move_articles_and_deletes_take_them_back() {
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
-    // b becomes a copy of a: it moves to the other topic. a changes its language: it leaves its partition, and stays on its topic.
+    // b becomes a copy of a and moves to the other topic. a changes its language: it changes its partition but not its topic.
     send(&[keyed("b", Some(&article("b", TEXT).to_string()))]);
     bench.wait_for(&["unique", "near"], 5, &running);
     send(&[keyed("a", Some(&json!({"id": "a", "language": "hi", "body": HINDI}).to_string()))]);
     bench.wait_for(&["unique", "near"], 6, &running);
-    // c is deleted, by a null and by an event; an unknown id is nothing.
+    // c is deleted, by a tombstone and by an event; deleting an unknown id has no effect.
     send(&[keyed("c", None), keyed("nobody", None)]);
     let rows = bench.wait_for(&["unique", "near"], 8, &running);
     assert!(running.stop().success());
@@ -122,13 +122,13 @@ fn updates_move_articles_and_deletes_take_them_back() {
     let mut near = nulls("near");
     near.sort();
     assert_eq!(near, [pair("c", "5")]);
-    // The cluster of a, b and c lost both of its first members: b stands alone, so the cluster is gone.
+    // The cluster of a, b and c has lost a and c: only b is left, so the cluster is deleted.
     let clusters = bench.read("clusters");
     let last = clusters.iter().rfind(|row| row.id().starts_with("en:")).unwrap();
     assert_eq!(last.value, None, "{last:?}");
 }
 
-/// The new home retracts what it has published itself, and again when it hears what the former home has published there.
+/// The new home retracts its own record, and again when the former home's relocation notice arrives.
 #[test]
 fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
     let bench = Bench::new(shared(), "hasty", "", "[topics]\npartitions = 3\n");
@@ -161,7 +161,7 @@ fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
 }
 
 #[test]
-fn one_topic_for_all_and_the_articles_own_bytes() {
+fn single_topic_and_passthrough_keep_the_articles_bytes() {
     let bench =
         Bench::new(shared(), "single", "", "[output]\ntopics = \"single\"\nvalue = \"passthrough\"\n");
     let first = format!(" {} ", article("first", TEXT));

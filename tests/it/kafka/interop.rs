@@ -1,5 +1,5 @@
-//! Both directions with an implementation that is not ours: Confluent's Python client writes Avro, with a schema that
-//! evolves halfway, and reads what we make of it.
+//! Interoperability in both directions: Confluent's Python client writes Avro with a schema that evolves halfway, and reads our
+//! output.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,7 @@ use super::stage::Bench;
 
 const STORIES: usize = 40;
 
-/// Runs `dev/interop`. Where Python cannot be had, the test fails; only a person may leave it out, and not where `CI` is
-/// set.
+/// Runs `dev/interop`. Without Python the test fails. It can be skipped by an environment variable, but not if `CI` is set.
 fn interop(arguments: &[&str]) -> Option<String> {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|is| is == value);
     if is("SAMESTORY_WITHOUT_PYTHON", "1") && !is("CI", "true") {
@@ -41,7 +40,7 @@ fn bench(name: &str, output: &str) -> Option<Bench<'static>> {
     Some(bench)
 }
 
-/// What Python reads there.
+/// The records that Python reads from a topic.
 fn read(bench: &Bench<'_>, name: &str, count: usize) -> Vec<Value> {
     let (broker, url, topic) = (bench.broker.bootstrap(), &registry::shared().url, bench.topic(name));
     let said = interop(&["consume", broker, url, &topic, &count.to_string()]).unwrap();
@@ -83,7 +82,7 @@ fn python_writes_and_reads_with_a_schema_that_evolves_halfway() {
 }
 
 #[test]
-fn python_reads_its_own_articles_again_behind_a_passthrough() {
+fn python_reads_its_own_articles_after_a_passthrough() {
     let Some(bench) = bench("interop-pass", "value = \"passthrough\"") else { return };
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near", "dead"], STORIES, &running);

@@ -1,4 +1,4 @@
-//! Through TLS and a password, with the rights that docs/security.md lists and no others.
+//! Runs the stage with TLS, SASL and exactly the ACLs that docs/security.md lists.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::days::{articles, each_once, in_order, outputs};
 use super::ops::{scrape, sum};
 use super::stage::{Bench, PATIENCE, Running};
 
-/// A row of the table: resource, names, operations.
+/// The rows of the document's table: resource, names, operations.
 fn rights() -> Vec<(String, Vec<String>, Vec<String>)> {
     let text = include_str!("../../../docs/security.md");
     let rows = text.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
@@ -23,7 +23,7 @@ fn rights() -> Vec<(String, Vec<String>, Vec<String>)> {
     .collect()
 }
 
-/// The default names of the document, and what this test calls them.
+/// The name that this test uses for a default name of the document.
 fn named(bench: &Bench<'_>, name: &str) -> String {
     let topics = [
         ("articles.raw", "raw"),
@@ -42,7 +42,7 @@ fn named(bench: &Bench<'_>, name: &str) -> String {
 }
 
 fn grant(bench: &Bench<'_>) {
-    // Kafka's tool starts a Java for each row, and most of that is waiting for one core.
+    // Kafka's tool starts a JVM for each row, which mostly waits: run them in parallel.
     std::thread::scope(|scope| {
         for (resource, names, operations) in rights() {
             let names: Vec<String> = names.iter().map(|name| named(bench, name)).collect();
@@ -96,11 +96,11 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     let said = running.said();
     assert!(running.stop().success());
     assert!(!said.contains(PASSWORD), "the password is in the log");
-    // The client library looks for the coordinator of a group that nobody joins, and says at debug that it may not.
+    // librdkafka looks up the coordinator of a group that nobody joins, and logs at debug level that access is denied.
     let aloud: Vec<&str> = said.lines().filter(|line| !line.contains("\"DEBUG\"")).collect();
     assert!(!aloud.iter().any(|line| line.contains("uthoriz")), "{aloud:?}");
 
-    // A right that is taken away is named, and when it is back the work goes on by itself.
+    // A revoked right is named in the log, and work resumes by itself when it is granted again.
     let write = |verb: &str| {
         let unique = bench.topic("unique");
         let user = ["--allow-principal", "User:stage", "--operation", "Write", "--topic", &unique];
@@ -120,8 +120,8 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     purge_without_its_right(&bench, &environment[..1]);
 }
 
-// Without the right to delete, purging failed at debug level only: each partition's answer was ignored, nothing was retried for
-// an idle partition, and a topic with retention.ms=-1 filled the brokers' disks while every metric said that all was well.
+// Without the right to delete records, purging failed at debug level only: the result for each partition was ignored, an idle
+// partition was never retried, and a topic with retention.ms=-1 filled the brokers' disks while every metric looked healthy.
 fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
     let routed = bench.topic("routed");
     let delete = |verb: &str| {
@@ -137,9 +137,9 @@ fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
     let said = running.wait_until_it_says("cannot be deleted");
     let line = said.lines().find(|line| line.contains("cannot be deleted")).unwrap();
     assert!(line.contains("WARN") && line.contains(&routed) && line.contains("uthoriz"), "{line}");
-    // Nothing new arrives, and yet it knows what an earlier process left: 80 articles, and a marker for each transaction.
+    // Nothing new arrives, but the backlog of an earlier process counts: 80 articles, and a marker for each transaction.
     wait_until(&running, "unpurged records show", || unpurged() >= 80.0);
-    // It is tried several times meanwhile.
+    // Long enough for several retries.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(running.said().matches("cannot be deleted").count(), 1, "a cause is warned of once");
     delete("--add");

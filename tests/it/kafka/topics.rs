@@ -1,4 +1,4 @@
-//! The topics: created with the settings that the guarantee rests on, checked setting by setting, corrected by one command.
+//! Topics are created with the settings that the guarantee depends on, checked setting by setting, and corrected by one command.
 
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -23,7 +23,7 @@ fn setting(broker: &Broker, topic: &str, key: &str) -> String {
     answer.get(key).unwrap().value.clone().unwrap()
 }
 
-/// Gives a topic these settings and no others.
+/// Sets exactly these settings on a topic.
 fn alter(broker: &Broker, topic: &str, settings: &[(&str, &str)]) {
     let mut alter = AlterConfig::new(ResourceSpecifier::Topic(topic));
     for (key, value) in settings {
@@ -37,7 +37,7 @@ fn alter(broker: &Broker, topic: &str, settings: &[(&str, &str)]) {
 // Topics were created with one replica, and retention.bytes, time limits, min.insync.replicas and unclean leader election were
 // neither set nor checked: a broker with other defaults deleted routed articles before they were judged.
 #[test]
-fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
+fn every_required_topic_setting_is_set_checked_and_corrected() {
     let broker = shared();
     let bench = Bench::without_topics(broker, "settings", "", "");
     let (status, said) = bench.samestory(&["topics", "--create", "--check"]);
@@ -74,7 +74,7 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
         assert_eq!(setting(broker, topic, key), value, "{topic} {key}");
     }
 
-    // Somebody changes what the guarantee rests on. segment.bytes is theirs to choose.
+    // Change settings that the guarantee depends on. segment.bytes may be chosen freely.
     let wrong = [
         ("max.message.bytes", "4194304"),
         ("retention.bytes", "1000000"),
@@ -117,7 +117,7 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
 }
 
 // Raw times are preserved, and since Kafka 4.0 a topic refuses records more than an hour ahead by default: one crawler with a
-// wrong clock made the whole transaction fail, for ever.
+// wrong clock made the whole transaction fail, again and again.
 #[test]
 fn an_article_with_any_time_fits_on_our_topics() {
     let bench = Bench::new(shared(), "any-time", "", "");
@@ -143,7 +143,7 @@ fn an_article_with_any_time_fits_on_our_topics() {
     assert!(running.stop().success());
 }
 
-/// The advice for the raw topic is worth taking: with it a compression bomb is refused when it is produced.
+/// The documented settings for the raw topic work: with them the broker refuses a compression bomb.
 #[test]
 fn a_raw_topic_set_up_as_advised_refuses_a_compression_bomb() {
     let produce = |compression: &str| {
@@ -161,7 +161,7 @@ fn a_raw_topic_set_up_as_advised_refuses_a_compression_bomb() {
 }
 
 #[test]
-fn on_three_brokers_topics_get_three_replicas_of_which_two_must_have_a_record() {
+fn on_three_brokers_topics_get_three_replicas_and_two_in_sync() {
     let cluster = Broker::start(&["--nodes", "3"]);
     let bench = Bench::without_topics(&cluster, "three", "", "");
     let (status, said) = bench.samestory(&["topics", "--create", "--check"]);
@@ -174,7 +174,7 @@ fn on_three_brokers_topics_get_three_replicas_of_which_two_must_have_a_record() 
         assert!(replicas.eq(vec![3; metadata.topics()[0].partitions().len()]), "{topic}");
         assert_eq!(setting(&cluster, &topic, "min.insync.replicas"), "2", "{topic}");
     }
-    // One that was created before: fewer replicas and a lower minimum are warned of, each with its command.
+    // For an existing topic, fewer replicas and a lower minimum cause a warning, each with the command that corrects it.
     let other = Bench::without_topics(&cluster, "fewer", "", "[topics]\nreplication = 2\n");
     assert!(other.samestory(&["topics", "--create"]).0.success());
     let settings = std::fs::read_to_string(other.config()).unwrap().replace("replication = 2\n", "");
