@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::broker::shared;
 use super::bus::Record;
-use super::days::{articles, both, each_once, outputs};
+use super::days::{articles, assert_each_judged_once, into_two_partitions, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 use crate::serve::{ask_rudely, ask_slowly, fits};
 use crate::web::ask;
@@ -51,7 +51,7 @@ fn ask_until(address: &str, path: &str, running: &Running, will_do: impl Fn(u16,
         if will_do(status, &answer) {
             return answer;
         }
-        assert!(Instant::now() < deadline, "{path}: {status} {answer}; {}", running.said());
+        assert!(Instant::now() < deadline, "{path}: {status} {answer}; {}", running.log());
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -103,7 +103,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
         if let Some(owners) = owners.filter(apart) {
             break owners;
         }
-        assert!(Instant::now() < deadline, "{}", running[0].said());
+        assert!(Instant::now() < deadline, "{}", running[0].log());
         thread::sleep(Duration::from_millis(200));
     };
     let (_, document) = get(&addresses[0], "/api/v1/openapi.json");
@@ -228,7 +228,7 @@ fn a_process_without_peers_names_the_partitions_that_it_does_not_hold() {
 #[test]
 fn constant_queries_delay_neither_verdicts_nor_rebalances_nor_a_stop() {
     let bench = Bench::new(shared(), "asked", "", "");
-    bench.produce(&both(articles(0, 90)));
+    bench.produce(&into_two_partitions(articles(0, 90)));
     let mut one = bench.run_as("one", &[]);
     let address = one.query();
     outputs(&bench, 90, &one);
@@ -256,21 +256,21 @@ fn constant_queries_delay_neither_verdicts_nor_rebalances_nor_a_stop() {
         // Each rebalance closes stores that are being read.
         for (round, name) in ["two", "three", "four"].into_iter().enumerate() {
             let mut other = bench.run_as(name, &[]);
-            other.wait_until_it_says("\"assigned\"");
+            other.wait_for_log("\"assigned\"");
             let (from, to) = (90 + round * 90, 180 + round * 90);
-            bench.produce(&both(articles(from, to)));
+            bench.produce(&into_two_partitions(articles(from, to)));
             outputs(&bench, to, &other);
             let began = Instant::now();
             assert!(other.stop().success());
             assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         }
-        bench.produce(&both(articles(360, 450)));
-        each_once(&outputs(&bench, 450, &one), 450);
+        bench.produce(&into_two_partitions(articles(360, 450)));
+        assert_each_judged_once(&outputs(&bench, 450, &one), 450);
         let began = Instant::now();
-        let said = one.said();
-        assert!(one.stop().success(), "{said}");
+        let printed = one.log();
+        assert!(one.stop().success(), "{printed}");
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-        assert!(!said.contains("could not be answered"), "{said}");
+        assert!(!printed.contains("could not be answered"), "{printed}");
         stop.store(true, Ordering::Relaxed);
     });
     assert!(answered.load(Ordering::Relaxed) > 100, "{answered:?}");
@@ -321,7 +321,7 @@ fn bad_queries_are_bounded_and_do_not_stop_verdicts() {
     let deadline = Instant::now() + PATIENCE;
     let request = b"GET /api/v1/articles/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer open sesame\r\n\r\n";
     while ask(&address, request).is_none_or(|(status, _)| status != 200) {
-        assert!(Instant::now() < deadline, "nobody else is served: {}", running.said());
+        assert!(Instant::now() < deadline, "nobody else is served: {}", running.log());
         thread::sleep(Duration::from_millis(200));
     }
     drop(silent);

@@ -89,22 +89,22 @@ fn a_crawlers_own_schema_is_read_and_ours_is_written() {
     let registry = registry::shared();
     let bench = Bench::new(shared(), "avro", "", &settings(&registry.url, "format = \"avro\"", ""));
     let subject = format!("{}-value", bench.topic("raw"));
-    let (status, said) = bench.samestory(&["schemas", "check"]);
-    assert!(!status.success() && said.contains("not registered"), "{said}");
-    let (status, said) = bench.samestory(&["run"]);
-    assert!(!status.success() && said.contains("samestory schemas register"), "{said}");
-    let (status, said) = bench.samestory(&["schemas", "register"]);
-    assert!(status.success() && said.contains("BACKWARD"), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "check"]);
+    assert!(!status.success() && printed.contains("not registered"), "{printed}");
+    let (status, printed) = bench.samestory(&["run"]);
+    assert!(!status.success() && printed.contains("samestory schemas register"), "{printed}");
+    let (status, printed) = bench.samestory(&["schemas", "register"]);
+    assert!(status.success() && printed.contains("BACKWARD"), "{printed}");
     let unique = format!("{}-value", bench.topic("unique"));
     let level = registry.ask("GET", &format!("/config/{unique}"), "");
     assert_eq!(level["compatibilityLevel"], "BACKWARD", "{level}");
     // No registered schema has a headline yet.
     let first = registry.register(&subject, CRAWL);
-    let (status, said) = bench.samestory(&["schemas", "check"]);
-    assert!(!status.success() && said.contains("input.fields.title = \"headline\""), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "check"]);
+    assert!(!status.success() && printed.contains("input.fields.title = \"headline\""), "{printed}");
     let second = registry.register(&subject, LATER);
-    let (status, said) = bench.samestory(&["schemas", "check"]);
-    assert!(status.success() && said.contains("has every field"), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "check"]);
+    assert!(status.success() && printed.contains("has every field"), "{printed}");
 
     bench.produce(&[
         keyed("1", framed(first, crawl(1, TEXT))),
@@ -142,10 +142,10 @@ fn a_crawlers_own_schema_is_read_and_ours_is_written() {
     assert!(error(letter("5"), "exception.message").contains("987654"));
     assert_eq!(letter("5").value, Some(framed(987_654, crawl(5, TEXT))), "the bytes as they came");
     assert!(error(letter("6"), "exception.message").contains("truncated"));
-    let (status, said) = bench.samestory(&["probe", &bench.topic("raw")]);
+    let (status, printed) = bench.samestory(&["probe", &bench.topic("raw")]);
     assert!(
-        status.success() && said.contains("unknown-schema") && said.contains("articles       3"),
-        "{said}"
+        status.success() && printed.contains("unknown-schema") && printed.contains("articles       3"),
+        "{printed}"
     );
 }
 
@@ -177,7 +177,7 @@ fn passthrough_and_original_keep_every_byte() {
         match name {
             "avro-pass" => {
                 assert_eq!(out, value);
-                assert_eq!(rows[0].says("verdict").as_deref(), Some("unique"));
+                assert_eq!(rows[0].our_header("verdict").as_deref(), Some("unique"));
             }
             "avro-orig" => {
                 let read =
@@ -211,10 +211,10 @@ fn a_path_that_the_schema_lacks_is_refused_at_startup_with_the_nearest_one() {
     let rest = format!("[registry]\nurl = \"{}\"\n{fields}", registry.url);
     let bench = Bench::new(shared(), "misfit", "", &rest);
     registry.register(&format!("{}-value", bench.topic("raw")), CRAWL);
-    let (status, said) = bench.samestory(&["run"]);
-    assert_eq!(status.code(), Some(2), "{said}");
-    assert!(said.contains("input.fields.body = \"content.paragraph[]\""), "{said}");
-    assert!(said.contains("the nearest is \"content.paragraphs[]\""), "{said}");
+    let (status, printed) = bench.samestory(&["run"]);
+    assert_eq!(status.code(), Some(2), "{printed}");
+    assert!(printed.contains("input.fields.body = \"content.paragraph[]\""), "{printed}");
+    assert!(printed.contains("the nearest is \"content.paragraphs[]\""), "{printed}");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
     let bench = Bench::new(shared(), "trouble", "", &settings(&fake_registry.url, "", ""));
     bench.produce(&[keyed("1", framed(7, crawl(1, TEXT)))]);
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("waiting for the schema registry");
+    running.wait_for_log("waiting for the schema registry");
     fake_registry.behave(working);
     assert_eq!(bench.wait_for(&["unique", "near", "dead"], 1, &running).len(), 1);
     // While the stage runs, in several ways.
@@ -243,11 +243,11 @@ fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
         let subject = format!("/schemas/ids/{id}");
         let trouble = reply.clone();
         fake_registry.behave(move |path| if path == subject { trouble.clone() } else { working(path) });
-        let before = running.said().matches("waiting, nothing is lost").count();
+        let before = running.log().matches("waiting, nothing is lost").count();
         bench.produce(&[keyed(&nr.to_string(), framed(id as u32, later(nr, TEXT, "T")))]);
         let deadline = std::time::Instant::now() + super::stage::PATIENCE;
-        while running.said().matches("waiting, nothing is lost").count() == before {
-            assert!(std::time::Instant::now() < deadline, "it does not wait: {}", running.said());
+        while running.log().matches("waiting, nothing is lost").count() == before {
+            assert!(std::time::Instant::now() < deadline, "it does not wait: {}", running.log());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         let (status, answer) = super::ops::readiness(&running.address());
@@ -256,10 +256,10 @@ fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
         assert_eq!(rows as i64, nr - 1, "nothing goes out before it is known");
         fake_registry.behave(|_| Reply::schema(LATER));
         bench.wait_for(&["unique", "near"], nr as usize, &running);
-        running.wait_until_it_says("going on after waiting");
+        running.wait_for_log("going on after waiting");
     }
     assert!(bench.read("dead").is_empty());
-    assert!(!running.said().contains("beginning anew"), "it stayed a member: {}", running.said());
+    assert!(!running.log().contains("beginning anew"), "it stayed a member: {}", running.log());
     assert!(running.stop().success());
 }
 
@@ -277,7 +277,7 @@ fn a_registry_that_freezes_is_retried_until_it_answers() {
     bench.produce(&[keyed("2", framed(id, later(2, TEXT, "T")))]);
     bench.wait_for(&["near"], 1, &running);
     bench.produce(&[keyed("3", framed(other, crawl(3, TEXT)))]);
-    running.wait_until_it_says("waiting, nothing is lost");
+    running.wait_for_log("waiting, nothing is lost");
     registry.resume();
     bench.wait_for(&["near"], 2, &running);
     assert!(bench.read("dead").is_empty());

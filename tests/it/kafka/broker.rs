@@ -24,14 +24,14 @@ pub(crate) fn shared() -> &'static Broker {
 }
 
 /// A broker for tests that damage it, one at a time. Each leaves it running; after a failed test a new one is started.
-pub(crate) fn hurt() -> MutexGuard<'static, Broker> {
-    static HURT: OnceLock<Mutex<Broker>> = OnceLock::new();
+pub(crate) fn breakable() -> MutexGuard<'static, Broker> {
+    static BREAKABLE: OnceLock<Mutex<Broker>> = OnceLock::new();
     // After a crash the controller keeps the dead broker registered until its session times out.
     let options = ["--set", "message.max.bytes=2000000", "--set", "broker.session.timeout.ms=4000"];
     let start = move || Broker::start(&options);
-    let hurt = HURT.get_or_init(|| Mutex::new(start()));
-    hurt.lock().unwrap_or_else(|failed| {
-        hurt.clear_poison();
+    let broker = BREAKABLE.get_or_init(|| Mutex::new(start()));
+    broker.lock().unwrap_or_else(|failed| {
+        broker.clear_poison();
         let mut broker = failed.into_inner();
         *broker = start();
         broker
@@ -66,17 +66,17 @@ pub(crate) const SHORT_SESSIONS: [&str; 8] = [
 ///
 /// If it fails, with its output: a test without its broker fails.
 pub(crate) fn dev_kafka(arguments: &[&str]) -> String {
-    let (success, said) = try_dev_kafka(arguments);
-    assert!(success, "dev/kafka {arguments:?}: {said}");
-    said
+    let (success, printed) = try_dev_kafka(arguments);
+    assert!(success, "dev/kafka {arguments:?}: {printed}");
+    printed
 }
 
 /// Runs `dev/kafka`. Returns whether it succeeded, and its output.
 pub(crate) fn try_dev_kafka(arguments: &[&str]) -> (bool, String) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("dev/kafka");
     let output = Command::new(program).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).trim().to_owned())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).trim().to_owned())
 }
 
 impl Broker {

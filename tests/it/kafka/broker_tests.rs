@@ -8,14 +8,14 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 
-use super::broker::{Broker, dev_kafka, hurt, secure, try_dev_kafka};
+use super::broker::{Broker, breakable, dev_kafka, secure, try_dev_kafka};
 use super::bus::{Deliveries, Isolation, PATIENCE, Record, Writer, send};
 
 const SOON: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_broker_keeps_its_records_through_a_crash_and_a_pause() {
-    let broker = hurt();
+    let broker = breakable();
     let topic = broker.create_topic("kept", 2, &[]);
     let large = "x".repeat(1_500_000);
     let config = |size: &str| broker.client().set("message.max.bytes", size).clone();

@@ -40,7 +40,7 @@ fn fetched_in_2031(id: &str, story: u64, time: i64) -> Record {
 
 fn verdict<'r>(rows: &'r [Row], id: &str) -> (&'r Row, String, String) {
     let row = rows.iter().find(|row| row.id() == id).unwrap_or_else(|| panic!("{id} is not there"));
-    (row, row.says("verdict").unwrap(), row.says("flags").unwrap_or_default())
+    (row, row.our_header("verdict").unwrap(), row.our_header("flags").unwrap_or_default())
 }
 
 // A record time years ahead expired its whole language and kept new articles out until then. If several articles agreed on a
@@ -64,17 +64,17 @@ fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
 
     // Forward: this expires the articles of March.
     let june = "2020-06-01T00:00:00Z";
-    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", june]);
-    assert!(status.success() && said.contains(&bench.topic("routed")), "{said}");
+    let (status, printed) = bench.samestory(&["state", "set-stream-time", "en", june]);
+    assert!(status.success() && printed.contains(&bench.topic("routed")), "{printed}");
     bench.produce(&[article("expired", 1, MARCH_2020 + 3000)]);
     let rows = bench.wait_for(&["unique", "near"], 17, &running);
     let (_, verdict_then, flags) = verdict(&rows, "expired");
     assert_eq!((verdict_then.as_str(), flags.contains("expired")), ("unique", true), "{flags}");
-    assert!(running.said().contains("stream time set by control record"));
+    assert!(running.log().contains("stream time set by control record"));
 
     // Back, and then a restore from the changelog alone, which includes the effect of control records.
-    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
+    assert!(status.success(), "{printed}");
     bench.produce(&[article("back", 700, MARCH_2020 + DAY)]);
     bench.wait_for(&["unique", "near"], 18, &running);
     assert!(running.stop().success());
@@ -106,8 +106,11 @@ fn in_direct_mode_the_command_corrects_a_consistently_wrong_crawler() {
     assert!(verdict(&rows, "w3").2.contains("ahead-of-stream"));
     let (_, lost, flags) = verdict(&rows, "lost-copy");
     assert_eq!((lost.as_str(), flags.contains("expired")), ("unique", true), "five agree");
-    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
-    assert!(status.success() && said.lines().filter(|line| line.contains("offset")).count() >= 2, "{said}");
+    let (status, printed) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
+    assert!(
+        status.success() && printed.lines().filter(|line| line.contains("offset")).count() >= 2,
+        "{printed}"
+    );
     bench.produce(&[article("found", 601, MARCH_2020 + 3000), article("found-copy", 601, MARCH_2020 + 3000)]);
     let rows = bench.wait_for(&["unique", "near"], 20, &running);
     assert!(running.stop().success());
@@ -123,8 +126,8 @@ fn the_brokers_append_time_bounds_an_article() {
     bench.write("mode = \"direct\"", "");
     let config = std::fs::read_to_string(bench.config()).unwrap();
     std::fs::write(bench.config(), config.replace(&bench.topic("raw"), &raw)).unwrap();
-    let (status, said) = bench.samestory(&["topics", "--create"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["topics", "--create"]);
+    assert!(status.success(), "{printed}");
     let mut records: Vec<Record> = (0..8).map(|n| fetched_in_2031(&format!("w{n}"), n, MARCH_2020)).collect();
     records.push(article("a", 100, MARCH_2020));
     records.push(article("copy", 100, MARCH_2020));
@@ -154,20 +157,23 @@ fn a_wrong_path_for_ids_makes_dead_letters_and_probe_shows_where_ids_come_from()
     }
     bench.produce(&records);
     let probe = |bench: &Bench<'_>| bench.samestory(&["probe", &bench.topic("raw")]).1;
-    let said = probe(&bench);
-    assert!(said.contains("20 × no-id") && said.contains("missing field \"meta.uuid\""), "{said}");
+    let printed = probe(&bench);
+    assert!(printed.contains("20 × no-id") && printed.contains("missing field \"meta.uuid\""), "{printed}");
     let running = bench.run(&[]);
     bench.wait_for(&["dead"], 20, &running);
     assert!(running.stop().success());
     assert_eq!(bench.read("unique").len() + bench.read("near").len(), 0);
 
     bench.write("", "[input.fields]\nid = \"meta.uid\"\n");
-    let said = probe(&bench);
-    assert!(said.contains("from meta.uid 20 (100.0 %)") && said.contains("20 (100.0 %)"), "{said}");
-    assert!(!said.contains("few"), "{said}");
+    let printed = probe(&bench);
+    assert!(printed.contains("from meta.uid 20 (100.0 %)") && printed.contains("20 (100.0 %)"), "{printed}");
+    assert!(!printed.contains("few"), "{printed}");
     bench.write("", "[input.fields]\nid = \"meta.site\"\n");
-    let said = probe(&bench);
-    assert!(said.contains("distinct ids   1 (5.0 %)") && said.contains("is input.fields.id"), "{said}");
+    let printed = probe(&bench);
+    assert!(
+        printed.contains("distinct ids   1 (5.0 %)") && printed.contains("is input.fields.id"),
+        "{printed}"
+    );
     bench.write("", "");
-    assert!(probe(&bench).contains("from the record's key 20 (100.0 %)"), "{said}");
+    assert!(probe(&bench).contains("from the record's key 20 (100.0 %)"), "{printed}");
 }

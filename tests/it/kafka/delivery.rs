@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::broker::shared;
 use super::bus::{Deliveries, Record, Row, Writer, block_on, send};
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::stage::Bench;
 use crate::web::get;
 
@@ -77,15 +77,15 @@ fn noise(bytes: usize) -> Vec<u8> {
 fn a_full_batch_whose_assignment_is_lost_is_dropped_and_read_again() {
     let rest = "[batch]\nmax_articles = 5\n[kafka]\n\"max.poll.interval.ms\" = 6000\n";
     let bench = Bench::new(shared(), "lostfull", "", rest);
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let running = bench.run(&[]);
     outputs(&bench, 3, &running);
     assert!(running.stop().success());
     // With committed offsets nothing is written before the first batch, so the membership is checked when the batch is full.
-    bench.produce(&in_order(articles(3, 15)));
+    bench.produce(&into_one_partition(articles(3, 15)));
     let running = bench.run_with(&[], &[("SAMESTORY_SLEEP_AT", "full-batch:1:7000")]);
-    each_once(&outputs(&bench, 15, &running), 15);
-    assert!(running.said().contains("assignment lost"), "{}", running.said());
+    assert_each_judged_once(&outputs(&bench, 15, &running), 15);
+    assert!(running.log().contains("assignment lost"), "{}", running.log());
     assert!(running.stop().success());
 }
 
@@ -94,21 +94,21 @@ fn a_full_batch_whose_assignment_is_lost_is_dropped_and_read_again() {
 #[test]
 fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_record() {
     let bench = Bench::new(shared(), "panics", "", "");
-    let mut records = in_order(articles(0, 6));
+    let mut records = into_one_partition(articles(0, 6));
     let poison = json!({"id": "poison", "body": format!("text {PANIC_MARKER} text")}).to_string();
     records.insert(3, Record { partition: Some(0), ..Record::new("poison", &poison) });
     bench.produce(&records);
 
     let mut running = bench.run_with(&[], &[("SAMESTORY_PANIC_AT", "plan:1")]);
     assert_eq!(running.wait().code(), Some(1));
-    assert!(running.said().contains("-0-0 panicked"), "{}", running.said());
+    assert!(running.log().contains("-0-0 panicked"), "{}", running.log());
 
     let stuck = [("SAMESTORY_SLEEP_AT", "begin:1:120000"), ("SAMESTORY_STUCK_MS", "1500")];
     let mut running = bench.run_with(&[], &stuck);
     let began = Instant::now();
     assert_eq!(running.wait().code(), Some(1));
     assert!(began.elapsed() < Duration::from_secs(60), "it waited for a thread that hangs");
-    assert!(running.said().contains("does not end"), "{}", running.said());
+    assert!(running.log().contains("does not end"), "{}", running.log());
 
     let running = bench.run(&[]);
     let rows = bench.wait_for(&["unique", "near"], 6, &running);
@@ -132,7 +132,7 @@ fn a_record_that_would_be_refused_is_reduced_and_affects_no_other() {
         let narrow = [("message.timestamp.after.max.ms", "3600000"), ("max.message.bytes", "4194304")];
         alter(&bench, topic, &narrow);
     }
-    let mut records = in_order(articles(0, 9));
+    let mut records = into_one_partition(articles(0, 9));
     // 26,000 headers of three bytes: 78 kB, of which only 26 kB were counted, besides a value that nearly fills a record.
     let padding = " ".repeat((4 << 20) - (64 << 10) - 1500);
     let value = String::from_utf8(records[1].value.clone().unwrap()).unwrap();
@@ -158,9 +158,9 @@ fn a_record_that_would_be_refused_is_reduced_and_affects_no_other() {
     assert!(running.stop().success());
     assert_eq!(rows.len(), 9, "every neighbour is judged, and the unknown id of a delete is nothing");
     let of = |id: &str| rows.iter().find(|row| row.id() == id).unwrap();
-    assert_eq!(of("a0001").says("headers-dropped").as_deref(), Some("286000"));
+    assert_eq!(of("a0001").our_header("headers-dropped").as_deref(), Some("286000"));
     assert_eq!(of("a0001").header("h"), None);
-    assert_eq!(of("a0002").says("record-time").as_deref(), Some("1930000000000"));
+    assert_eq!(of("a0002").our_header("record-time").as_deref(), Some("1930000000000"));
     assert!(of("a0002").timestamp.unwrap() < 1_930_000_000_000);
     assert_eq!(of("a0003").timestamp, Some(1_772_000_000_003), "other times are preserved");
     let mut expected = vec![pair("undecodable", 10)];
@@ -190,11 +190,11 @@ fn running_said_aborted(bench: &Bench<'_>) -> bool {
 #[test]
 fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
     let bench = Bench::new(shared(), "lowered", "", "[topics]\npartitions = 1\noutput_partitions = 1\n");
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let running = bench.run(&[]);
     outputs(&bench, 3, &running);
     alter(&bench, "unique", &[("max.message.bytes", "150000")]);
-    let mut records = in_order(articles(3, 30));
+    let mut records = into_one_partition(articles(3, 30));
     let large = |record: &mut Record, bytes: usize| {
         let value = String::from_utf8(record.value.clone().unwrap()).unwrap();
         let noise: String = noise(bytes).iter().map(|byte| char::from(b'a' + byte % 26)).collect();
@@ -211,7 +211,8 @@ fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
     let reason = error(&letters[0], "exception.class.name").unwrap();
     assert!(["too-large", "undeliverable"].contains(&reason.as_str()), "{reason}");
     // The copy of the refused article is unique: the refused one left no trace.
-    let judged = |id: &str| rows.iter().find(|row| row.id() == id).map(|row| row.says("verdict").unwrap());
+    let judged =
+        |id: &str| rows.iter().find(|row| row.id() == id).map(|row| row.our_header("verdict").unwrap());
     assert_eq!(judged("a0010"), None);
     assert_eq!(judged("a0011").as_deref(), Some("unique"));
     assert!(running.stop().success());
@@ -221,7 +222,7 @@ fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
 fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
     let bench = Bench::new(shared(), name, "", "[topics]\npartitions = 1\n");
     alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
-    let mut records = in_order(articles(0, 6));
+    let mut records = into_one_partition(articles(0, 6));
     let mut heavy = Record { partition: Some(0), ..Record::new("key", "not json") };
     heavy.headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
     records.insert(3, heavy);
@@ -232,7 +233,7 @@ fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String
     while count() < 7 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(200));
     }
-    let outcome = (count(), running.said());
+    let outcome = (count(), running.log());
     running.kill();
     outcome
 }
@@ -241,10 +242,10 @@ fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String
 #[test]
 #[ignore = "make test-mutants"]
 fn unmeasured_records_are_refused_and_that_is_detected() {
-    let (count, said) = heavy_dead_letter("measured", &[]);
-    assert!(count == 7 && !said.contains("refused"), "with the guard: {count}, {said}");
-    let (_, said) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
-    assert!(said.contains("refused") || said.contains("aborted"), "nobody noticed: {said}");
+    let (count, printed) = heavy_dead_letter("measured", &[]);
+    assert!(count == 7 && !printed.contains("refused"), "with the guard: {count}, {printed}");
+    let (_, printed) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
+    assert!(printed.contains("refused") || printed.contains("aborted"), "nobody noticed: {printed}");
 }
 
 /// Without the guard a parser that panics ends its thread and the process: the record is read again after every restart.
@@ -253,7 +254,7 @@ fn unmeasured_records_are_refused_and_that_is_detected() {
 fn a_parser_that_panics_without_its_guard_is_detected() {
     let bench = Bench::new(shared(), "panic-guard", "", "");
     let poison = json!({"id": "poison", "body": format!("text {PANIC_MARKER} text")}).to_string();
-    let mut records = in_order(articles(0, 6));
+    let mut records = into_one_partition(articles(0, 6));
     records.insert(3, Record { partition: Some(0), ..Record::new("poison", &poison) });
     bench.produce(&records);
     let mut running = bench.run_with(&[], &[("SAMESTORY_MUTANT", "panic-guard-off")]);
@@ -269,7 +270,7 @@ fn a_parser_that_panics_without_its_guard_is_detected() {
 fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_letter() {
     let bench = Bench::new(shared(), "bomb", "", "[input]\nunreadable_after = \"6s\"\n");
     alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let bomb = |id: &str| Record {
         partition: Some(0),
         ..Record::new(id, &json!({"id": id, "body": " ".repeat(45_000_000)}).to_string())
@@ -282,7 +283,7 @@ fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_lette
         ("linger.ms", "3000"),
     ];
     produce_with(&bench, &[bomb("b1"), bomb("b2"), bomb("b3")], &settings);
-    bench.produce(&in_order(articles(3, 6)));
+    bench.produce(&into_one_partition(articles(3, 6)));
     let mut running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
     let address = running.address();
@@ -294,7 +295,7 @@ fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_lette
             assert!(body.contains("\"partition\":0") && body.contains("\"offset\":3"), "{body}");
             break;
         }
-        assert!(Instant::now() < deadline, "{body}; {}", running.said());
+        assert!(Instant::now() < deadline, "{body}; {}", running.log());
         std::thread::sleep(Duration::from_millis(100));
     }
     let (_, metrics) = get(&address, "/metrics").unwrap();
@@ -324,7 +325,7 @@ fn a_gzip_bomb_takes_the_memory_of_one_batch_and_not_of_its_copies() {
         ];
         produce_with(&bench, &[Record { partition: Some(0), ..Record::new(id, &value) }], &settings);
     }
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
     let letters = bench.wait_for(&["dead"], 2, &running);

@@ -73,11 +73,11 @@ fn records_that_cannot_be_judged_become_dead_letters_and_the_rest_is_judged() {
     assert!(letters.iter().any(|row| reason(row) == "no-id"));
     let last = rows.iter().find(|row| row.key.as_deref() == Some(b"last")).unwrap();
     assert_eq!(
-        last.says("verdict").as_deref(),
+        last.our_header("verdict").as_deref(),
         Some("exact-duplicate"),
         "headers that came in are not believed"
     );
-    assert_eq!(last.says("duplicate-of").as_deref(), Some("first"));
+    assert_eq!(last.our_header("duplicate-of").as_deref(), Some("first"));
     assert_eq!(last.header("traceparent"), Some(&b"00-abc"[..]));
     assert_eq!(last.timestamp, Some(1_772_000_000_000));
 }
@@ -112,7 +112,7 @@ fn updates_move_articles_and_deletes_retract_them() {
         let rows = bench.read(topic);
         rows.iter()
             .filter(|row| row.value.is_none())
-            .map(|row| (row.id(), row.says("offset").unwrap()))
+            .map(|row| (row.id(), row.our_header("offset").unwrap()))
             .collect()
     };
     let pair = |id: &str, offset: &str| (id.to_owned(), offset.to_owned());
@@ -132,17 +132,20 @@ fn updates_move_articles_and_deletes_retract_them() {
 #[test]
 fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
     let bench = Bench::new(shared(), "hasty", "", "[topics]\npartitions = 3\n");
-    let said = |id: &str, body: &str| json!({"id": id, "language": "hi", "body": body}).to_string();
+    let hindi_article = |id: &str, body: &str| json!({"id": id, "language": "hi", "body": body}).to_string();
     bench.produce(&[
         keyed("x", Some(&article("x", TEXT).to_string())),
-        keyed("ferry", Some(&said("ferry", HINDI))),
+        keyed("ferry", Some(&hindi_article("ferry", HINDI))),
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique"], 2, &running);
     assert!(running.stop().success());
     bench.produce(&[
-        keyed("x", Some(&said("x", "अदालत ने कहा कि नगर को अपनी बैठकों का विवरण दस दिन में छापना होगा।"))),
-        keyed("x", Some(&said("x", HINDI))),
+        keyed(
+            "x",
+            Some(&hindi_article("x", "अदालत ने कहा कि नगर को अपनी बैठकों का विवरण दस दिन में छापना होगा।")),
+        ),
+        keyed("x", Some(&hindi_article("x", HINDI))),
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 6, &running);
@@ -152,7 +155,7 @@ fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
             .read(topic)
             .iter()
             .filter(|row| row.value.is_none())
-            .map(|row| row.says("offset").unwrap())
+            .map(|row| row.our_header("offset").unwrap())
             .collect();
         nulls.sort();
         nulls
@@ -174,7 +177,7 @@ fn single_topic_and_passthrough_keep_the_articles_bytes() {
     let of =
         |id: &str, null: bool| rows.iter().find(|row| row.id() == id && row.value.is_none() == null).unwrap();
     assert_eq!(of("first", false).value.as_deref(), Some(first.as_bytes()), "byte for byte");
-    assert_eq!(of("again", false).says("duplicate-of").as_deref(), Some("first"));
+    assert_eq!(of("again", false).our_header("duplicate-of").as_deref(), Some("first"));
     of("first", true);
 }
 

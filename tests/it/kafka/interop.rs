@@ -21,8 +21,8 @@ fn interop(arguments: &[&str]) -> Option<String> {
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("dev/interop");
     let output = Command::new(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "dev/interop {arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "dev/interop {arguments:?}: {printed}");
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -33,8 +33,8 @@ fn bench(name: &str, output: &str) -> Option<Bench<'static>> {
     let rest =
         format!("[registry]\nurl = \"{url}\"\n[input]\nformat = \"avro\"\n[output]\n{output}\n{fields}");
     let bench = Bench::new(shared(), name, "", &rest);
-    let (status, said) = bench.samestory(&["schemas", "register"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "register"]);
+    assert!(status.success(), "{printed}");
     let (broker, topic) = (bench.broker.bootstrap(), bench.topic("raw"));
     interop(&["produce", broker, url, &topic, &STORIES.to_string()])?;
     Some(bench)
@@ -43,8 +43,8 @@ fn bench(name: &str, output: &str) -> Option<Bench<'static>> {
 /// The records that Python reads from a topic.
 fn read(bench: &Bench<'_>, name: &str, count: usize) -> Vec<Value> {
     let (broker, url, topic) = (bench.broker.bootstrap(), &registry::shared().url, bench.topic(name));
-    let said = interop(&["consume", broker, url, &topic, &count.to_string()]).unwrap();
-    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let printed = interop(&["consume", broker, url, &topic, &count.to_string()]).unwrap();
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use samestory::metrics::{Kind, METRICS};
 use samestory_engine::text::language::LANGUAGES;
 use serde_json::{Value, json};
 
-use super::broker::{hurt, shared};
+use super::broker::{breakable, shared};
 use super::bus::Record;
 use super::stage::{Bench, PATIENCE, Running};
 use crate::web::{ask, get};
@@ -33,7 +33,7 @@ fn wait_until(running: &Running, address: &str, what: &str, will_do: impl Fn(u16
         if will_do(status, &answer) {
             return answer;
         }
-        assert!(Instant::now() < deadline, "never {what}, but {answer}; {}", running.said());
+        assert!(Instant::now() < deadline, "never {what}, but {answer}; {}", running.log());
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -68,7 +68,7 @@ fn article(id: &str, language: &str, words: usize) -> Record {
 
 #[test]
 fn a_stage_without_its_broker_is_live_and_reports_why_it_is_not_ready() {
-    let broker = hurt();
+    let broker = breakable();
     let bench = Bench::new(&broker, "probes", "", "");
     bench.produce(&[article("a", "en", 60)]);
     broker.kill();
@@ -212,7 +212,7 @@ fn badly_behaved_clients_are_bounded_and_do_not_stop_verdicts() {
     // They are disconnected after a while, although none of them left by itself.
     let deadline = Instant::now() + PATIENCE;
     while get(&address, "/healthz").is_none() {
-        assert!(Instant::now() < deadline, "nobody else is served: {}", running.said());
+        assert!(Instant::now() < deadline, "nobody else is served: {}", running.log());
         thread::sleep(Duration::from_millis(200));
     }
     drop(silent);
@@ -228,6 +228,6 @@ fn a_port_in_use_is_reported_at_startup() {
     std::fs::write(bench.config(), config.replace("127.0.0.1:0", &address)).unwrap();
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(2));
-    let said = running.said();
-    assert!(said.contains(&format!("http.listen = {address}")) && said.contains("off"), "{said}");
+    let printed = running.log();
+    assert!(printed.contains(&format!("http.listen = {address}")) && printed.contains("off"), "{printed}");
 }

@@ -13,7 +13,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::broker::{Broker, shared};
 use super::bus::{Isolation, Record, block_on};
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 
 const ONE: &str = "[topics]\npartitions = 1\n";
@@ -39,21 +39,21 @@ fn judged(bench: &Bench<'_>) -> usize {
 fn run_to(bench: &Bench<'_>, count: usize, arguments: &[&str]) -> String {
     let running = bench.run(arguments);
     outputs(bench, count, &running);
-    let said = running.said();
+    let printed = running.log();
     assert!(running.stop().success());
-    said
+    printed
 }
 
 /// The log line that says why a partition stopped.
 fn reason_of_the_stop(running: &mut Running) -> String {
-    let said = running.wait_until_it_says("stopped: ");
-    said.lines().find(|line| line.contains("stopped: ")).unwrap().to_owned()
+    let printed = running.wait_for_log("stopped: ");
+    printed.lines().find(|line| line.contains("stopped: ")).unwrap().to_owned()
 }
 
 fn recreate(bench: &Bench<'_>, name: &str) {
     bench.broker.delete_topic(&bench.topic(name));
-    let (status, said) = bench.samestory(&["topics", "--create"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["topics", "--create"]);
+    assert!(status.success(), "{printed}");
 }
 
 /// Saves a state of 30 articles; then the stage is idle for longer than the changelog keeps tombstones, twice; then the saved
@@ -62,7 +62,7 @@ fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
     const LONGER_THAN_TOMBSTONES: Duration = Duration::from_millis(1300);
     let bench = Bench::new(shared(), "idle", DIRECT, ONE);
     bench.broker.set_topic(&bench.topic("changelog"), "delete.retention.ms", "1000");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
     let (state, kept) = (bench.dir.join("state"), bench.dir.join("kept"));
     copy(&state, &kept);
@@ -71,19 +71,19 @@ fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
         thread::sleep(LONGER_THAN_TOMBSTONES);
         let mut running = bench.run_with(&[], environment);
         // The takeover happens before there is anything to read.
-        running.wait_until_it_says("\"resuming\"");
-        bench.produce(&in_order(articles(n * 30, n * 30 + 30)));
+        running.wait_for_log("\"resuming\"");
+        bench.produce(&into_one_partition(articles(n * 30, n * 30 + 30)));
         outputs(&bench, n * 30 + 30, &running);
-        idle.push_str(&running.said());
+        idle.push_str(&running.log());
         assert!(running.stop().success());
     }
     thread::sleep(LONGER_THAN_TOMBSTONES);
     fs::remove_dir_all(&state).unwrap();
     fs::rename(&kept, &state).unwrap();
-    bench.produce(&in_order(articles(90, 120)));
+    bench.produce(&into_one_partition(articles(90, 120)));
     let running = bench.run_with(&[], environment);
-    each_once(&outputs(&bench, 120, &running), 120);
-    let old = running.said();
+    assert_each_judged_once(&outputs(&bench, 120, &running), 120);
+    let old = running.log();
     assert!(running.stop().success());
     (idle, old)
 }
@@ -110,12 +110,12 @@ fn without_the_age_check_an_old_state_is_used_and_that_is_detected() {
 #[test]
 fn recreated_topics_stop_the_partition_and_are_named() {
     let bench = Bench::new(shared(), "recreated", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
 
     // Longer than the old topic, so that the old offset exists.
     recreate(&bench, "raw");
-    bench.produce(&in_order(articles(30, 75)));
+    bench.produce(&into_one_partition(articles(30, 75)));
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
     for part in ["topic id of the input", "the position 30", "--accept-offsets 0:0 ", "stage.generation"] {
@@ -132,9 +132,9 @@ fn recreated_topics_stop_the_partition_and_are_named() {
 
     // Recreated while the stage runs, and longer again.
     let mut running = bench.run_with(&[], &[("SAMESTORY_COMPARE_MS", "200")]);
-    running.wait_until_it_says("\"resuming\"");
+    running.wait_for_log("\"resuming\"");
     recreate(&bench, "raw");
-    bench.produce(&in_order(articles(75, 150)));
+    bench.produce(&into_one_partition(articles(75, 150)));
     let why = reason_of_the_stop(&mut running);
     assert!(why.contains("topic id of the input"), "{why}");
     assert!(running.stop().success());
@@ -157,10 +157,10 @@ fn recreated_topics_stop_the_partition_and_are_named() {
     recreate(&bench, "changelog");
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
-    let said = running.said();
+    let printed = running.log();
     assert!(
-        said.contains("other-topic") && said.contains("was made from a changelog with topic id"),
-        "{said}"
+        printed.contains("other-topic") && printed.contains("was made from a changelog with topic id"),
+        "{printed}"
     );
     assert!(why.contains("the changelog has no position"), "{why}");
     assert!(running.stop().success());
@@ -174,8 +174,8 @@ fn an_input_recreated_with_fewer_partitions_is_refused_at_startup() {
     recreate(&bench, "raw");
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(1));
-    let said = running.said();
-    assert!(said.contains("changelog has 2 partitions") && said.contains("raw has 1"), "{said}");
+    let printed = running.log();
+    assert!(printed.contains("changelog has 2 partitions") && printed.contains("raw has 1"), "{printed}");
 }
 
 /// The same without comparing topic ids: the first records of the new topic are skipped.
@@ -183,13 +183,13 @@ fn an_input_recreated_with_fewer_partitions_is_refused_at_startup() {
 #[ignore = "make test-mutants"]
 fn without_topic_ids_a_recreated_input_is_read_from_the_middle_and_that_is_detected() {
     let bench = Bench::new(shared(), "ids-ignored", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
     recreate(&bench, "raw");
-    bench.produce(&in_order(articles(30, 75)));
+    bench.produce(&into_one_partition(articles(30, 75)));
     let running = bench.run_with(&[], &[("SAMESTORY_MUTANT", "topic-id-ignored")]);
     outputs(&bench, 45, &running);
-    assert!(!running.said().contains("stopped: "), "{}", running.said());
+    assert!(!running.log().contains("stopped: "), "{}", running.log());
     assert!(running.stop().success());
     let lost = 75 - judged(&bench);
     assert_eq!(lost, 30, "what the guard is for");
@@ -200,19 +200,19 @@ fn without_topic_ids_a_recreated_input_is_read_from_the_middle_and_that_is_detec
 fn judged_after_a_quiet_start(environment: &[(&str, &str)]) -> usize {
     let rest = "[input]\nstart = \"latest\"\n[topics]\npartitions = 1\n";
     let bench = Bench::new(shared(), "quiet-start", DIRECT, rest);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let mut running = bench.run_with(&[], environment);
-    running.wait_until_it_says("\"starting with empty state\"");
+    running.wait_for_log("\"starting with empty state\"");
     thread::sleep(Duration::from_secs(1));
     assert!(running.stop().success());
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     let mut running = bench.run_with(&[], environment);
-    running.wait_until_it_says(if environment.is_empty() {
+    running.wait_for_log(if environment.is_empty() {
         "\"resuming\""
     } else {
         "\"starting with empty state\""
     });
-    bench.produce(&in_order(articles(60, 90)));
+    bench.produce(&into_one_partition(articles(60, 90)));
     outputs(&bench, 30, &running);
     thread::sleep(Duration::from_secs(2));
     assert!(running.stop().success());
@@ -252,7 +252,7 @@ fn delete_before(bench: &Bench<'_>, offset: i64) {
 #[ignore = "unit tests of stream::takeover have the rules: make test-edges"]
 fn an_operators_decision_covers_one_offset_of_one_partition_once() {
     let bench = Bench::new(shared(), "accepted", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     run_to(&bench, 60, &[]);
     let stops = |arguments: &[&str], named: &str| {
         let mut running = bench.run(arguments);
@@ -264,23 +264,23 @@ fn an_operators_decision_covers_one_offset_of_one_partition_once() {
     set_offset(&bench, 30);
     stops(&["--accept-offsets", "0:31"], "--accept-offsets 0:30 ");
     // 30 articles are judged again, with the state as it is.
-    let said = run_to(&bench, 90, &["--accept-offsets", "0:30"]);
-    assert!(said.contains("resuming as the operator decided"), "{said}");
-    bench.produce(&in_order(articles(60, 70)));
-    let said = run_to(&bench, 100, &["--accept-offsets", "0:30"]);
-    assert!(said.contains("\"resuming\"") && !said.contains("as the operator decided"), "{said}");
+    let printed = run_to(&bench, 90, &["--accept-offsets", "0:30"]);
+    assert!(printed.contains("resuming as the operator decided"), "{printed}");
+    bench.produce(&into_one_partition(articles(60, 70)));
+    let printed = run_to(&bench, 100, &["--accept-offsets", "0:30"]);
+    assert!(printed.contains("\"resuming\"") && !printed.contains("as the operator decided"), "{printed}");
     set_offset(&bench, 40);
     stops(&["--accept-offsets", "0:30"], "--accept-offsets 0:40 ");
     set_offset(&bench, 70);
 
     // Ten of the next twenty are deleted before anybody has read them.
-    bench.produce(&in_order(articles(70, 90)));
+    bench.produce(&into_one_partition(articles(70, 90)));
     delete_before(&bench, 80);
     stops(&["--accept-gap", "0:69"], "--accept-gap 0:70 ");
-    let said = run_to(&bench, 110, &["--accept-gap", "0:70"]);
-    let line = said.lines().find(|line| line.contains("as the operator decided")).unwrap();
+    let printed = run_to(&bench, 110, &["--accept-gap", "0:70"]);
+    let line = printed.lines().find(|line| line.contains("as the operator decided")).unwrap();
     assert!(line.contains("\"from\":80") && line.contains("\"lost\":10"), "{line}");
-    bench.produce(&in_order(articles(90, 120)));
+    bench.produce(&into_one_partition(articles(90, 120)));
     delete_before(&bench, 100);
     stops(&["--accept-gap", "0:70"], "--accept-gap 0:90 ");
 }
@@ -314,7 +314,7 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     let (group, topic) = (format!("{}.direct", bench.prefix), bench.topic("raw"));
     let deadline = Instant::now() + PATIENCE * 5;
     while bench.broker.committed(&group, &topic).values().sum::<i64>() < (PARTITIONS * EACH) as i64 {
-        assert!(Instant::now() < deadline, "{}", running.said());
+        assert!(Instant::now() < deadline, "{}", running.log());
         thread::sleep(Duration::from_secs(1));
     }
     let judging = peak(&running);
@@ -324,8 +324,8 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     let began = Instant::now();
     let running = bench.run(&[]);
     let deadline = Instant::now() + PATIENCE * 5;
-    while running.said().matches("\"resuming\"").count() < PARTITIONS {
-        assert!(Instant::now() < deadline, "{}", running.said());
+    while running.log().matches("\"resuming\"").count() < PARTITIONS {
+        assert!(Instant::now() < deadline, "{}", running.log());
         thread::sleep(Duration::from_millis(200));
     }
     let (took, restoring) = (began.elapsed(), peak(&running));
@@ -345,7 +345,7 @@ fn a_truncated_log_stops_the_partition_even_after_it_has_grown_again() {
     let bench = Bench::new(&broker, "truncated", DIRECT, ONE);
     // In several batches, so that the last ones can be lost.
     for n in 0..6 {
-        bench.produce(&in_order(articles(n * 10, n * 10 + 10)));
+        bench.produce(&into_one_partition(articles(n * 10, n * 10 + 10)));
     }
     run_to(&bench, 60, &[]);
     let group = format!("{}.direct", bench.prefix);
@@ -371,7 +371,7 @@ fn a_truncated_log_stops_the_partition_even_after_it_has_grown_again() {
     assert!(running.stop().success());
 
     for n in 6..12 {
-        bench.produce(&in_order(articles(n * 10, n * 10 + 10)));
+        bench.produce(&into_one_partition(articles(n * 10, n * 10 + 10)));
     }
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
@@ -416,25 +416,25 @@ fn three_partitions_assigned_during_a_restore_all_resume() {
         ("SAMESTORY_RESTORE_PAUSE_MS", "100"),
     ];
     let mut late = bench.run_as_with("late", &[], &slowly);
-    late.wait_until_it_says("sleeps at restore");
+    late.wait_for_log("sleeps at restore");
     others.iter().for_each(|other| other.signal("TERM"));
-    others.iter_mut().for_each(|other| assert!(other.wait().success(), "{}", other.said()));
+    others.iter_mut().for_each(|other| assert!(other.wait().success(), "{}", other.log()));
     bench.produce(&spread(|n| n % 3 == 2));
-    each_once(&outputs(&bench, 120, &late), 120);
-    let said = late.said();
-    let assigned: Vec<&str> = said.lines().filter(|line| line.contains("\"assigned\"")).collect();
-    assert!(assigned.len() >= 2, "all at once, before it restored any: {said}");
+    assert_each_judged_once(&outputs(&bench, 120, &late), 120);
+    let printed = late.log();
+    let assigned: Vec<&str> = printed.lines().filter(|line| line.contains("\"assigned\"")).collect();
+    assert!(assigned.len() >= 2, "all at once, before it restored any: {printed}");
     assert!(
-        said.rfind("\"assigned\"") < said.find("\"restored\""),
-        "the others came after it had restored: {said}"
+        printed.rfind("\"assigned\"") < printed.find("\"restored\""),
+        "the others came after it had restored: {printed}"
     );
-    assert_eq!(said.matches("\"restored\"").count(), 4, "{said}");
+    assert_eq!(printed.matches("\"restored\"").count(), 4, "{printed}");
     // If all ran at once, 32 partitions of a cold pod would have a gigabyte of records waiting.
     let mut at_once = 0;
-    for line in said.lines() {
+    for line in printed.lines() {
         at_once += i32::from(line.contains("\"restoring\"") && line.contains("\"from\""));
         at_once -= i32::from(line.contains("\"restored\""));
-        assert!(at_once <= 2, "more than two restores at once: {said}");
+        assert!(at_once <= 2, "more than two restores at once: {printed}");
     }
     assert!(late.stop().success());
 }
@@ -444,7 +444,7 @@ fn three_partitions_assigned_during_a_restore_all_resume() {
 #[test]
 fn a_restore_behind_an_open_transaction_reports_what_it_waits_for() {
     let bench = Bench::new(shared(), "open", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
     let changelog = bench.topic("changelog");
     let mut client = bench.broker.client();
@@ -457,12 +457,12 @@ fn a_restore_behind_an_open_transaction_reports_what_it_waits_for() {
     producer.send(record).map_err(|(error, _)| error).unwrap();
     producer.flush(wait).unwrap();
     let mut running = bench.run_with(&[], &[("SAMESTORY_STALL_MS", "500")]);
-    let said = running.wait_until_it_says("the restore makes no progress");
-    let line = said.lines().find(|line| line.contains("no progress")).unwrap();
+    let printed = running.wait_for_log("the restore makes no progress");
+    let line = printed.lines().find(|line| line.contains("no progress")).unwrap();
     for part in ["a transaction is open", "last_stable_offset", "high_watermark", "\"partition\":0"] {
         assert!(line.contains(part), "{line}");
     }
     producer.abort_transaction(wait).unwrap();
-    running.wait_until_it_says("\"resuming\"");
+    running.wait_for_log("\"resuming\"");
     assert!(running.stop().success());
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::broker::shared;
 use super::bus::{Offsets, Record, Row, block_on};
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 use crate::web::get;
 
@@ -26,7 +26,7 @@ fn await_committed(bench: &Bench<'_>, running: &Running, wanted: &Offsets) {
         if committed == *wanted {
             return;
         }
-        assert!(Instant::now() < deadline, "{committed:?}, not {wanted:?}: {}", running.said());
+        assert!(Instant::now() < deadline, "{committed:?}, not {wanted:?}: {}", running.log());
         thread::sleep(Duration::from_millis(50));
     }
 }
@@ -51,26 +51,26 @@ fn poison(key: &str) -> Record {
 #[test]
 fn route_without_its_offsets_repeats_no_verdict_and_loses_nothing() {
     let mut bench = Bench::new(shared(), "lost", "", "");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let running = bench.run(&[]);
     outputs(&bench, 30, &running);
     assert!(running.stop().success());
     // Route runs alone for a while: match has not read these records yet.
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     bench.produce(&[poison("poison")]);
     let route = bench.run(&["--role", "route"]);
     await_committed(&bench, &route, &BTreeMap::from([(0, 61), (1, 0)]));
     assert!(route.stop().success());
     bench.broker.delete_group(&group(&bench));
-    bench.produce(&in_order(articles(60, 90)));
+    bench.produce(&into_one_partition(articles(60, 90)));
     bench.write("", "[input]\nstart = \"latest\"\n");
     // Still alone: match would judge the backlog while route looks up its position.
     let mut route = bench.run(&["--role", "route"]);
-    route.wait_until_it_says("resuming after the highest raw offset that match knows");
+    route.wait_for_log("resuming after the highest raw offset that match knows");
     await_committed(&bench, &route, &BTreeMap::from([(0, 91), (1, 0)]));
     let deadline = Instant::now() + PATIENCE;
     while counted(&mut route, "route") < 1.0 {
-        assert!(Instant::now() < deadline, "{}", route.said());
+        assert!(Instant::now() < deadline, "{}", route.log());
         thread::sleep(Duration::from_millis(50));
     }
     assert!(route.stop().success());
@@ -78,13 +78,13 @@ fn route_without_its_offsets_repeats_no_verdict_and_loses_nothing() {
     let deadline = Instant::now() + PATIENCE;
     while bench.read("unique").len() + bench.read("near").len() < 90 || counted(&mut running, "match") < 30.0
     {
-        assert!(Instant::now() < deadline, "{}", running.said());
+        assert!(Instant::now() < deadline, "{}", running.log());
         thread::sleep(Duration::from_millis(100));
     }
     assert!(running.stop().success());
     let rows = ["unique", "near"].iter().flat_map(|name| bench.read(name));
-    let place = |row: Row| (row.says("partition").unwrap(), row.says("offset").unwrap(), row);
-    each_once(&rows.map(place).collect::<Vec<_>>(), 90);
+    let place = |row: Row| (row.our_header("partition").unwrap(), row.our_header("offset").unwrap(), row);
+    assert_each_judged_once(&rows.map(place).collect::<Vec<_>>(), 90);
     assert_eq!(bench.read("dead").len(), 2, "a dead letter may come twice, and is counted");
 }
 
@@ -93,12 +93,12 @@ fn route_without_its_offsets_repeats_no_verdict_and_loses_nothing() {
 #[test]
 fn latest_is_decided_once_and_a_new_raw_partition_is_read_from_its_beginning() {
     let bench = Bench::new(shared(), "latest", "", "[input]\nstart = \"latest\"\n");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let running = bench.run(&["--role", "route"]);
     // The first offsets are committed before any record is read.
     await_committed(&bench, &running, &BTreeMap::from([(0, 30), (1, 0)]));
     assert!(running.stop().success());
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     let running = bench.run(&[]);
     outputs(&bench, 30, &running);
     assert!(running.stop().success());
@@ -111,10 +111,10 @@ fn latest_is_decided_once_and_a_new_raw_partition_is_read_from_its_beginning() {
     later.iter_mut().for_each(|record| record.partition = Some(2));
     bench.produce(&later);
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("a raw partition not seen before; starting at its beginning");
+    running.wait_for_log("a raw partition not seen before; starting at its beginning");
     let rows = outputs(&bench, 60, &running);
     assert!(running.stop().success());
-    each_once(&rows, 60);
+    assert_each_judged_once(&rows, 60);
     assert_eq!(rows.iter().filter(|(partition, ..)| partition == "2").count(), 30);
 }
 
@@ -142,9 +142,15 @@ fn published(bench: &Bench<'_>) -> Vec<(i64, String, String, Option<String>)> {
     let mut records = Vec::new();
     for topic in ["unique", "near"] {
         for row in bench.read(topic) {
-            let verdict =
-                row.says("verdict").map(|verdict| format!("{verdict} of {:?}", row.says("duplicate-of")));
-            records.push((row.says("offset").unwrap().parse().unwrap(), row.id(), topic.to_owned(), verdict));
+            let verdict = row
+                .our_header("verdict")
+                .map(|verdict| format!("{verdict} of {:?}", row.our_header("duplicate-of")));
+            records.push((
+                row.our_header("offset").unwrap().parse().unwrap(),
+                row.id(),
+                topic.to_owned(),
+                verdict,
+            ));
         }
     }
     records.sort();
@@ -170,7 +176,7 @@ fn verdicts_do_not_depend_on_the_batch_size() {
         let tagged = || published(&bench).iter().filter(|(.., verdict)| verdict.is_some()).count();
         let deadline = Instant::now() + PATIENCE;
         while tagged() < records.len() {
-            assert!(Instant::now() < deadline, "{}: {}", tagged(), running.said());
+            assert!(Instant::now() < deadline, "{}: {}", tagged(), running.log());
             thread::sleep(Duration::from_millis(200));
         }
         assert!(running.stop().success());
@@ -201,7 +207,7 @@ fn the_same_id_in_two_languages_in_one_batch_lives_where_its_last_version_is() {
     let tagged = || published(&bench).iter().filter(|(.., verdict)| verdict.is_some()).count();
     let deadline = Instant::now() + PATIENCE;
     while tagged() < 6 {
-        assert!(Instant::now() < deadline, "{}", running.said());
+        assert!(Instant::now() < deadline, "{}", running.log());
         thread::sleep(Duration::from_millis(100));
     }
     assert!(running.stop().success());
@@ -228,7 +234,7 @@ fn table(bench: &Bench<'_>, topic: &str) -> BTreeMap<String, i64> {
     let mut table = BTreeMap::new();
     for row in bench.read(topic) {
         match row.value {
-            Some(_) => table.insert(row.id(), row.says("offset").unwrap().parse().unwrap()),
+            Some(_) => table.insert(row.id(), row.our_header("offset").unwrap().parse().unwrap()),
             None => table.remove(&row.id()),
         };
     }
@@ -243,7 +249,7 @@ fn await_tables(bench: &Bench<'_>, running: &Running, unique: &[(&str, i64)], ne
         if tables == wanted {
             return;
         }
-        assert!(Instant::now() < deadline, "{tables:?}, not {wanted:?}: {}", running.said());
+        assert!(Instant::now() < deadline, "{tables:?}, not {wanted:?}: {}", running.log());
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -273,7 +279,7 @@ fn a_language_change_never_retracts_the_live_article() {
     assert!(running.stop().success());
     let tombstones = |topic: &str| -> Vec<(String, String)> {
         let rows = bench.read(topic).into_iter().filter(|row| row.value.is_none());
-        rows.map(|row| (row.id(), row.says("offset").unwrap())).collect()
+        rows.map(|row| (row.id(), row.our_header("offset").unwrap())).collect()
     };
     assert_eq!(tombstones("unique"), [("y".to_owned(), "4".to_owned())]);
     assert_eq!(tombstones("near"), [("y".to_owned(), "6".to_owned())]);
@@ -284,7 +290,7 @@ fn a_language_change_never_retracts_the_live_article() {
 #[test]
 fn a_raw_topic_recreated_with_fewer_partitions_stops_the_stage() {
     let bench = Bench::new(shared(), "again", "", "");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let running = bench.run(&[]);
     outputs(&bench, 30, &running);
     assert!(running.stop().success());
@@ -299,11 +305,11 @@ fn a_raw_topic_recreated_with_fewer_partitions_stops_the_stage() {
         thread::sleep(Duration::from_millis(100));
     }
     // More records than the old topic had.
-    bench.produce(&in_order(articles(30, 90)));
+    bench.produce(&into_one_partition(articles(30, 90)));
     let mut running = bench.run(&[]);
-    let said = running.wait_until_it_says("stopped: topic");
-    assert!(said.contains("but the state was built from a topic with the id"), "{said}");
-    assert!(said.contains("stage.generation"), "{said}");
+    let printed = running.wait_for_log("stopped: topic");
+    assert!(printed.contains("but the state was built from a topic with the id"), "{printed}");
+    assert!(printed.contains("stage.generation"), "{printed}");
     assert!(running.stop().success());
     assert_eq!(bench.read("unique").len() + bench.read("near").len(), 30, "nothing was judged");
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::broker::{PASSWORD, secure};
 use super::bus::Isolation;
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::ops::{scrape, sum};
 use super::stage::{Bench, PATIENCE, Running};
 
@@ -83,21 +83,21 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     }
     fs::write(bench.config(), secure).unwrap();
     let environment = [("TEST_STAGE_PASSWORD", PASSWORD), ("SAMESTORY_LOG", "debug")];
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
 
     let mut stranger = bench.run_with(&[], &environment);
     assert_eq!(stranger.wait().code(), Some(1));
-    let said = stranger.said();
-    assert!(said.contains("docs/security.md") && !said.contains(PASSWORD), "{said}");
+    let printed = stranger.log();
+    assert!(printed.contains("docs/security.md") && !printed.contains(PASSWORD), "{printed}");
 
     grant(&bench);
     let running = bench.run_with(&[], &environment);
-    each_once(&outputs(&bench, 60, &running), 60);
-    let said = running.said();
+    assert_each_judged_once(&outputs(&bench, 60, &running), 60);
+    let printed = running.log();
     assert!(running.stop().success());
-    assert!(!said.contains(PASSWORD), "the password is in the log");
+    assert!(!printed.contains(PASSWORD), "the password is in the log");
     // librdkafka looks up the coordinator of a group that nobody joins, and logs at debug level that access is denied.
-    let aloud: Vec<&str> = said.lines().filter(|line| !line.contains("\"DEBUG\"")).collect();
+    let aloud: Vec<&str> = printed.lines().filter(|line| !line.contains("\"DEBUG\"")).collect();
     assert!(!aloud.iter().any(|line| line.contains("uthoriz")), "{aloud:?}");
 
     // A revoked right is named in the log, and work resumes by itself when it is granted again.
@@ -108,14 +108,14 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
         broker.tool("org.apache.kafka.tools.AclCommand", &[&[verb], &user[..], force].concat());
     };
     let mut running = bench.run_with(&[], &environment[..1]);
-    running.wait_until_it_says("resuming");
+    running.wait_for_log("resuming");
     write("--remove");
-    bench.produce(&in_order(articles(60, 80)));
-    let said = running.wait_until_it_says("a record was not ");
-    let line = said.lines().find(|line| line.contains("a record was not ")).unwrap();
+    bench.produce(&into_one_partition(articles(60, 80)));
+    let printed = running.wait_for_log("a record was not ");
+    let line = printed.lines().find(|line| line.contains("a record was not ")).unwrap();
     assert!(line.contains(&bench.topic("unique")) && line.contains("uthoriz"), "{line}");
     write("--add");
-    each_once(&outputs(&bench, 80, &running), 80);
+    assert_each_judged_once(&outputs(&bench, 80, &running), 80);
     assert!(running.stop().success());
     purge_without_its_right(&bench, &environment[..1]);
 }
@@ -134,16 +134,16 @@ fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
     let mut running = bench.run_with(&[], &environment);
     let address = running.address();
     let unpurged = || sum(&scrape(&address), "samestory_unpurged_records", "");
-    let said = running.wait_until_it_says("cannot be deleted");
-    let line = said.lines().find(|line| line.contains("cannot be deleted")).unwrap();
+    let printed = running.wait_for_log("cannot be deleted");
+    let line = printed.lines().find(|line| line.contains("cannot be deleted")).unwrap();
     assert!(line.contains("WARN") && line.contains(&routed) && line.contains("uthoriz"), "{line}");
     // Nothing new arrives, but the backlog of an earlier process counts: 80 articles, and a marker for each transaction.
     wait_until(&running, "unpurged records show", || unpurged() >= 80.0);
     // Long enough for several retries.
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(running.said().matches("cannot be deleted").count(), 1, "a cause is warned of once");
+    assert_eq!(running.log().matches("cannot be deleted").count(), 1, "a cause is warned of once");
     delete("--add");
-    running.wait_until_it_says("routed records are deleted again");
+    running.wait_for_log("routed records are deleted again");
     wait_until(&running, "everything is purged", || unpurged() == 0.0);
     assert_eq!(bench.broker.read(&routed, Isolation::Committed).len(), 0);
     assert!(running.stop().success());
@@ -152,7 +152,7 @@ fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
 fn wait_until(running: &Running, what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}; {}", running.said());
+        assert!(Instant::now() < deadline, "never: {what}; {}", running.log());
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::broker::shared;
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::ops::{readiness, reasons};
 use super::stage::{Bench, Running};
 use crate::web::get;
@@ -23,19 +23,19 @@ fn limit(pid: u32, bytes: &str) {
 #[test]
 fn a_partition_waits_without_disk_space_and_resumes_with_it() {
     let bench = Bench::new(shared(), "space", "", "[topics]\npartitions = 1\n");
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let mut running = bench.run_without_signal("XFSZ", &[("SAMESTORY_FLUSH_MS", "3000")]);
     outputs(&bench, 60, &running);
     limit(running.pid(), "32768");
     for from in (60..600).step_by(60) {
-        bench.produce(&in_order(articles(from, from + 60)));
+        bench.produce(&into_one_partition(articles(from, from + 60)));
     }
-    running.wait_until_it_says("stopped for now");
+    running.wait_for_log("stopped for now");
     limit(running.pid(), "unlimited");
-    each_once(&outputs(&bench, 600, &running), 600);
+    assert_each_judged_once(&outputs(&bench, 600, &running), 600);
     running.signal("TERM");
     let status = running.wait();
-    assert!(status.success(), "{status}: {}", running.said());
+    assert!(status.success(), "{status}: {}", running.log());
 }
 
 /// Limits the number of files that this process may have open.
@@ -50,15 +50,15 @@ fn limit_files(pid: u32, soft: &str) {
 fn a_store_that_cannot_open_files_is_retried_and_finally_given_up() {
     let bench = Bench::new(shared(), "files", "", "[topics]\npartitions = 1\n");
     let environment = [("SAMESTORY_FLUSH_MS", "300"), ("SAMESTORY_WRITE_BUFFER", "65536")];
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let mut running = bench.run_with(&[], &environment);
     outputs(&bench, 60, &running);
     // Fewer than it has open: open files stay open, and no more can be opened.
     limit_files(running.pid(), "10");
-    bench.produce(&in_order(articles(60, 600)));
-    running.wait_until_it_says("stopped for now, trying again");
+    bench.produce(&into_one_partition(articles(60, 600)));
+    running.wait_for_log("stopped for now, trying again");
     limit_files(running.pid(), "1024");
-    each_once(&outputs(&bench, 600, &running), 600);
+    assert_each_judged_once(&outputs(&bench, 600, &running), 600);
     assert!(running.stop().success());
 
     let few = [
@@ -68,15 +68,18 @@ fn a_store_that_cannot_open_files_is_retried_and_finally_given_up() {
     ];
     let mut running = bench.run_with(&[], &few);
     // Judge a batch first: new connections to the broker could not be opened later either.
-    bench.produce(&in_order(articles(600, 660)));
+    bench.produce(&into_one_partition(articles(600, 660)));
     outputs(&bench, 660, &running);
     limit_files(running.pid(), "10");
-    bench.produce(&in_order(articles(660, 900)));
-    assert_eq!(running.wait().code(), Some(1), "{}", running.said());
-    let said = running.said();
-    assert!(said.contains("giving up, the process exits") && said.contains("times in a row"), "{said}");
+    bench.produce(&into_one_partition(articles(660, 900)));
+    assert_eq!(running.wait().code(), Some(1), "{}", running.log());
+    let printed = running.log();
+    assert!(
+        printed.contains("giving up, the process exits") && printed.contains("times in a row"),
+        "{printed}"
+    );
     let running = bench.run(&[]);
-    each_once(&outputs(&bench, 900, &running), 900);
+    assert_each_judged_once(&outputs(&bench, 900, &running), 900);
     assert!(running.stop().success());
 }
 
@@ -122,7 +125,7 @@ impl Drop for SmallDisk {
 fn wait(what: &str, seconds: u64, running: &Running, mut holds: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed().as_secs() < seconds, "not {what} after {seconds} s; {}", running.said());
+        assert!(began.elapsed().as_secs() < seconds, "not {what} after {seconds} s; {}", running.log());
         std::thread::sleep(Duration::from_millis(50));
     }
     began.elapsed()
@@ -156,7 +159,7 @@ impl Fill {
 /// Checks that the partition has stopped for lack of space and that the log, `/readyz` and the metrics report it.
 fn stops(running: &mut Running) -> Duration {
     let address = running.address();
-    let took = wait("stopped", 40, running, || running.said().contains("stopped for now: no space left"));
+    let took = wait("stopped", 40, running, || running.log().contains("stopped for now: no space left"));
     let no_space = |answer: &Value| reasons(answer).contains("no-space");
     wait("not ready", 5, running, || {
         let (status, answer) = readiness(&address);
@@ -172,9 +175,9 @@ fn stops(running: &mut Running) -> Duration {
 fn ends(mut running: Running) {
     running.signal("TERM");
     let status = running.wait();
-    let said = running.said();
-    assert!(status.success(), "{status}: {said}");
-    assert!(!said.contains("set aside"), "{said}");
+    let printed = running.log();
+    assert!(status.success(), "{status}: {printed}");
+    assert!(!printed.contains("set aside"), "{printed}");
 }
 
 const DISK: u64 = 48 << 20;
@@ -186,16 +189,16 @@ fn fill_the_disk(round: usize) {
     let bench = Bench::new(shared(), "full", "", "[topics]\npartitions = 1\n");
     let state = bench.dir.join("state");
     let Some(disk) = SmallDisk::mount(&state, DISK) else { return println!("{MOUNTING}") };
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let mut running = fill.run(&bench);
     outputs(&bench, 60, &running);
     disk.fill(fill.left);
-    bench.produce(&in_order(articles(60, 3000)));
+    bench.produce(&into_one_partition(articles(60, 3000)));
     let stopped = stops(&mut running);
     disk.free();
     let count = || ["unique", "near"].iter().map(|name| bench.read(name).len()).sum::<usize>();
     let resumed = wait("resumed", 60, &running, || count() >= 3000);
-    each_once(&outputs(&bench, 3000, &running), 3000);
+    assert_each_judged_once(&outputs(&bench, 3000, &running), 3000);
     ends(running);
 
     drop(disk);
@@ -204,11 +207,11 @@ fn fill_the_disk(round: usize) {
     let mut running = fill.run(&bench);
     let stopped_again = stops(&mut running);
     disk.free();
-    let restored = wait("restored", 60, &running, || running.said().contains("\"restored\""));
+    let restored = wait("restored", 60, &running, || running.log().contains("\"restored\""));
     let address = running.address();
     wait("ready", 20, &running, || readiness(&address).0 == 200);
-    bench.produce(&in_order(articles(3000, 3060)));
-    each_once(&outputs(&bench, 3060, &running), 3060);
+    bench.produce(&into_one_partition(articles(3000, 3060)));
+    assert_each_judged_once(&outputs(&bench, 3060, &running), 3060);
     ends(running);
     println!(
         "round {round}: match stopped after {stopped:.1?}, resumed in {resumed:.1?}; restore stopped after \

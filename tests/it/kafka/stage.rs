@@ -28,8 +28,8 @@ impl<'b> Bench<'b> {
     /// further tables.
     pub(crate) fn new(broker: &'b Broker, name: &str, stage: &str, rest: &str) -> Bench<'b> {
         let bench = Bench::without_topics(broker, name, stage, rest);
-        let (status, said) = bench.samestory(&["topics", "--create"]);
-        assert!(status.success(), "{said}");
+        let (status, printed) = bench.samestory(&["topics", "--create"]);
+        assert!(status.success(), "{printed}");
         bench
     }
 
@@ -85,8 +85,8 @@ impl<'b> Bench<'b> {
             .args(arguments)
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status, String::from_utf8_lossy(&said).into_owned())
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status, String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// Starts `samestory run`.
@@ -165,7 +165,7 @@ impl<'b> Bench<'b> {
                 return rows;
             }
             let late = Instant::now() > deadline;
-            assert!(!late, "{} of {count} records on {names:?}; {}", rows.len(), running.said());
+            assert!(!late, "{} of {count} records on {names:?}; {}", rows.len(), running.log());
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -191,35 +191,35 @@ impl Running {
     }
 
     /// The log so far.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         read(&self.log)
     }
 
     /// Waits until the log contains this text, and returns the log.
-    pub(crate) fn wait_until_it_says(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let said = self.said();
-            if said.contains(text) {
-                return said;
+            let printed = self.log();
+            if printed.contains(text) {
+                return printed;
             }
-            assert!(Instant::now() < deadline, "it does not say {text:?}: {said}");
+            assert!(Instant::now() < deadline, "it does not say {text:?}: {printed}");
             thread::sleep(Duration::from_millis(50));
         }
     }
 
     /// The address of its health and metrics endpoints.
     pub(crate) fn address(&mut self) -> String {
-        let said = self.wait_until_it_says("serving /healthz");
-        let line = said.lines().find(|line| line.contains("serving /healthz")).unwrap();
+        let printed = self.wait_for_log("serving /healthz");
+        let line = printed.lines().find(|line| line.contains("serving /healthz")).unwrap();
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         line["address"].as_str().unwrap().to_owned()
     }
 
     /// The address of its query API.
     pub(crate) fn query(&mut self) -> String {
-        let said = self.wait_until_it_says("serving the query API");
-        let line = said.lines().find(|line| line.contains("serving the query API")).unwrap();
+        let printed = self.wait_for_log("serving the query API");
+        let line = printed.lines().find(|line| line.contains("serving the query API")).unwrap();
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         line["address"].as_str().unwrap().to_owned()
     }
@@ -231,7 +231,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it does not end: {}", self.said());
+            assert!(Instant::now() < deadline, "it does not end: {}", self.log());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -268,7 +268,7 @@ fn read(path: &Path) -> String {
 
 impl Row {
     /// The value of one of our headers, named without its prefix.
-    pub(crate) fn says(&self, name: &str) -> Option<String> {
+    pub(crate) fn our_header(&self, name: &str) -> Option<String> {
         let name = format!("samestory-{name}");
         let found = self.headers.iter().find(|(key, _)| *key == name)?;
         Some(String::from_utf8(found.1.clone().unwrap()).unwrap())

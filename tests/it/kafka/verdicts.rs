@@ -76,8 +76,8 @@ fn from_bus(bench: &Bench<'_>, articles: &[Value], key: impl Fn(&Value) -> Optio
     let verdict = |row: &super::bus::Row| {
         let envelope: Value = serde_json::from_slice(row.value.as_ref().unwrap()).unwrap();
         let place = envelope["input"]["offset"].as_i64().unwrap();
-        assert_eq!(row.says("verdict").as_deref(), envelope["verdict"].as_str());
-        assert_eq!(row.says("offset"), Some(place.to_string()));
+        assert_eq!(row.our_header("verdict").as_deref(), envelope["verdict"].as_str());
+        assert_eq!(row.our_header("offset"), Some(place.to_string()));
         assert_eq!(row.id(), envelope["id"].as_str().unwrap());
         without_input(envelope, place)
     };
