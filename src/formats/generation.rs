@@ -1,5 +1,5 @@
-//! The generation-end record on the topic `samestory.generations`: up to which offsets a generation has published. It is JSON, so
-//! that an operator can read it with any Kafka tool. It is written once per generation and never changed.
+//! The generation-end record on the topic `samestory.generations`: up to which offsets a generation has published. It
+//! is JSON, so that an operator can read it with any Kafka tool. It is written once per generation and never changed.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Runs a parser so that a panic costs one record, not the thread. Markup, Unicode, Avro and JSON parsers read untrusted bytes, so
-//! a panic in one of them counts as bad input and the record becomes a dead letter. This needs unwinding: a build with
-//! `panic = "abort"` does not compile.
+//! Runs a parser so that a panic costs one record, not the thread. Markup, Unicode, Avro and JSON parsers read
+//! untrusted bytes, so a panic in one of them counts as bad input and the record becomes a dead letter. This needs
+//! unwinding: a build with `panic = "abort"` does not compile.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,8 +27,8 @@ pub fn leave_unguarded() {
     UNGUARDED.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Runs a parser on a record and turns a panic into a failure. `parse` must only read what it borrows: no half-written value may
-/// survive a panic.
+/// Runs a parser on a record and turns a panic into a failure. `parse` must only read what it borrows: no half-written
+/// value may survive a panic.
 ///
 /// # Errors
 /// The parser's own failure, or [`Reason::ParserPanicked`] if it panicked.

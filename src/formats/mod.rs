@@ -1,6 +1,6 @@
-//! Bytes ↔ events. [`json`] and `avro` parse records and write outputs, [`fields`] maps a crawler's field names to ours, and
-//! `registry` fetches the schemas of Avro values. A record that cannot be decoded is a [`DecodeFailure`], which becomes a dead
-//! letter; it never stops the program.
+//! Bytes ↔ events. [`json`] and `avro` parse records and write outputs, [`fields`] maps a crawler's field names to
+//! ours, and `registry` fetches the schemas of Avro values. A record that cannot be decoded is a [`DecodeFailure`],
+//! which becomes a dead letter; it never stops the program.
 
 #[cfg(feature = "avro")]
 pub mod avro;
@@ -29,8 +29,8 @@ use samestory_engine::model::{Article, ArticleId};
 pub enum Event {
     /// A new article or a new version of one.
     Article(Box<Article>),
-    /// An article without a body field. It updates an article whose text is known; otherwise it is a dead letter with this
-    /// failure.
+    /// An article without a body field. It updates an article whose text is known; otherwise it is a dead letter with
+    /// this failure.
     Bodiless(Box<Article>, DecodeFailure),
     /// The article is deleted, whatever its language.
     Delete(ArticleId),

@@ -1,6 +1,6 @@
 //! Checks who may use an article id (`input.owner`): an id belongs to the source that it begins with. Decoders call
-//! [`Owner::check`] for every record. The rule looks at one record only: remembering who used an id first is impossible, because
-//! articles are partitioned by language and no partition sees the ids of the others.
+//! [`Owner::check`] for every record. The rule looks at one record only: remembering who used an id first is
+//! impossible, because articles are partitioned by language and no partition sees the ids of the others.
 
 use samestory_engine::model::ArticleId;
 

@@ -52,8 +52,8 @@ fn compact(digits: &str) -> Option<i64> {
     }
 }
 
-/// Seconds, milliseconds, microseconds or nanoseconds, distinguished by size: no article is from before 1973 in milliseconds
-/// or from after the year 5000 in seconds.
+/// Seconds, milliseconds, microseconds or nanoseconds, distinguished by size: no article is from before 1973 in
+/// milliseconds or from after the year 5000 in seconds.
 fn since_1970(text: &str) -> Option<i64> {
     if !text.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first)) {
         return None;
@@ -92,7 +92,8 @@ fn iso(text: &str) -> Option<i64> {
     zoned.map(Timestamp::as_millisecond).ok().or_else(|| civil(&joined))
 }
 
-/// A date, or a date and a time of day, in UTC. [`Timestamp`] would not do: its range ends a day before the year 9999 does.
+/// A date, or a date and a time of day, in UTC. [`Timestamp`] would not do: its range ends a day before the year 9999
+/// does.
 fn civil(text: &str) -> Option<i64> {
     let at = temporal::DateTimeParser::new().parse_datetime(text).ok()?;
     i64::try_from(at.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_millis()).ok()

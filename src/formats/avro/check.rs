@@ -1,5 +1,6 @@
-//! Checks the field paths of the settings against a writer schema before any article is read. `samestory schemas check` and the
-//! start of the stage use it. A path that cannot lead to a readable value is reported with the most similar one that can.
+//! Checks the field paths of the settings against a writer schema before any article is read. `samestory schemas check`
+//! and the start of the stage use it. A path that cannot lead to a readable value is reported with the most similar one
+//! that can.
 
 use std::fmt;
 
@@ -34,7 +35,8 @@ impl fmt::Display for UnmappedField {
     }
 }
 
-/// Most paths of a schema that are compared, and their greatest depth: enough for real schemas, and a bound for recursive ones.
+/// Most paths of a schema that are compared, and their greatest depth: enough for real schemas, and a bound for
+/// recursive ones.
 const PATHS: usize = 4000;
 const DEEPEST: usize = 8;
 

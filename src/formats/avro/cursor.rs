@@ -1,5 +1,5 @@
-//! Reads the bytes of a datum from the front, for [`super::Datum`]. Lengths and counts in the data are not trusted: nothing is
-//! allocated or visited before the bytes are known to exist, and depth and number of values are bounded.
+//! Reads the bytes of a datum from the front, for [`super::Datum`]. Lengths and counts in the data are not trusted:
+//! nothing is allocated or visited before the bytes are known to exist, and depth and number of values are bounded.
 
 use super::schema::{Node, Schema};
 

@@ -1,5 +1,5 @@
-//! Converts a datum to JSON with its own field names, for JSON envelopes around Avro articles. It serializes straight from the
-//! bytes and builds no intermediate value.
+//! Converts a datum to JSON with its own field names, for JSON envelopes around Avro articles. It serializes straight
+//! from the bytes and builds no intermediate value.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -8,8 +8,8 @@ use crate::formats::fields::{Shape, Value};
 use super::read::Datum;
 use super::schema::Node;
 
-/// The datum as JSON. Times are ISO 8601 strings, bytes that are not UTF-8 are hexadecimal digits, and NaN and infinities are
-/// null.
+/// The datum as JSON. Times are ISO 8601 strings, bytes that are not UTF-8 are hexadecimal digits, and NaN and
+/// infinities are null.
 pub fn as_json(datum: &Datum<'_>) -> Vec<u8> {
     serde_json::to_vec(&Json(datum)).unwrap_or_else(|_| b"null".to_vec())
 }

@@ -1,7 +1,7 @@
 //! A datum as a [`Value`]: fields are decoded in place when they are needed, and the rest is skipped.
 //!
-//! [`Datum::parse`] checks all bytes once, so that damage in an unmapped field is found too. A field is found by its name or by
-//! one of its aliases in the writer schema.
+//! [`Datum::parse`] checks all bytes once, so that damage in an unmapped field is found too. A field is found by its
+//! name or by one of its aliases in the writer schema.
 
 use std::cell::OnceCell;
 

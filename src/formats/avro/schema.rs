@@ -1,5 +1,5 @@
-//! A writer schema compiled for decoding: a flat list of nodes with all names resolved. `apache-avro` parses the text, and the other
-//! files of this folder walk the nodes. Recursive schemas are cycles between nodes.
+//! A writer schema compiled for decoding: a flat list of nodes with all names resolved. `apache-avro` parses the text,
+//! and the other files of this folder walk the nodes. Recursive schemas are cycles between nodes.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Writes outputs as Avro, field by field in the order of the files in `schemas/`. A test reads them back with `apache-avro` and
-//! those files, so order and types cannot drift.
+//! Writes outputs as Avro, field by field in the order of the files in `schemas/`. A test reads them back with
+//! `apache-avro` and those files, so order and types cannot drift.
 
 use samestory_engine::model::{Article, ClusterRecord, Member, Related, Tagged};
 use samestory_engine::model::{EventTime, Position};

@@ -1,5 +1,5 @@
-//! The fields of an article, and the names that crawlers usually give them. [`super::Fields`] looks a field up under these names
-//! unless the settings name a path for it.
+//! The fields of an article, and the names that crawlers usually give them. [`super::Fields`] looks a field up under
+//! these names unless the settings name a path for it.
 
 use std::fmt;
 
@@ -31,8 +31,8 @@ pub enum Field {
 }
 
 impl Field {
-    /// Our name for the field, and the names that crawlers usually give it, in order of preference. A URL serves as the id if
-    /// there is nothing better.
+    /// Our name for the field, and the names that crawlers usually give it, in order of preference. A URL serves as the
+    /// id if there is nothing better.
     pub(super) const fn names(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Field::Id => (

@@ -1,9 +1,10 @@
-//! Maps a crawler's fields to ours. [`Fields`] reads an event from anything that implements [`Value`], so a format only has to say
-//! how its values are accessed.
+//! Maps a crawler's fields to ours. [`Fields`] reads an event from anything that implements [`Value`], so a format only
+//! has to say how its values are accessed.
 //!
-//! The usual names are understood without settings, in any case and with words joined by `_`, `-` or nothing. Settings give paths
-//! for the others: `content.text`, `paragraphs[]`, `blocks[].text`. A path in the settings replaces all usual names of that
-//! field. In Kafka records `$key` and `$header.x` are paths too, and `=en` is the constant after the `=`.
+//! The usual names are understood without settings, in any case and with words joined by `_`, `-` or nothing. Settings
+//! give paths for the others: `content.text`, `paragraphs[]`, `blocks[].text`. A path in the settings replaces all
+//! usual names of that field. In Kafka records `$key` and `$header.x` are paths too, and `=en` is the constant after
+//! the `=`.
 
 mod context;
 mod field;
@@ -122,8 +123,8 @@ impl Fields {
         }
     }
 
-    /// Maps a record to an event. If it has no id, `name` supplies one. It must not if the settings name a path for the id: a
-    /// wrong path would then turn many articles into versions of one.
+    /// Maps a record to an event. If it has no id, `name` supplies one. It must not if the settings name a path for the
+    /// id: a wrong path would then turn many articles into versions of one.
     ///
     /// # Errors
     /// The reason why the record is a dead letter.
@@ -187,8 +188,8 @@ impl Fields {
         ArticleId::new(&id).map_err(|error| DecodeFailure::new(Reason::NoId, error.to_string()))
     }
 
-    /// An optional string. A value of another type is an error only under a path of the settings: a crawler may use a usual
-    /// name for something else.
+    /// An optional string. A value of another type is an error only under a path of the settings: a crawler may use a
+    /// usual name for something else.
     fn text<V: Value>(&self, record: &V, field: Field) -> Result<Option<String>, DecodeFailure> {
         self.optional(field, self.find(record, field, as_string), "a string")
     }
@@ -224,8 +225,8 @@ impl Fields {
         }
     }
 
-    /// The first readable value under a name of the field, with that name. Values of a wrong type are skipped as long as there
-    /// are other names: `content` may be an object that contains `text`.
+    /// The first readable value under a name of the field, with that name. Values of a wrong type are skipped as long
+    /// as there are other names: `content` may be an object that contains `text`.
     fn lookup<V: Value, T>(
         &self,
         record: &V,

@@ -1,5 +1,6 @@
-//! Values in records, independent of the format. Formats implement [`Value`], paths are followed on it, and the functions at the end
-//! convert what they find to the type that a field needs. A value of another type is reported, never guessed.
+//! Values in records, independent of the format. Formats implement [`Value`], paths are followed on it, and the
+//! functions at the end convert what they find to the type that a field needs. A value of another type is reported,
+//! never guessed.
 
 use samestory_engine::model::EventTime;
 
@@ -7,8 +8,8 @@ use super::super::time;
 
 /// A value in a record.
 pub trait Value: Sized {
-    /// The member of that name; with `loose`, also one that is [`spelled_alike`](super::spelled_alike). If there are several,
-    /// the last one. A value that is not a record has none.
+    /// The member of that name; with `loose`, also one that is [`spelled_alike`](super::spelled_alike). If there are
+    /// several, the last one. A value that is not a record has none.
     fn member(&self, name: &str, loose: bool) -> Option<Self>;
     /// Decodes the value.
     fn read(&self) -> Shape<Self>;

@@ -1,10 +1,10 @@
-//! JSON in and out. [`Record`] parses an input record and [`super::fields`] maps it; the `write_…` functions write envelopes,
-//! clusters and dead letters, one line each, with the article byte for byte as it was received.
+//! JSON in and out. [`Record`] parses an input record and [`super::fields`] maps it; the `write_…` functions write
+//! envelopes, clusters and dead letters, one line each, with the article byte for byte as it was received.
 //!
-//! Only the fields that are needed are built. The rest is checked to be valid JSON and otherwise left alone, so a number like
-//! `1e400` or half a surrogate pair in another field does not make a dead letter. Nesting and numbers that would break the
-//! parsers of consumers do: see [`DEEPEST`] and [`LONGEST_NUMBER`]. If a key occurs twice, the last one counts. Half a
-//! surrogate pair in a needed string is read as U+FFFD.
+//! Only the fields that are needed are built. The rest is checked to be valid JSON and otherwise left alone, so a
+//! number like `1e400` or half a surrogate pair in another field does not make a dead letter. Nesting and numbers that
+//! would break the parsers of consumers do: see [`DEEPEST`] and [`LONGEST_NUMBER`]. If a key occurs twice, the last one
+//! counts. Half a surrogate pair in a needed string is read as U+FFFD.
 
 mod write;
 
@@ -23,8 +23,8 @@ pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cl
 /// Most nested objects and lists, as in Avro. Parsers give up somewhere between 64 (.NET) and 1,000 (Jackson, Python).
 pub const DEEPEST: usize = 128;
 
-/// Most characters of a number. Jackson refuses longer ones, Python refuses integers of more than 4,300 digits; a product of two
-/// primes of 2,048 bits has 1,233 digits and belongs in a string.
+/// Most characters of a number. Jackson refuses longer ones, Python refuses integers of more than 4,300 digits; a
+/// product of two primes of 2,048 bits has 1,233 digits and belongs in a string.
 pub const LONGEST_NUMBER: usize = 1000;
 
 /// A JSON value that may be an article.
@@ -226,8 +226,8 @@ mod tests {
         Record::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
     }
 
-    // An article with a list nested 100,000 deep or a number of 100,000 digits in an unmapped field was published unchanged and
-    // broke every consumer that parsed it.
+    // An article with a list nested 100,000 deep or a number of 100,000 digits in an unmapped field was published
+    // unchanged and broke every consumer that parsed it.
     #[test]
     fn json_that_consumers_cannot_parse_is_refused() {
         let deep = |depth: usize| format!("{{\"x\":{}1{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));

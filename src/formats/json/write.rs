@@ -1,5 +1,5 @@
-//! Writes outputs as JSON. Field names and their order are those of the files in `schemas/`; a test compares them. Values are
-//! serialized without a line break inside, so that one line is one record.
+//! Writes outputs as JSON. Field names and their order are those of the files in `schemas/`; a test compares them.
+//! Values are serialized without a line break inside, so that one line is one record.
 
 use std::borrow::Cow;
 
@@ -73,8 +73,8 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<
     out
 }
 
-/// Removes line breaks and the indentation after them from JSON, so that it fits on one line. JSON strings contain no line
-/// breaks.
+/// Removes line breaks and the indentation after them from JSON, so that it fits on one line. JSON strings contain no
+/// line breaks.
 pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\n', b'\r', bytes).is_none() {
         return Cow::Borrowed(bytes);
@@ -90,8 +90,8 @@ pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(line)
 }
 
-/// Appends a dead letter as one line: position, reason and the original bytes. Bytes that are not UTF-8 are written as hexadecimal
-/// digits, so that nothing is lost. `original` is `None` for a record that was too long to be read.
+/// Appends a dead letter as one line: position, reason and the original bytes. Bytes that are not UTF-8 are written as
+/// hexadecimal digits, so that nothing is lost. `original` is `None` for a record that was too long to be read.
 pub fn write_dead_letter(letter: &DeadLetter, original: Option<&[u8]>, out: &mut Vec<u8>) {
     append(out, &DeadLetterLine { letter, original });
 }

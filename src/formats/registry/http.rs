@@ -1,5 +1,5 @@
-//! HTTP requests to the schema registry, for [`super::Registry`] only. Each is bounded in time and size and follows neither
-//! redirects nor proxies, so that credentials go to the configured address and nowhere else.
+//! HTTP requests to the schema registry, for [`super::Registry`] only. Each is bounded in time and size and follows
+//! neither redirects nor proxies, so that credentials go to the configured address and nowhere else.
 
 use std::time::Duration;
 

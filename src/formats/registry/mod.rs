@@ -1,8 +1,8 @@
 //! A client for a Confluent-compatible schema registry: writer schemas by id, our own schemas by subject.
 //!
-//! A request has one of three results: the schema; a definite no, because the registry says that it does not exist; or a failure,
-//! which says nothing about the data and is retried. Only a definite no may lead to a dead letter. It must be in the registry's own
-//! error codes, because a server at a wrong address answers 404 to everything.
+//! A request has one of three results: the schema; a definite no, because the registry says that it does not exist; or
+//! a failure, which says nothing about the data and is retried. Only a definite no may lead to a dead letter. It must
+//! be in the registry's own error codes, because a server at a wrong address answers 404 to everything.
 
 mod http;
 mod schema_cache;

@@ -1,6 +1,6 @@
-//! A cache of writer schemas. A batch's schemas are loaded before it is planned, so that planning makes no requests. The cache is
-//! bounded, and it remembers for a while which ids do not exist, so that a flood of records with an unknown id does not become a
-//! flood of requests.
+//! A cache of writer schemas. A batch's schemas are loaded before it is planned, so that planning makes no requests.
+//! The cache is bounded, and it remembers for a while which ids do not exist, so that a flood of records with an
+//! unknown id does not become a flood of requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Our own schemas in the registry, each under the subject where consumers look for it (`<topic>-value`). `samestory schemas`
-//! registers and checks them; the stage only looks up their ids. Registered subjects are held to `BACKWARD` compatibility.
+//! Our own schemas in the registry, each under the subject where consumers look for it (`<topic>-value`). `samestory
+//! schemas` registers and checks them; the stage only looks up their ids. Registered subjects are held to `BACKWARD`
+//! compatibility.
 
 use serde_json::{Value, json};
 

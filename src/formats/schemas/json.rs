@@ -1,5 +1,5 @@
-//! Converts an Avro schema of ours into a JSON Schema of the same values as samestory writes them in JSON. Times become ISO 8601
-//! strings, and a field with a default is optional. It knows only what the files of `schemas/` use.
+//! Converts an Avro schema of ours into a JSON Schema of the same values as samestory writes them in JSON. Times become
+//! ISO 8601 strings, and a field with a default is optional. It knows only what the files of `schemas/` use.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,6 @@
-//! The published schemas: the files of `schemas/`, compiled in, and [`json_schema`], which converts them for consumers of JSON.
-//! `samestory schemas` prints and registers them. The writers in `formats::json` and `formats::avro` follow them field by field.
+//! The published schemas: the files of `schemas/`, compiled in, and [`json_schema`], which converts them for consumers
+//! of JSON. `samestory schemas` prints and registers them. The writers in `formats::json` and `formats::avro` follow
+//! them field by field.
 
 mod json;
 

@@ -1,5 +1,5 @@
-//! Retries of a failing store: how long the pauses are, and when the process gives up. `tasks` reports failures and flushes.
-//! A successful flush resets the count, so only failures in a row end the process.
+//! Retries of a failing store: how long the pauses are, and when the process gives up. `tasks` reports failures and
+//! flushes. A successful flush resets the count, so only failures in a row end the process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! A partition's records → a batch for the engine. [`BatchReader`] decodes raw records in direct mode and routed records
-//! otherwise, skips what was judged before, and checks that state and settings belong together. A record that it cannot read
-//! stops the partition, because skipping it would lose an article.
+//! A partition's records → a batch for the engine. [`BatchReader`] decodes raw records in direct mode and routed
+//! records otherwise, skips what was judged before, and checks that state and settings belong together. A record that
+//! it cannot read stops the partition, because skipping it would lose an article.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,9 +66,9 @@ pub(crate) struct ReadBatch {
     pub(crate) repeated: u64,
 }
 
-/// The idempotent receiver: articles and deletes at or below the highest judged offset of their raw partition are repeats.
-/// Route commits in raw order, so a lower offset appears again only if route lost its committed offset. Forgets and
-/// relocation notices are not skipped: each is compared with what the state knows about its article.
+/// The idempotent receiver: articles and deletes at or below the highest judged offset of their raw partition are
+/// repeats. Route commits in raw order, so a lower offset appears again only if route lost its committed offset.
+/// Forgets and relocation notices are not skipped: each is compared with what the state knows about its article.
 struct Receiver<'a> {
     /// Highest judged offsets, from the state.
     judged: &'a BTreeMap<(TopicId, i32), i64>,
@@ -160,8 +160,8 @@ impl BatchReader {
         }
     }
 
-    /// Reads a batch; the caller adds the bus position. If a payload replaces the record's own bytes in the output, it replaces
-    /// the record's value here.
+    /// Reads a batch; the caller adds the bus position. If a payload replaces the record's own bytes in the output, it
+    /// replaces the record's value here.
     pub(crate) fn batch(
         &self,
         partition: i32,
@@ -448,8 +448,8 @@ mod tests {
         }
     }
 
-    // The language map was compared as text and ended with the whole table, so appending a language, which is documented as
-    // safe, was refused. The suggested way out, `state rebuild`, reported "done" and changed nothing.
+    // The language map was compared as text and ended with the whole table, so appending a language, which is
+    // documented as safe, was refused. The suggested way out, `state rebuild`, reported "done" and changed nothing.
     #[test]
     fn appending_a_language_is_accepted_and_any_other_change_is_refused() {
         let made = reader("[\"en\", \"hi\"]", 3);
@@ -499,8 +499,8 @@ mod tests {
         }
     }
 
-    // In direct mode nothing tied a language to a partition: an article under the key of another language was never compared
-    // with its copies, and nothing reported it.
+    // In direct mode nothing tied a language to a partition: an article under the key of another language was never
+    // compared with its copies, and nothing reported it.
     #[test]
     fn an_article_under_the_key_of_another_language_is_flagged() {
         let settings: Settings = toml::from_str("[stage]\nmode = \"direct\"").unwrap();

@@ -1,6 +1,7 @@
-//! The `match` role: judges articles and keeps the state of its partitions. [`intake`] reads routed records (raw ones in direct
-//! mode), the engine plans, [`outgoing`] turns decisions into Kafka records, and `tasks` takes a partition from claim to
-//! running. A store changes only after the transaction that holds the same changes in the changelog has committed.
+//! The `match` role: judges articles and keeps the state of its partitions. [`intake`] reads routed records (raw ones
+//! in direct mode), the engine plans, [`outgoing`] turns decisions into Kafka records, and `tasks` takes a partition
+//! from claim to running. A store changes only after the transaction that holds the same changes in the changelog has
+//! committed.
 
 mod attempts;
 pub(crate) mod intake;
@@ -40,8 +41,8 @@ use tasks::Task;
 /// How often memtables are flushed, so that a restart after a crash replays minutes of changelog and not hours.
 pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 
-/// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated topic
-/// if that topic is long enough (2.12 has a FIXME there).
+/// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated
+/// topic if that topic is long enough (2.12 has a FIXME there).
 const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The `match` role as a [`Stage`].

@@ -1,6 +1,6 @@
-//! Decisions → Kafka records. [`Writer`] gives every output its topic, key, value and headers as `docs/contract.md` describes
-//! them; route uses it for dead letters. It also measures records before they are judged, because an article that cannot be
-//! delivered must leave no trace in the state.
+//! Decisions → Kafka records. [`Writer`] gives every output its topic, key, value and headers as `docs/contract.md`
+//! describes them; route uses it for dead letters. It also measures records before they are judged, because an article
+//! that cannot be delivered must leave no trace in the state.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(crate) struct Writer {
     pub(crate) limits: Arc<Limits>,
 }
 
-/// Whether the tagged article of a record can be delivered. This is decided before the article is judged, from the record and
-/// the limits alone: an article that cannot be delivered must leave no trace in the state.
+/// Whether the tagged article of a record can be delivered. This is decided before the article is judged, from the
+/// record and the limits alone: an article that cannot be delivered must leave no trace in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Whole,
@@ -49,9 +49,10 @@ pub(crate) enum Fit {
     },
 }
 
-/// Room reserved for everything besides the article in a record, value and headers together. On the output topics that is a
-/// verdict: at most nine ids of 512 bytes, each byte of which JSON may escape to six, twice, and a few hundred bytes of numbers
-/// and names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
+/// Room reserved for everything besides the article in a record, value and headers together. On the output topics that
+/// is a verdict: at most nine ids of 512 bytes, each byte of which JSON may escape to six, twice, and a few hundred
+/// bytes of numbers and names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of
+/// forgets.
 pub(crate) const VERDICT_OVERHEAD: usize = 64 << 10;
 
 /// The encoding of envelopes and cluster records.
@@ -113,7 +114,8 @@ impl Writer {
         for output in &decided.outputs {
             match output {
                 Output::Tagged(tagged) => out.push(self.tagged(tagged, original)),
-                // On a single topic the article's new record replaces the old one; only a deleted article is retracted, once.
+                // On a single topic the article's new record replaces the old one; only a deleted article is retracted,
+                // once.
                 Output::Tombstone { lives, .. }
                     if single && (*lives || std::mem::replace(&mut retracted, true)) => {}
                 Output::Tombstone { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
@@ -189,8 +191,8 @@ impl Writer {
         }
     }
 
-    /// Drops the headers of records whose tagged article would be too large with them, and turns articles that are too large
-    /// even without headers into dead letters.
+    /// Drops the headers of records whose tagged article would be too large with them, and turns articles that are too
+    /// large even without headers into dead letters.
     pub(crate) fn fit_all(&self, batch: &mut Batch, origins: &ItemOrigins, records: &mut [Record]) {
         if faults::mutant("unmeasured") {
             return;
@@ -250,7 +252,8 @@ impl Writer {
         Outgoing { topic: &self.topics.clusters, key, value, headers, ..Outgoing::default() }
     }
 
-    /// The input record unchanged, with the reason in headers. Value, headers and key are dropped as far as they do not fit.
+    /// The input record unchanged, with the reason in headers. Value, headers and key are dropped as far as they do not
+    /// fit.
     pub(crate) fn dead_letter(&self, letter: &DeadLetter, original: Original<'_>) -> Outgoing<'_> {
         let record = original.record;
         let mut headers: Headers = original.headers().collect();
@@ -306,8 +309,9 @@ impl Writer {
     }
 }
 
-/// The input headers that an article keeps on the routed topic, whose records may have `limit` bytes: all of them, or none if it
-/// would be too large with them. The decision depends on the article alone, not on the forgets that travel with it.
+/// The input headers that an article keeps on the routed topic, whose records may have `limit` bytes: all of them, or
+/// none if it would be too large with them. The decision depends on the article alone, not on the forgets that travel
+/// with it.
 ///
 /// # Errors
 /// The article is too large even without headers.
@@ -345,8 +349,8 @@ fn is_json(original: Original<'_>) -> bool {
     }
 }
 
-/// The envelope around an article. Bytes that are not JSON were routed before the settings changed; they go out as a string of
-/// hexadecimal digits, so nothing is lost.
+/// The envelope around an article. Bytes that are not JSON were routed before the settings changed; they go out as a
+/// string of hexadecimal digits, so nothing is lost.
 fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
     let article = original.value().unwrap_or_default();
     if is_json(original) {
@@ -419,8 +423,8 @@ mod tests {
         assert!(matches!(fit(vec![b' '; 140_000], 10), Fit::No { limit: 200_000, .. }));
     }
 
-    // Avro that was routed before the settings asked for JSON goes out as hexadecimal digits, twice as long. It passed the size
-    // check on input, the broker refused it on output, and it was retried forever.
+    // Avro that was routed before the settings asked for JSON goes out as hexadecimal digits, twice as long. It passed
+    // the size check on input, the broker refused it on output, and it was retried forever.
     #[test]
     fn the_size_check_counts_hexadecimal_output_twice() {
         let avro = |bytes: usize| [vec![0; 5], vec![b'a'; bytes]].concat();

@@ -1,8 +1,8 @@
-//! Relocations between partitions of match that run at different speeds: consumers that treat a tombstone as a delete must
-//! never lose a live article.
+//! Relocations between partitions of match that run at different speeds: consumers that treat a tombstone as a delete
+//! must never lose a live article.
 //!
-//! Each partition is a [`Replay`], fed record by record. A relocation notice is appended to the log of its destination, and
-//! every record on an output topic is collected in the order in which it is written.
+//! Each partition is a [`Replay`], fed record by record. A relocation notice is appended to the log of its destination,
+//! and every record on an output topic is collected in the order in which it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -209,8 +209,8 @@ impl Bus {
         true
     }
 
-    /// Checks that no partition that knows of a move retracts what the new home has published: a partition may retract the
-    /// topic of the newest version only if it has not yet read that the article moved away.
+    /// Checks that no partition that knows of a move retracts what the new home has published: a partition may retract
+    /// the topic of the newest version only if it has not yet read that the article moved away.
     fn check_tombstone(&self, record: &Published) {
         let offset = |document: &Document| match document.position {
             Position::Topic { offset, .. } => offset,
@@ -306,7 +306,8 @@ impl Bus {
     /// Records and tombstones of an id on a topic, in order, with source offsets: `r7`, `t8`.
     fn history(&self, topic: OutputTopic, id: &str) -> String {
         let records = self.published.iter().filter(|record| record.topic == topic && record.id == id);
-        let records = records.map(|record| format!("{}{}", if record.live { 'r' } else { 't' }, record.offset));
+        let records =
+            records.map(|record| format!("{}{}", if record.live { 'r' } else { 't' }, record.offset));
         records.collect::<Vec<_>>().join(" ")
     }
 
@@ -331,8 +332,8 @@ fn languages_live_where_these_tests_expect_them() {
     assert_eq!(["en", "fr", "de"].map(at), [EN, FR, DE]);
 }
 
-// An update moved an article to another language and so to another partition. The old partition wrote tombstones after the new
-// one had published the article: a KTable or a Connect sink deleted a live article.
+// An update moved an article to another language and so to another partition. The old partition wrote tombstones after
+// the new one had published the article: a KTable or a Connect sink deleted a live article.
 #[test]
 fn the_former_home_writes_no_tombstone() {
     for order in [[EN, FR], [FR, EN]] {
@@ -614,8 +615,8 @@ fn random_version(random: &mut Random, id: u64) -> Version {
     }
 }
 
-/// One move per article and round, partitions at any speed: after each round a consumer that treats a tombstone as a delete is
-/// right.
+/// One move per article and round, partitions at any speed: after each round a consumer that treats a tombstone as a
+/// delete is right.
 #[test]
 fn no_tombstone_deletes_a_live_article_at_any_speed() {
     let ids: BTreeSet<String> = (0..10).map(|id| format!("a{id}")).collect();

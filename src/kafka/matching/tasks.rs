@@ -1,6 +1,7 @@
-//! The life of a partition in the `match` role: claimed, restored, running, and stopped if it cannot continue. Each step
-//! advances by [`Matcher::advance_one`]; [`crate::kafka::recovery`] decides where to resume and restores the store. A partition
-//! runs only when its store is at the high watermark of its changelog and its position fits the input topic.
+//! The life of a partition in the `match` role: claimed, restored, running, and stopped if it cannot continue. Each
+//! step advances by [`Matcher::advance_one`]; [`crate::kafka::recovery`] decides where to resume and restores the
+//! store. A partition runs only when its store is at the high watermark of its changelog and its position fits the
+//! input topic.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! A raw record → an [`Incoming`] for the engine. [`Decoder`] parses JSON or Avro, maps the fields, checks who owns the id and
-//! computes the fingerprint; both roles, the probe and the replay use it. A record that cannot be decoded becomes a dead
-//! letter, never an error.
+//! A raw record → an [`Incoming`] for the engine. [`Decoder`] parses JSON or Avro, maps the fields, checks who owns the
+//! id and computes the fingerprint; both roles, the probe and the replay use it. A record that cannot be decoded
+//! becomes a dead letter, never an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -208,9 +208,9 @@ impl Decoder {
         Ok(event)
     }
 
-    /// Whether the record's key is the id of an article that has none. Not if the settings name a path for the id: a record
-    /// without that path is a dead letter, because if keys are not ids (a site, a date) all articles of a key would become
-    /// versions of one.
+    /// Whether the record's key is the id of an article that has none. Not if the settings name a path for the id: a
+    /// record without that path is a dead letter, because if keys are not ids (a site, a date) all articles of a key
+    /// would become versions of one.
     fn names_by_key(&self) -> bool {
         self.keyed_by_id && !self.fields.is_configured(Field::Id)
     }

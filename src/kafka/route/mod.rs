@@ -1,6 +1,7 @@
-//! The `route` role: reads the raw topic, computes fingerprints and writes each article to the routed partition that is the
-//! home of its language. [`Route`] decides where each raw partition resumes, [`routing`] turns raw records into routed ones,
-//! and [`super::turn`] commits both in one transaction. Route keeps no state of its own: the committed offset is all it has.
+//! The `route` role: reads the raw topic, computes fingerprints and writes each article to the routed partition that is
+//! the home of its language. [`Route`] decides where each raw partition resumes, [`routing`] turns raw records into
+//! routed ones, and [`super::turn`] commits both in one transaction. Route keeps no state of its own: the committed
+//! offset is all it has.
 
 pub(crate) mod decode;
 pub(crate) mod payload;

@@ -1,6 +1,6 @@
-//! The bytes that represent the article in the output. [`super::decode`] produces them while it has the article decoded, and
-//! [`crate::kafka::matching::outgoing`] copies them into the envelope, so no article is parsed twice. Without a payload the
-//! record's own value goes out, byte for byte.
+//! The bytes that represent the article in the output. [`super::decode`] produces them while it has the article
+//! decoded, and [`crate::kafka::matching::outgoing`] copies them into the envelope, so no article is parsed twice.
+//! Without a payload the record's own value goes out, byte for byte.
 
 use crate::config::{EnvelopeArticle, InputFormat, OutputFormat, ValueForm};
 use crate::formats::{avro, json};

@@ -1,5 +1,6 @@
-//! The bytes of the routed topic. Route writes articles, deletes and forgets, match writes relocation notices, and an operator's
-//! command writes control records; match reads them all. The format is internal, and any other layout number is refused.
+//! The bytes of the routed topic. Route writes articles, deletes and forgets, match writes relocation notices, and an
+//! operator's command writes control records; match reads them all. The format is internal, and any other layout number
+//! is refused.
 //!
 //! Numbers and texts are as in [`samestory_engine::index::format::value`]: little-endian, `text` is u16 length · UTF-8.
 //!
@@ -74,9 +75,9 @@ pub(crate) struct RoutedRecord {
 
 /// An article, a delete or a relocation notice, caused by one raw record.
 ///
-/// `stamp` is a clock that no crawler can set: the broker's append time if the raw topic has one, otherwise the time at which
-/// the route process routed the record. It is recorded in the log because it is the only field that differs when a record is
-/// routed again.
+/// `stamp` is a clock that no crawler can set: the broker's append time if the raw topic has one, otherwise the time at
+/// which the route process routed the record. It is recorded in the log because it is the only field that differs when
+/// a record is routed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RoutedEvent {
     /// An article in a language of this partition. `slice` is where its payload is in the record's value.

@@ -1,10 +1,11 @@
-//! Raw records → routed records. [`Routing`] decodes, finds the home of each article and fills an [`Outbox`]; the bytes are
-//! those of [`super::routed`]. It is pure: apart from the stamps, the routed sequence of one raw partition is a function of
-//! its raw sequence, wherever batches end.
+//! Raw records → routed records. [`Routing`] decodes, finds the home of each article and fills an [`Outbox`]; the bytes
+//! are those of [`super::routed`]. It is pure: apart from the stamps, the routed sequence of one raw partition is a
+//! function of its raw sequence, wherever batches end.
 //!
-//! An update may change an article's language, and with it the article's partition. Route keeps no state and cannot know where
-//! the article was, so each article produces a forget for every other partition. Forgets keep raw order: they travel in front
-//! of the next record of their partition, and any left over go out in records of their own when the batch ends.
+//! An update may change an article's language, and with it the article's partition. Route keeps no state and cannot
+//! know where the article was, so each article produces a forget for every other partition. Forgets keep raw order:
+//! they travel in front of the next record of their partition, and any left over go out in records of their own when
+//! the batch ends.
 
 use crate::config::home;
 use samestory_engine::engine::Incoming;
@@ -20,8 +21,8 @@ use crate::kafka::turn::record::{Headers, Record};
 
 /// Waiting forgets of this many bytes go out in a record of their own.
 const MAX_FORGETS_BYTES: usize = 8 << 10;
-/// An article of this many bytes travels without forgets. How many forgets precede it depends on where the batch began, and
-/// they must not decide whether it is too large for its topic.
+/// An article of this many bytes travels without forgets. How many forgets precede it depends on where the batch began,
+/// and they must not decide whether it is too large for its topic.
 const LARGE_ARTICLE_BYTES: usize = 64 << 10;
 
 /// Turns raw records into routed records.
@@ -454,8 +455,8 @@ mod tests {
         assert!(judged(&config, &forgets_last(1)) == expected);
     }
 
-    // When route loses its committed offset, it routes records again. Match judged them again: 30 articles got 60 verdicts,
-    // and a repeated forget removed an article that had returned in the meantime.
+    // When route loses its committed offset, it routes records again. Match judged them again: 30 articles got 60
+    // verdicts, and a repeated forget removed an article that had returned in the meantime.
     #[test]
     fn records_that_are_routed_again_change_nothing() {
         let config = config();

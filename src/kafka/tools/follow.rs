@@ -1,5 +1,5 @@
-//! Reads output topics as they are written, for `samestory follow`. It is an ordinary `read_committed` consumer that joins no
-//! group and commits nothing.
+//! Reads output topics as they are written, for `samestory follow`. It is an ordinary `read_committed` consumer that
+//! joins no group and commits nothing.
 
 use std::time::{Duration, Instant};
 

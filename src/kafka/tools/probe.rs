@@ -1,6 +1,6 @@
-//! Examines a raw topic before the stage is set up, for `samestory probe`: can its records be decoded, in which languages are
-//! they, and how many articles repeat an earlier one? It runs the decoder and the engine on a store in memory, joins no group
-//! and writes nothing.
+//! Examines a raw topic before the stage is set up, for `samestory probe`: can its records be decoded, in which
+//! languages are they, and how many articles repeat an earlier one? It runs the decoder and the engine on a store in
+//! memory, joins no group and writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! The reference that tests compare the stage with: what one undisturbed process publishes for a partition's records. It works
-//! record by record on a store in memory, without batches, broker or RocksDB.
+//! The reference that tests compare the stage with: what one undisturbed process publishes for a partition's records.
+//! It works record by record on a store in memory, without batches, broker or RocksDB.
 //!
-//! [`Raw`] computes the routed records that raw records must lead to, without route's own code. From the routed topic it takes
-//! only the order in which raw partitions were interleaved, and the stamps.
+//! [`Raw`] computes the routed records that raw records must lead to, without route's own code. From the routed topic
+//! it takes only the order in which raw partitions were interleaved, and the stamps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,7 +66,8 @@ pub struct Sent {
     pub time: Option<i64>,
 }
 
-/// Replays the records of a partition. Returns everything that must be published, except the changelog, and the final state.
+/// Replays the records of a partition. Returns everything that must be published, except the changelog, and the final
+/// state.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -266,8 +267,8 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Decodes raw records, each with its partition. Those at `dead` became dead letters even if they can be decoded. If the
-    /// schema registry is unavailable, Avro values count as dead letters too.
+    /// Decodes raw records, each with its partition. Those at `dead` became dead letters even if they can be decoded.
+    /// If the schema registry is unavailable, Avro values count as dead letters too.
     pub fn new(
         config: &Config,
         partitions: i32,
@@ -339,8 +340,8 @@ impl Raw {
         versions
     }
 
-    /// The home of each id's last version; `None` if that was a delete. Ids that occur in several raw partitions or without
-    /// text are left out: their versions have no order, or no home.
+    /// The home of each id's last version; `None` if that was a delete. Ids that occur in several raw partitions or
+    /// without text are left out: their versions have no order, or no home.
     pub fn homes(&self) -> BTreeMap<String, Option<i32>> {
         let mut homes: BTreeMap<String, (BTreeSet<i32>, Option<i32>)> = BTreeMap::new();
         for (&(partition, _), (_, (incoming, _))) in &self.records {
@@ -362,8 +363,8 @@ impl Raw {
         one.map(|(id, (_, home))| (id, home)).collect()
     }
 
-    /// The routed record as it must be: each of its events rebuilt from its raw record, in the same order. Relocation notices
-    /// are returned unchanged, because route does not write them.
+    /// The routed record as it must be: each of its events rebuilt from its raw record, in the same order. Relocation
+    /// notices are returned unchanged, because route does not write them.
     ///
     /// # Errors
     /// An event does not follow from its raw record.

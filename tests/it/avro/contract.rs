@@ -1,5 +1,5 @@
-//! Generates `docs/contract.md`: every topic, key, header and payload. Payloads are described from the files in `schemas/`, so
-//! the page cannot disagree with them.
+//! Generates `docs/contract.md`: every topic, key, header and payload. Payloads are described from the files in
+//! `schemas/`, so the page cannot disagree with them.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Avro on a real broker with a real registry: a crawler's own schema in, ours out, and registries that fail in every way.
+//! Avro on a real broker with a real registry: a crawler's own schema in, ours out, and registries that fail in every
+//! way.
 
 use apache_avro::Schema;
 use apache_avro::types::Value;

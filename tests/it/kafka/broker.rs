@@ -1,5 +1,5 @@
-//! A broker for tests, started by `dev/kafka`. It never outlives the test process, even if that is killed: a detached watcher
-//! kills the broker and removes its directory.
+//! A broker for tests, started by `dev/kafka`. It never outlives the test process, even if that is killed: a detached
+//! watcher kills the broker and removes its directory.
 
 use std::env;
 use std::fs;
@@ -48,7 +48,8 @@ pub(crate) fn secure() -> &'static Broker {
     SECURE.get_or_init(|| Broker::start(&["--secure", "--user", &user, "--user", "guest:guest"]))
 }
 
-/// Broker settings that shorten the session timeout of the `consumer` protocol (KIP-848) from 45 seconds; clients cannot set it.
+/// Broker settings that shorten the session timeout of the `consumer` protocol (KIP-848) from 45 seconds; clients
+/// cannot set it.
 pub(crate) const SHORT_SESSIONS: [&str; 8] = [
     "--set",
     "group.consumer.min.session.timeout.ms=6000",

@@ -1,5 +1,5 @@
-//! Plain Kafka clients for tests: create topics, write records, read whole topics, look up offsets. It uses nothing of the
-//! crate under test, so it is an independent witness.
+//! Plain Kafka clients for tests: create topics, write records, read whole topics, look up offsets. It uses nothing of
+//! the crate under test, so it is an independent witness.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -273,8 +273,8 @@ impl Broker {
         reader.assign(&list).unwrap();
         let deadline = Instant::now() + PATIENCE;
         let mut rows = Vec::new();
-        // Markers and aborted records occupy offsets too, so only the consumer's position tells whether the end is reached.
-        // The end-of-partition event moves it past them; an empty partition has no position.
+        // Markers and aborted records occupy offsets too, so only the consumer's position tells whether the end is
+        // reached. The end-of-partition event moves it past them; an empty partition has no position.
         let passed = |(partition, end): (&i32, &i64)| {
             let position = reader.position().unwrap();
             let at = position.find_partition(topic, *partition).map(|place| place.offset());
@@ -364,7 +364,8 @@ impl Broker {
     }
 }
 
-/// The partition of an internal topic that a name belongs to: Java's string hash, modulo the four partitions of `dev/kafka`.
+/// The partition of an internal topic that a name belongs to: Java's string hash, modulo the four partitions of
+/// `dev/kafka`.
 fn coordinated_by(name: &str) -> i32 {
     let hash = name.bytes().fold(0_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
     i32::try_from(hash.unsigned_abs() % 4).unwrap()

@@ -43,8 +43,8 @@ fn verdict<'r>(rows: &'r [Row], id: &str) -> (&'r Row, String, String) {
     (row, row.our_header("verdict").unwrap(), row.our_header("flags").unwrap_or_default())
 }
 
-// A record time years ahead expired its whole language and kept new articles out until then. If several articles agreed on a
-// wrong time, the only way back was to delete the state.
+// A record time years ahead expired its whole language and kept new articles out until then. If several articles agreed
+// on a wrong time, the only way back was to delete the state.
 #[test]
 fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
     let bench = Bench::new(shared(), "wrong-clock", "", "");
@@ -88,8 +88,8 @@ fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
     assert_eq!(rows.len(), 20, "control records are not articles: nothing goes out for them");
 }
 
-// Without a clock in the log (`direct`, CreateTime) only agreement between articles protects a language. A crawler whose clock is
-// consistently wrong wins in the end; one command corrects that, and the state is kept.
+// Without a clock in the log (`direct`, CreateTime) only agreement between articles protects a language. A crawler
+// whose clock is consistently wrong wins in the end; one command corrects that, and the state is kept.
 #[test]
 fn in_direct_mode_the_command_corrects_a_consistently_wrong_crawler() {
     let bench = Bench::new(shared(), "direct-clock", "mode = \"direct\"", "");
@@ -140,8 +140,8 @@ fn the_brokers_append_time_bounds_an_article() {
     assert_eq!((copy.as_str(), flags.contains("expired")), ("exact-duplicate", false), "{flags}");
 }
 
-// `[input.fields] id` with a typing error fell back to the record's key, which was the site: `probe` reported 100 %, and 60
-// articles became versions of one.
+// `[input.fields] id` with a typing error fell back to the record's key, which was the site: `probe` reported 100 %,
+// and 60 articles became versions of one.
 #[test]
 fn a_wrong_path_for_ids_makes_dead_letters_and_probe_shows_where_ids_come_from() {
     let mut bench = Bench::new(shared(), "wrong-path", "", "[input.fields]\nid = \"meta.uuid\"\n");

@@ -1,5 +1,5 @@
-//! Records that cannot be read, parsed or delivered, threads that die, and assignments lost at the wrong moment: each costs the
-//! records concerned and nothing more.
+//! Records that cannot be read, parsed or delivered, threads that die, and assignments lost at the wrong moment: each
+//! costs the records concerned and nothing more.
 
 use std::time::{Duration, Instant};
 
@@ -71,8 +71,8 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// A worker filled a batch, was delayed for longer than max.poll.interval.ms, and lost its assignment. With a full batch it did
-/// not poll, so it never learned of the rebalance: it stood still for good and reported ready.
+/// A worker filled a batch, was delayed for longer than max.poll.interval.ms, and lost its assignment. With a full
+/// batch it did not poll, so it never learned of the rebalance: it stood still for good and reported ready.
 #[test]
 fn a_full_batch_whose_assignment_is_lost_is_dropped_and_read_again() {
     let rest = "[batch]\nmax_articles = 5\n[kafka]\n\"max.poll.interval.ms\" = 6000\n";
@@ -81,7 +81,8 @@ fn a_full_batch_whose_assignment_is_lost_is_dropped_and_read_again() {
     let running = bench.run(&[]);
     outputs(&bench, 3, &running);
     assert!(running.stop().success());
-    // With committed offsets nothing is written before the first batch, so the membership is checked when the batch is full.
+    // With committed offsets nothing is written before the first batch, so the membership is checked when the batch is
+    // full.
     bench.produce(&into_one_partition(articles(3, 15)));
     let running = bench.run_with(&[], &[("SAMESTORY_SLEEP_AT", "full-batch:1:7000")]);
     assert_each_judged_once(&outputs(&bench, 15, &running), 15);
@@ -89,8 +90,8 @@ fn a_full_batch_whose_assignment_is_lost_is_dropped_and_read_again() {
     assert!(running.stop().success());
 }
 
-/// A worker that panicked left the others running and /healthz at 200: its partitions stood still, and nothing restarted the
-/// process. A record that panicked a parser did that to one worker after the other.
+/// A worker that panicked left the others running and /healthz at 200: its partitions stood still, and nothing
+/// restarted the process. A record that panicked a parser did that to one worker after the other.
 #[test]
 fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_record() {
     let bench = Bench::new(shared(), "panics", "", "");
@@ -119,13 +120,13 @@ fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_
     assert_eq!(letters[0].value.as_deref(), Some(poison.as_bytes()));
 }
 
-/// One record that the broker refused aborted its batch twenty times, ended the process, and was read again after the restart.
-/// The causes were refused timestamps, uncounted headers, and tombstones with megabytes of headers.
+/// One record that the broker refused aborted its batch twenty times, ended the process, and was read again after the
+/// restart. The causes were refused timestamps, uncounted headers, and tombstones with megabytes of headers.
 #[test]
 fn a_record_that_would_be_refused_is_reduced_and_affects_no_other() {
     let bench = Bench::new(shared(), "limits", "", "");
-    // The raw topic accepts any time; the output topics accept one hour around the broker's clock, which causes a warning at
-    // startup, not an error.
+    // The raw topic accepts any time; the output topics accept one hour around the broker's clock, which causes a
+    // warning at startup, not an error.
     let free = [("message.timestamp.after.max.ms", "9223372036854775807"), ("max.message.bytes", "20000000")];
     alter(&bench, "raw", &free);
     for topic in ["unique", "near", "dead"] {
@@ -185,8 +186,9 @@ fn running_said_aborted(bench: &Bench<'_>) -> bool {
     })
 }
 
-/// An operator lowered a topic's limits while the stage ran: records measured against the old limits were refused forever. Now
-/// the limits are read again; if they do not explain a refusal, the batch is halved until the record is found.
+/// An operator lowered a topic's limits while the stage ran: records measured against the old limits were refused
+/// forever. Now the limits are read again; if they do not explain a refusal, the batch is halved until the record is
+/// found.
 #[test]
 fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
     let bench = Bench::new(shared(), "lowered", "", "[topics]\npartitions = 1\noutput_partitions = 1\n");
@@ -238,7 +240,8 @@ fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String
     outcome
 }
 
-/// Without measuring, the broker or librdkafka refuses the record and the batch is aborted; halving the batch still finds it.
+/// Without measuring, the broker or librdkafka refuses the record and the batch is aborted; halving the batch still
+/// finds it.
 #[test]
 #[ignore = "make test-mutants"]
 fn unmeasured_records_are_refused_and_that_is_detected() {
@@ -264,8 +267,8 @@ fn a_parser_that_panics_without_its_guard_is_detected() {
     assert!(rows.len() == 7 && running.stop().success(), "with the guard");
 }
 
-/// 135 MB of spaces in a zstd batch of a few kilobytes: librdkafka reports BadCompression forever. The partition stood still
-/// through restarts while /readyz reported ready and no lag was exported.
+/// 135 MB of spaces in a zstd batch of a few kilobytes: librdkafka reports BadCompression forever. The partition stood
+/// still through restarts while /readyz reported ready and no lag was exported.
 #[test]
 fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_letter() {
     let bench = Bench::new(shared(), "bomb", "", "[input]\nunreadable_after = \"6s\"\n");
@@ -309,8 +312,8 @@ fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_lette
     assert!(running.stop().success());
 }
 
-/// Two gzip batches of 0.93 MB took 2 GB: librdkafka decompresses a whole batch whatever its size, and we copied the value
-/// twice on top. We no longer copy it; librdkafka's copy cannot be avoided.
+/// Two gzip batches of 0.93 MB took 2 GB: librdkafka decompresses a whole batch whatever its size, and we copied the
+/// value twice on top. We no longer copy it; librdkafka's copy cannot be avoided.
 #[test]
 #[ignore = "needs two gigabytes of memory: make test-bombs"]
 fn a_gzip_bomb_takes_the_memory_of_one_batch_and_not_of_its_copies() {

@@ -1,5 +1,5 @@
-//! A new generation of the state: it builds its state beside the old one without publishing, and publishes from the offsets that
-//! `samestory generation end` recorded. No verdict is lost and none is published twice.
+//! A new generation of the state: it builds its state beside the old one without publishing, and publishes from the
+//! offsets that `samestory generation end` recorded. No verdict is lost and none is published twice.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -105,8 +105,9 @@ fn ends(bench: &Bench<'_>) -> Vec<String> {
     rows.map(|row| String::from_utf8(row.value.unwrap()).unwrap()).collect()
 }
 
-// A classic group is empty for a moment in every rolling update, and that counted as the end of the old generation: both
-// generations published all later articles. Now only `generation end` ends a generation, and it is refused while the old one runs.
+// A classic group is empty for a moment in every rolling update, and that counted as the end of the old generation:
+// both generations published all later articles. Now only `generation end` ends a generation, and it is refused while
+// the old one runs.
 #[test]
 fn a_new_generation_takes_over_in_routed_mode() {
     let stage = "mode = \"routed\"\n";
@@ -150,8 +151,8 @@ fn a_new_generation_takes_over_in_routed_mode() {
     assert!(after.stop().success());
 }
 
-// A group of the `consumer` protocol (KIP-848) is listed as Dead, without members, while it is working. That counted as the end
-// of the old generation: both published at the same time.
+// A group of the `consumer` protocol (KIP-848) is listed as Dead, without members, while it is working. That counted as
+// the end of the old generation: both published at the same time.
 #[test]
 fn a_new_generation_takes_over_in_direct_mode_with_the_consumer_protocol() {
     let stage = "mode = \"direct\"\ngroup_protocol = \"consumer\"\n";
@@ -231,8 +232,8 @@ fn published_after_a_return(name: &str, mutant: &str) -> usize {
     rows.len()
 }
 
-// The final offsets are right only while nobody else consumes. Written without a group membership, they would be recorded even
-// though an old process has returned and published more.
+// The final offsets are right only while nobody else consumes. Written without a group membership, they would be
+// recorded even though an old process has returned and published more.
 #[test]
 fn a_returning_member_aborts_the_end_of_a_generation() {
     assert_eq!(published_after_a_return("generations-returned", ""), 90);
@@ -245,8 +246,8 @@ fn a_generation_end_without_membership_is_detected() {
     assert!(published > 90, "nobody noticed: {published}");
 }
 
-// Route had read articles that match had not judged when the old generation was stopped. The new generation must neither lose
-// them nor judge them without publishing.
+// Route had read articles that match had not judged when the old generation was stopped. The new generation must
+// neither lose them nor judge them without publishing.
 #[test]
 #[ignore = "takes half a minute: make test-edges"]
 fn unjudged_articles_keep_a_generation_from_ending() {

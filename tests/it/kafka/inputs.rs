@@ -1,4 +1,5 @@
-//! Bad input, deletes and output settings on a real broker: each record has one outcome, and its neighbours are unaffected.
+//! Bad input, deletes and output settings on a real broker: each record has one outcome, and its neighbours are
+//! unaffected.
 
 use serde_json::{Value, json};
 
@@ -98,7 +99,8 @@ fn updates_move_articles_and_deletes_retract_them() {
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
-    // b becomes a copy of a and moves to the other topic. a changes its language: it changes its partition but not its topic.
+    // b becomes a copy of a and moves to the other topic. a changes its language: it changes its partition but not its
+    // topic.
     send(&[keyed("b", Some(&article("b", TEXT).to_string()))]);
     bench.wait_for(&["unique", "near"], 5, &running);
     send(&[keyed("a", Some(&json!({"id": "a", "language": "hi", "body": HINDI}).to_string()))]);

@@ -1,5 +1,5 @@
-//! Interoperability in both directions: Confluent's Python client writes Avro with a schema that evolves halfway, and reads our
-//! output.
+//! Interoperability in both directions: Confluent's Python client writes Avro with a schema that evolves halfway, and
+//! reads our output.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,8 @@ use super::stage::Bench;
 
 const STORIES: usize = 40;
 
-/// Runs `dev/interop`. Without Python the test fails. It can be skipped by an environment variable, but not if `CI` is set.
+/// Runs `dev/interop`. Without Python the test fails. It can be skipped by an environment variable, but not if `CI` is
+/// set.
 fn interop(arguments: &[&str]) -> Option<String> {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|is| is == value);
     if is("SAMESTORY_WITHOUT_PYTHON", "1") && !is("CI", "true") {

@@ -1,5 +1,5 @@
-//! Tests on a real Kafka broker, and the fixtures for them. `dev/kafka` starts the broker; a test that gets none fails and is
-//! never skipped.
+//! Tests on a real Kafka broker, and the fixtures for them. `dev/kafka` starts the broker; a test that gets none fails
+//! and is never skipped.
 
 // The query API of a running stage: one process, and several that answer as one.
 mod asking;

@@ -1,5 +1,6 @@
-//! A TCP proxy in front of one listener of a broker that fails on demand. Bytes are held back, delayed, or lost together with
-//! their connection, but never lost in the middle of a connection that lives on: no real network does that.
+//! A TCP proxy in front of one listener of a broker that fails on demand. Bytes are held back, delayed, or lost
+//! together with their connection, but never lost in the middle of a connection that lives on: no real network does
+//! that.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -27,7 +28,8 @@ pub(crate) enum Mode {
     Delay(Duration),
     /// All connections are closed, new ones as soon as they are accepted.
     Cut,
-    /// Once a connection has carried an EndTxn request, all its responses are lost, starting with the response to that request.
+    /// Once a connection has carried an EndTxn request, all its responses are lost, starting with the response to that
+    /// request.
     LoseAnswerToEndTxn,
 }
 
@@ -67,7 +69,8 @@ impl Connection {
 }
 
 impl Proxy {
-    /// Opens a port that the broker must advertise (`--listener NAME=PORT`). Nothing is forwarded before [`Proxy::connect`].
+    /// Opens a port that the broker must advertise (`--listener NAME=PORT`). Nothing is forwarded before
+    /// [`Proxy::connect`].
     pub(crate) fn new() -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

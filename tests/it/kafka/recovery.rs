@@ -56,8 +56,8 @@ fn recreate(bench: &Bench<'_>, name: &str) {
     assert!(status.success(), "{printed}");
 }
 
-/// Saves a state of 30 articles; then the stage is idle for longer than the changelog keeps tombstones, twice; then the saved
-/// state is put back, although the changelog has newer records.
+/// Saves a state of 30 articles; then the stage is idle for longer than the changelog keeps tombstones, twice; then the
+/// saved state is put back, although the changelog has newer records.
 fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
     const LONGER_THAN_TOMBSTONES: Duration = Duration::from_millis(1300);
     let bench = Bench::new(shared(), "idle", DIRECT, ONE);
@@ -88,8 +88,8 @@ fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
     (idle, old)
 }
 
-/// An idle partition was considered too old: the commit marker after the last record of its changelog made sound state look
-/// behind. It was quarantined after a day without articles, and the second time it stopped for good.
+/// An idle partition was considered too old: the commit marker after the last record of its changelog made sound state
+/// look behind. It was quarantined after a day without articles, and the second time it stopped for good.
 #[test]
 fn an_idle_state_is_sound_and_one_older_than_the_tombstones_is_not() {
     let (idle, old) = idle_and_then_old(&[]);
@@ -105,8 +105,8 @@ fn without_the_age_check_an_old_state_is_used_and_that_is_detected() {
     assert!(!old.contains("too-old"), "the guard was taken away, and it is still there: {old}");
 }
 
-/// A recreated input topic was read from the old offset: a bare number fits every topic of that name, so the first records were
-/// silently skipped. The same number in a changelog hid that the state belonged to another topic.
+/// A recreated input topic was read from the old offset: a bare number fits every topic of that name, so the first
+/// records were silently skipped. The same number in a changelog hid that the state belonged to another topic.
 #[test]
 fn recreated_topics_stop_the_partition_and_are_named() {
     let bench = Bench::new(shared(), "recreated", DIRECT, ONE);
@@ -152,7 +152,8 @@ fn recreated_topics_stop_the_partition_and_are_named() {
     assert!(running.stop().success());
     fs::write(bench.config(), &settings).unwrap();
 
-    // The changelog is recreated but the volume kept: the state belongs to another topic, and the group's offset has no position.
+    // The changelog is recreated but the volume kept: the state belongs to another topic, and the group's offset has no
+    // position.
     run_to(&bench, 150, &["--accept-offsets", "0:0"]);
     recreate(&bench, "changelog");
     let mut running = bench.run(&[]);
@@ -195,8 +196,8 @@ fn without_topic_ids_a_recreated_input_is_read_from_the_middle_and_that_is_detec
     assert_eq!(lost, 30, "what the guard is for");
 }
 
-/// Starts a stage at the end of its topic, stops it before anything arrives, and starts it again after 30 articles. Returns how
-/// many of them are judged.
+/// Starts a stage at the end of its topic, stops it before anything arrives, and starts it again after 30 articles.
+/// Returns how many of them are judged.
 fn judged_after_a_quiet_start(environment: &[(&str, &str)]) -> usize {
     let rest = "[input]\nstart = \"latest\"\n[topics]\npartitions = 1\n";
     let bench = Bench::new(shared(), "quiet-start", DIRECT, rest);
@@ -246,8 +247,9 @@ fn delete_before(bench: &Bench<'_>, offset: i64) {
     block_on(admin.delete_records(&list, &AdminOptions::new())).unwrap();
 }
 
-/// `--accept-offsets` and `--accept-gap` accepted any disagreement for as long as they were on the command line: a later loss was
-/// silently accepted. Now each names a partition and an offset, and expires once the decision is recorded.
+/// `--accept-offsets` and `--accept-gap` accepted any disagreement for as long as they were on the command line: a
+/// later loss was silently accepted. Now each names a partition and an offset, and expires once the decision is
+/// recorded.
 #[test]
 #[ignore = "unit tests of stream::takeover have the rules: make test-edges"]
 fn an_operators_decision_covers_one_offset_of_one_partition_once() {
@@ -285,8 +287,8 @@ fn an_operators_decision_covers_one_offset_of_one_partition_once() {
     stops(&["--accept-gap", "0:70"], "--accept-gap 0:90 ");
 }
 
-/// All restores ran at once, and each had 32 MB of records waiting: a pod that started without its volume took a gigabyte for
-/// that alone. Now two run at a time.
+/// All restores ran at once, and each had 32 MB of records waiting: a pod that started without its volume took a
+/// gigabyte for that alone. Now two run at a time.
 #[test]
 #[ignore = "160,000 articles, a minute or two: make test-edges"]
 fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
@@ -336,8 +338,8 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     assert!(restoring < 2048, "{restoring} MB");
 }
 
-/// A broker lost the end of a log (power failure, unclean leader election). The offset was beyond its end or, once enough had been
-/// written again, in the middle of unjudged records, which were silently skipped.
+/// A broker lost the end of a log (power failure, unclean leader election). The offset was beyond its end or, once
+/// enough had been written again, in the middle of unjudged records, which were silently skipped.
 #[test]
 #[ignore = "has a broker of its own: make test-edges"]
 fn a_truncated_log_stops_the_partition_even_after_it_has_grown_again() {
@@ -396,9 +398,10 @@ fn find(dir: &Path, name: &str) -> std::path::PathBuf {
     panic!("no {name} below {}", dir.display());
 }
 
-/// While a partition was being restored, polls did not block, and a rebalance served by such a poll went unnoticed: assigned
-/// partitions stood still and revoked ones were worked on until the last restore was done. Now all four are restored, two at a
-/// time, each resumes where it was, and copies of articles that the others had judged are recognised.
+/// While a partition was being restored, polls did not block, and a rebalance served by such a poll went unnoticed:
+/// assigned partitions stood still and revoked ones were worked on until the last restore was done. Now all four are
+/// restored, two at a time, each resumes where it was, and copies of articles that the others had judged are
+/// recognised.
 #[test]
 fn three_partitions_assigned_during_a_restore_all_resume() {
     let bench = Bench::new(shared(), "three-at-once", DIRECT, "[topics]\npartitions = 4\n");
@@ -439,8 +442,8 @@ fn three_partitions_assigned_during_a_restore_all_resume() {
     assert!(late.stop().success());
 }
 
-/// A restore waited for a transaction that a killed producer had left open, and nothing reported it: `restoring`, 99 %, until that
-/// producer's transaction timed out.
+/// A restore waited for a transaction that a killed producer had left open, and nothing reported it: `restoring`, 99 %,
+/// until that producer's transaction timed out.
 #[test]
 fn a_restore_behind_an_open_transaction_reports_what_it_waits_for() {
     let bench = Bench::new(shared(), "open", DIRECT, ONE);

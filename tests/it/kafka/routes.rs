@@ -88,8 +88,8 @@ fn route_without_its_offsets_repeats_no_verdict_and_loses_nothing() {
     assert_eq!(bench.read("dead").len(), 2, "a dead letter may come twice, and is counted");
 }
 
-// With `latest`, route looked up the end of the log at every claim: a restart or a rebalance before the first commit skipped
-// records, and a new raw partition lost all records from before it was noticed.
+// With `latest`, route looked up the end of the log at every claim: a restart or a rebalance before the first commit
+// skipped records, and a new raw partition lost all records from before it was noticed.
 #[test]
 fn latest_is_decided_once_and_a_new_raw_partition_is_read_from_its_beginning() {
     let bench = Bench::new(shared(), "latest", "", "[input]\nstart = \"latest\"\n");
@@ -157,8 +157,9 @@ fn published(bench: &Bench<'_>) -> Vec<(i64, String, String, Option<String>)> {
     records
 }
 
-// Forgets went out once per route batch, at its end, so an article was judged against one that had moved away long before.
-// With `batch.max_articles` = 25 instead of 2,000, the same raw partition got other verdicts, without any fault.
+// Forgets went out once per route batch, at its end, so an article was judged against one that had moved away long
+// before. With `batch.max_articles` = 25 instead of 2,000, the same raw partition got other verdicts, without any
+// fault.
 #[test]
 #[ignore = "the laws of stream::routing cover it: make test-edges"]
 fn verdicts_do_not_depend_on_the_batch_size() {
@@ -254,8 +255,8 @@ fn await_tables(bench: &Bench<'_>, running: &Running, unique: &[(&str, i64)], ne
     }
 }
 
-// When an update moved an article to another language, the partition that it left wrote tombstones, even after the new partition
-// had published the article: a KTable, a compacted copy or a Connect sink then deleted a live article.
+// When an update moved an article to another language, the partition that it left wrote tombstones, even after the new
+// partition had published the article: a KTable, a compacted copy or a Connect sink then deleted a live article.
 #[test]
 fn a_language_change_never_retracts_the_live_article() {
     let bench = Bench::new(shared(), "voice", "languages = [\"en\", \"hi\"]\n", "[topics]\npartitions = 3\n");
@@ -285,8 +286,8 @@ fn a_language_change_never_retracts_the_live_article() {
     assert_eq!(tombstones("near"), [("y".to_owned(), "6".to_owned())]);
 }
 
-// Offsets are bare numbers. A raw topic that was recreated with fewer partitions was read from the old topic's offsets if it was
-// long enough: the records below them were silently skipped.
+// Offsets are bare numbers. A raw topic that was recreated with fewer partitions was read from the old topic's offsets
+// if it was long enough: the records below them were silently skipped.
 #[test]
 fn a_raw_topic_recreated_with_fewer_partitions_stops_the_stage() {
     let bench = Bench::new(shared(), "again", "", "");

@@ -120,8 +120,9 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     purge_without_its_right(&bench, &environment[..1]);
 }
 
-// Without the right to delete records, purging failed at debug level only: the result for each partition was ignored, an idle
-// partition was never retried, and a topic with retention.ms=-1 filled the brokers' disks while every metric looked healthy.
+// Without the right to delete records, purging failed at debug level only: the result for each partition was ignored,
+// an idle partition was never retried, and a topic with retention.ms=-1 filled the brokers' disks while every metric
+// looked healthy.
 fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
     let routed = bench.topic("routed");
     let delete = |verb: &str| {

@@ -44,8 +44,8 @@ fn limit_files(pid: u32, soft: &str) {
     assert!(Command::new("prlimit").args(arguments).status().unwrap().success());
 }
 
-// One disk failure, or one moment without a free file handle, stopped a partition for good: only a restart helped, and nothing
-// restarted the process.
+// One disk failure, or one moment without a free file handle, stopped a partition for good: only a restart helped, and
+// nothing restarted the process.
 #[test]
 fn a_store_that_cannot_open_files_is_retried_and_finally_given_up() {
     let bench = Bench::new(shared(), "files", "", "[topics]\npartitions = 1\n");
@@ -219,8 +219,8 @@ fn fill_the_disk(round: usize) {
     );
 }
 
-// A write that RocksDB had stalled waited for a flush that had failed for lack of space: the worker hung without a log line,
-// `/readyz` reported ready for another 45 s, and freeing space helped only from 48 MB on.
+// A write that RocksDB had stalled waited for a flush that had failed for lack of space: the worker hung without a log
+// line, `/readyz` reported ready for another 45 s, and freeing space helped only from 48 MB on.
 #[test]
 fn a_full_disk_stops_match_and_a_restore_and_both_resume_with_space() {
     fill_the_disk(0);

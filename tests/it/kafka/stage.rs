@@ -1,5 +1,5 @@
-//! Runs the program for a test, with topics and state of its own. [`Bench`] holds the settings, and [`Running`] is a process that
-//! never outlives the test.
+//! Runs the program for a test, with topics and state of its own. [`Bench`] holds the settings, and [`Running`] is a
+//! process that never outlives the test.
 
 use std::fs;
 use std::io::Read;
@@ -24,8 +24,8 @@ pub(crate) struct Bench<'b> {
 }
 
 impl<'b> Bench<'b> {
-    /// Creates topics named after the test with `samestory topics --create`. `stage` holds lines for the `[stage]` table, `rest`
-    /// further tables.
+    /// Creates topics named after the test with `samestory topics --create`. `stage` holds lines for the `[stage]`
+    /// table, `rest` further tables.
     pub(crate) fn new(broker: &'b Broker, name: &str, stage: &str, rest: &str) -> Bench<'b> {
         let bench = Bench::without_topics(broker, name, stage, rest);
         let (status, printed) = bench.samestory(&["topics", "--create"]);

@@ -1,4 +1,5 @@
-//! Topics are created with the settings that the guarantee depends on, checked setting by setting, and corrected by one command.
+//! Topics are created with the settings that the guarantee depends on, checked setting by setting, and corrected by one
+//! command.
 
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -34,8 +35,8 @@ fn alter(broker: &Broker, topic: &str, settings: &[(&str, &str)]) {
     }
 }
 
-// Topics were created with one replica, and retention.bytes, time limits, min.insync.replicas and unclean leader election were
-// neither set nor checked: a broker with other defaults deleted routed articles before they were judged.
+// Topics were created with one replica, and retention.bytes, time limits, min.insync.replicas and unclean leader
+// election were neither set nor checked: a broker with other defaults deleted routed articles before they were judged.
 #[test]
 fn every_required_topic_setting_is_set_checked_and_corrected() {
     let broker = shared();
@@ -122,8 +123,8 @@ fn every_required_topic_setting_is_set_checked_and_corrected() {
     assert!(status.success() && printed.contains("no setting needs to be corrected"), "{printed}");
 }
 
-// Raw times are preserved, and since Kafka 4.0 a topic refuses records more than an hour ahead by default: one crawler with a
-// wrong clock made the whole transaction fail, again and again.
+// Raw times are preserved, and since Kafka 4.0 a topic refuses records more than an hour ahead by default: one crawler
+// with a wrong clock made the whole transaction fail, again and again.
 #[test]
 fn an_article_with_any_time_fits_on_our_topics() {
     let bench = Bench::new(shared(), "any-time", "", "");

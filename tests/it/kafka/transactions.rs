@@ -1,4 +1,5 @@
-//! Kafka transactions as consumers of both isolation levels see them. The exactly-once guarantee relies on this behaviour.
+//! Kafka transactions as consumers of both isolation levels see them. The exactly-once guarantee relies on this
+//! behaviour.
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
