@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use samestory::config::Config;
-use samestory::kafka::tools::follow::{Seen, follow};
+use samestory::kafka::tools::follow::{FollowedRecord, follow};
 
 use super::Failure;
 use samestory::terminal::style::{Style, printable};
@@ -37,8 +37,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let idle = args.idle.map(Duration::from_secs);
     let (mut shown, mut failed) = (0, Ok(()));
     let paint = Style::for_stdout();
-    follow(&config.bus, &names, args.from_beginning, idle, &mut |seen| {
-        let line = line(&seen, &topics.dead_letter, paint);
+    follow(&config.bus, &names, args.from_beginning, idle, &mut |record| {
+        let line = line(&record, &topics.dead_letter, paint);
         failed = writeln!(samestory::terminal::stdout(), "{line}").and_then(|()| io::stdout().flush());
         shown += 1;
         failed.is_ok() && args.count.is_none_or(|count| shown < count)
@@ -46,18 +46,18 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     Ok(failed?)
 }
 
-fn line(seen: &Seen, dead_letters: &str, paint: Style) -> String {
-    let key = printable(&seen.key);
-    if seen.topic == dead_letters {
+fn line(record: &FollowedRecord, dead_letters: &str, paint: Style) -> String {
+    let key = printable(&record.key);
+    if record.topic == dead_letters {
         return format!("{}  {key}", paint.bold("dead letter     "));
     }
-    if seen.null {
-        return format!("{}  {key}  (no longer on {})", paint.dim("gone            "), seen.topic);
+    if record.is_tombstone {
+        return format!("{}  {key}  (no longer on {})", paint.dim("gone            "), record.topic);
     }
-    let header = |name: &str| seen.says(name).map(printable).unwrap_or_default();
+    let header = |name: &str| record.header(name).map(printable).unwrap_or_default();
     let verdict = format!("{:<16}", header("verdict"));
     let language = header("language");
-    match seen.says("duplicate-of") {
+    match record.header("duplicate-of") {
         Some(original) => format!(
             "{}  {language:<3} {key}  = {}  ({}, similarity {})",
             paint.bold(&verdict),

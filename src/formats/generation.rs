@@ -1,5 +1,5 @@
-//! The generation-end record: how far a generation of state has published. Value of the topic `samestory.generations`, JSON
-//! so that an operator can read it with any Kafka tool. It is written once per generation and never changed.
+//! The generation-end record on the topic `samestory.generations`: up to which offsets a generation has published. It
+//! is JSON, so that an operator can read it with any Kafka tool. It is written once per generation and never changed.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use samestory_engine::model::EventTime;
 
-/// Layout of the value; another number is another version's.
+/// Layout of the value. Any other number is refused.
 const LAYOUT: u32 = 1;
 
-/// How far a generation has published, written when it ended.
+/// The final offsets of a generation, written when it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationEnd {
     layout: u32,
-    /// `stage.app`.
+    /// The application, `stage.app`.
     pub app: String,
-    /// `stage.generation`.
+    /// The number of the generation, `stage.generation`.
     pub generation: u32,
-    /// The raw topic.
+    /// Name of the raw topic.
     pub topic: String,
     /// By raw partition, the first offset that the generation has not published.
     pub next: BTreeMap<i32, i64>,
-    /// Records at most that are published again by the next generation, as the operator accepted.
+    /// Upper bound of the records that the next generation publishes again, as the operator accepted.
     pub repeats: u64,
-    /// When it was written, for people.
+    /// When the generation ended, as ISO 8601. Informational.
     pub ended_at: String,
 }
 
 impl GenerationEnd {
-    /// The end of a generation.
+    /// Creates the record that ends a generation.
     pub fn new(
         (app, generation): (&str, u32),
         topic: &str,
@@ -49,30 +49,29 @@ impl GenerationEnd {
         }
     }
 
-    /// The key under which compaction keeps it.
+    /// The record's key: `app/generation`.
     pub fn key(&self) -> String {
         format!("{}/{}", self.app, self.generation)
     }
 
-    /// The record's value.
+    /// Encodes the record's value.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a value.
+    /// Decodes a record's value.
     ///
     /// # Errors
-    /// It is not JSON of this layout; the message says where.
+    /// The value is not JSON of this layout; the message says where.
     pub fn decode(value: &[u8]) -> Result<GenerationEnd, String> {
         let end: GenerationEnd = serde_json::from_slice(value).map_err(|error| error.to_string())?;
         match end.layout {
             LAYOUT => Ok(end),
-            other => Err(format!("layout {other}; this version reads {LAYOUT}")),
+            other => Err(format!("layout {other}; this version reads layout {LAYOUT}")),
         }
     }
 
-    /// The first offset of a raw partition that the generation has not published. A partition that it did not know
-    /// was added later, so all of it is left.
+    /// The first offset of a raw partition that the generation has not published: 0 for a partition added later.
     pub fn next(&self, partition: i32) -> i64 {
         self.next.get(&partition).copied().unwrap_or(0)
     }

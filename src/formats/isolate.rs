@@ -1,7 +1,6 @@
-//! Runs a parser so that a panic costs one record and not the thread.
-//!
-//! Markup, Unicode, Avro and JSON parsers read bytes that anybody may have written. A panic in one of them is bad input:
-//! the record becomes a dead letter. This needs unwinding, so a build with `panic = "abort"` does not compile.
+//! Runs a parser so that a panic costs one record, not the thread. Markup, Unicode, Avro and JSON parsers read
+//! untrusted bytes, so a panic in one of them counts as bad input and the record becomes a dead letter. This needs
+//! unwinding: a build with `panic = "abort"` does not compile.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,26 +11,27 @@ use samestory_engine::model::DeadLetterReason;
 #[cfg(not(panic = "unwind"))]
 compile_error!("a record that panics a parser becomes a dead letter, which needs panic = \"unwind\"");
 
-/// Bytes of a panic's message that a dead letter repeats.
+/// Most bytes of a panic message that a dead letter quotes.
 const MESSAGE: usize = 300;
 
-/// What a record must contain to panic the parser in a build for fault tests.
+/// A record that contains this text panics the parser in builds for fault tests.
 #[cfg(feature = "faults")]
 pub const PANIC_MARKER: &str = "samestory-fault-test: panic here";
 
 #[cfg(feature = "faults")]
 static UNGUARDED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Takes the guard away in this process, to see that its absence is noticed.
+/// Removes the guard in this process, to prove that tests notice its absence.
 #[cfg(feature = "faults")]
 pub fn leave_unguarded() {
     UNGUARDED.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Parses a record. `parse` must only read what it borrows: nothing half-written may survive the panic.
+/// Runs a parser on a record and turns a panic into a failure. `parse` must only read what it borrows: no half-written
+/// value may survive a panic.
 ///
 /// # Errors
-/// The parser's own refusal, or [`DeadLetterReason::ParserPanicked`] where it panicked.
+/// The parser's own failure, or [`DeadLetterReason::ParserPanicked`] if it panicked.
 pub fn isolate<T>(
     record: &[u8],
     parse: impl FnOnce() -> Result<T, DecodeFailure>,
@@ -60,7 +60,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 #[allow(clippy::panic, reason = "a fault that tests inject")]
 fn panic_on_marker(record: &[u8]) {
     if str::from_utf8(record).is_ok_and(|text| text.contains(PANIC_MARKER)) {
-        panic!("a fault that a test asked for");
+        panic!("injected by a fault test");
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_refusal_with_its_message() {
+    fn a_panic_becomes_a_failure_with_its_message() {
         let outcome: Result<(), _> = isolate(b"", || panic!("index {} out of range", 7));
         let refusal = outcome.unwrap_err();
         assert_eq!(refusal.reason, DeadLetterReason::ParserPanicked);

@@ -1,4 +1,6 @@
-//! What comes in and what goes out, apart from how it is written in bytes.
+//! Bytes ↔ events. [`json`] and `avro` parse records and write outputs, [`fields`] maps a crawler's field names to
+//! ours, and `registry` fetches the schemas of Avro values. A record that cannot be decoded is a [`DecodeFailure`],
+//! which becomes a dead letter; it never stops the program.
 
 #[cfg(feature = "avro")]
 pub mod avro;
@@ -22,19 +24,20 @@ use fields::DecodeFailure;
 
 use samestory_engine::model::{Article, ArticleId};
 
-/// One thing that happened.
+/// A decoded input record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An article was fetched, for the first time or again.
+    /// A new article or a new version of one.
     Article(Box<Article>),
-    /// An article without a body: an update of one whose text is known, or else refused for this.
+    /// An article without a body field. It updates an article whose text is known; otherwise it is a dead letter with
+    /// this failure.
     Bodiless(Box<Article>, DecodeFailure),
-    /// An article is to be forgotten, in whatever language it is held.
+    /// The article is deleted, whatever its language.
     Delete(ArticleId),
 }
 
 impl Event {
-    /// The article that it is about.
+    /// The id of the article.
     pub fn id(&self) -> &ArticleId {
         match self {
             Event::Article(article) | Event::Bodiless(article, _) => &article.id,

@@ -1,27 +1,26 @@
-//! Who may write about an id.
-//!
-//! Ownership is a rule about one record: an id belongs to the source that it begins with. Remembering who used an id first
-//! is not possible, because articles are partitioned by language and no partition sees the ids of the others.
+//! Checks who may use an article id (`input.owner`): an id belongs to the source that it begins with. Decoders call
+//! [`Owner::check`] for every record. The rule looks at one record only: remembering who used an id first is
+//! impossible, because articles are partitioned by language and no partition sees the ids of the others.
 
 use samestory_engine::model::ArticleId;
 
 use super::fields::{DecodeFailure, RecordContext, short};
 use samestory_engine::model::DeadLetterReason;
 
-/// Where a record says which source it comes from.
+/// How the source of a record is identified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// Ids belong to nobody.
+    /// Not at all: any source may use any id.
     #[default]
     Anyone,
-    /// To the host of the article.
+    /// By the article's host.
     Host,
-    /// To the source that this header of the record names.
+    /// By the value of this header.
     Header(String),
 }
 
 impl Owner {
-    /// As settings write it: `none`, `host` or `header:NAME`.
+    /// Parses the setting: `none`, `host` or `header:NAME`.
     pub fn parse(text: &str) -> Option<Owner> {
         match text {
             "none" => Some(Owner::Anyone),
@@ -33,25 +32,25 @@ impl Owner {
         }
     }
 
-    /// Checks that a record comes from the owner of its id. `host` is asked for the record's host only where it counts.
+    /// Checks that a record comes from the owner of its id. `host` is called only if the host decides.
     ///
     /// # Errors
-    /// [`DeadLetterReason::NotOwner`], with what to do.
+    /// [`DeadLetterReason::NotOwner`], with a message that says what to change.
     pub fn check(
         &self,
         id: &ArticleId,
         host: impl FnOnce() -> Option<String>,
-        around: RecordContext<'_>,
+        context: RecordContext<'_>,
     ) -> Result<(), DecodeFailure> {
         let (source, missing) = match self {
             Owner::Anyone => return Ok(()),
             Owner::Host => (
                 host(),
-                "the record names no host, so it owns no id; send a host or a url with every article and delete event (a null value has neither)".to_owned(),
+                "the record names no host, so it owns no id; send a host or a url with every article and delete event (a tombstone has neither)".to_owned(),
             ),
             Owner::Header(name) => (
-                around.header(name),
-                format!("the record has no header \"{}\" with a text in UTF-8, so it owns no id; let the producer set it", short(name)),
+                context.header(name),
+                format!("the record has no header \"{}\" with a UTF-8 value, so it owns no id; let the producer set it", short(name)),
             ),
         };
         let source = source.unwrap_or_default();
@@ -69,7 +68,7 @@ impl Owner {
     }
 }
 
-/// Whether an id is a source, or begins with it and a separator. An id may be a URL.
+/// Whether an id equals its source or begins with the source and a separator. An id may be a URL.
 fn owns(source: &str, id: &str) -> bool {
     let (source, id) = (source.to_lowercase(), id.to_lowercase());
     let address = ["https://", "http://"].into_iter().find_map(|scheme| id.strip_prefix(scheme));
@@ -83,9 +82,9 @@ mod tests {
     use super::*;
 
     fn check(owner: &Owner, id: &str, host: Option<&str>) -> Result<(), String> {
-        let around = RecordContext { key: None, headers: &[] };
+        let context = RecordContext { key: None, headers: &[] };
         let id = ArticleId::new(id).unwrap();
-        owner.check(&id, || host.map(str::to_owned), around).map_err(|refusal| {
+        owner.check(&id, || host.map(str::to_owned), context).map_err(|refusal| {
             assert_eq!(refusal.reason, DeadLetterReason::NotOwner);
             refusal.message
         })
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_source_owns_nothing() {
+    fn an_empty_source_owns_no_id() {
         for source in [None, Some(""), Some(" ")] {
             let message = check(&Owner::Host, "/a", source).unwrap_err();
             assert!(message.contains("names no host") && message.contains("input.owner"), "{message}");
@@ -128,8 +127,12 @@ mod tests {
         let check = |headers: &[(&str, Option<&[u8]>)]| {
             let headers: Vec<_> =
                 headers.iter().map(|(name, value)| ((*name).to_owned(), value.map(<[u8]>::to_vec))).collect();
-            let around = RecordContext { key: None, headers: &headers };
-            owner.check(&ArticleId::new("wire/1").unwrap(), || unreachable!("nobody asked"), around)
+            let context = RecordContext { key: None, headers: &headers };
+            owner.check(
+                &ArticleId::new("wire/1").unwrap(),
+                || unreachable!("the host does not count"),
+                context,
+            )
         };
         assert_eq!(check(&[("x-source", Some(b"Wire"))]), Ok(()));
         assert_eq!(check(&[("x-source", Some(b"other")), ("x-source", Some(b"wire"))]), Ok(()));
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_in_a_message_is_cut_short_and_printable() {
+    fn a_source_in_a_message_is_shortened_and_printable() {
         let message = check(&Owner::Host, "a", Some(&"\u{1b}[31m".repeat(100))).unwrap_err();
         assert!(message.len() < 600 && !message.contains('\u{1b}'), "{message}");
     }

@@ -1,4 +1,4 @@
-//! Times as crawlers write them → [`EventTime`]. The calendar is `jiff`'s.
+//! Parses times as crawlers write them into an [`EventTime`]. `jiff` does the calendar.
 //!
 //! | text or number | is read as |
 //! |----------------|------------|
@@ -8,7 +8,7 @@
 //! | any other number | seconds, milliseconds, microseconds or nanoseconds since 1970, by size |
 //! | `Mon, 02 Mar 2026 06:10:00 GMT` | RFC 2822, as feeds have it |
 //!
-//! A time without a zone is UTC. Whether a time is plausible is decided elsewhere: an absurd date is read as it stands.
+//! A time without a zone is UTC. An absurd date is parsed as written: the engine decides what is plausible.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -16,10 +16,10 @@ use jiff::fmt::{rfc2822, temporal};
 
 use samestory_engine::model::EventTime;
 
-/// Reads a time; `None` where the text is not one.
+/// Parses a time; `None` if the text is not one.
 pub fn parse(text: &str) -> Option<EventTime> {
     let text = text.trim();
-    // No notation is longer.
+    // Every notation is shorter.
     if text.len() > 64 || !text.is_ascii() {
         return None;
     }
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Option<EventTime> {
     millis.map(EventTime::from_millis)
 }
 
-/// The digits of a whole number without a sign; `20260302.0` is one too, as a table may write it.
+/// The digits of an unsigned integer. `20260302.0` counts as one, because tables may write it so.
 fn digits(text: &str) -> Option<&str> {
     let whole = text.split_once('.').map_or(text, |(whole, fraction)| {
         if fraction.bytes().all(|byte| byte == b'0') { whole } else { text }
@@ -44,7 +44,7 @@ fn digits(text: &str) -> Option<&str> {
     whole.bytes().all(|byte| byte.is_ascii_digit()).then_some(whole)
 }
 
-/// A date of 8 digits, with the time of day behind it or without.
+/// A date of 8 digits, with or without a time of day after it.
 fn compact(digits: &str) -> Option<i64> {
     match digits.split_at(8) {
         (date, "") => civil(date),
@@ -52,13 +52,13 @@ fn compact(digits: &str) -> Option<i64> {
     }
 }
 
-/// Seconds, milliseconds, microseconds or nanoseconds, told by size: no article is from before 1973 in milliseconds or
-/// from after the year 5000 in seconds.
+/// Seconds, milliseconds, microseconds or nanoseconds, distinguished by size: no article is from before 1973 in
+/// milliseconds or from after the year 5000 in seconds.
 fn since_1970(text: &str) -> Option<i64> {
     if !text.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first)) {
         return None;
     }
-    // Whole numbers are divided as such: nanoseconds have more digits than a float.
+    // Integer division: nanoseconds have more digits than a float can hold.
     if let Ok(whole) = text.parse::<i64>() {
         return Some(match whole.unsigned_abs() {
             size if size < 10_u64.pow(11) => whole * 1_000,
@@ -78,7 +78,7 @@ fn since_1970(text: &str) -> Option<i64> {
     Some(millis.round() as i64)
 }
 
-/// ISO 8601. A space may stand between date, time and zone.
+/// ISO 8601, with optional spaces between date, time and zone.
 fn iso(text: &str) -> Option<i64> {
     let utc = ["Z", "z", " UTC", " GMT"].iter().find_map(|zone| text.strip_suffix(zone));
     if let Some(utc) = utc {
@@ -92,13 +92,14 @@ fn iso(text: &str) -> Option<i64> {
     zoned.map(Timestamp::as_millisecond).ok().or_else(|| civil(&joined))
 }
 
-/// A date, or a date and a time of day, in UTC. Not by [`Timestamp`]: that ends a day before the year 9999 does.
+/// A date, or a date and a time of day, in UTC. [`Timestamp`] would not do: its range ends a day before the year 9999
+/// does.
 fn civil(text: &str) -> Option<i64> {
     let at = temporal::DateTimeParser::new().parse_datetime(text).ok()?;
     i64::try_from(at.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_millis()).ok()
 }
 
-/// `Mon, 02 Mar 2026 06:10:00 GMT`. Feeds also write the month in full, and leave out the time or the zone.
+/// `Mon, 02 Mar 2026 06:10:00 GMT`. Feeds also spell the month out, and omit the time or the zone.
 fn feed(text: &str) -> Option<i64> {
     let date = text.split_once(',').map_or(text, |(_weekday, date)| date);
     let mut words = date.split_ascii_whitespace();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn one_moment_in_every_way_it_is_written() {
+    fn all_notations_of_one_moment_are_parsed_alike() {
         const MOMENT: i64 = 1_772_431_800_000;
         for text in [
             "2026-03-02T06:10:00Z",
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_time_is_nothing() {
+    fn other_texts_are_not_times() {
         for text in [
             "",
             "yesterday",
@@ -197,11 +198,11 @@ mod tests {
         assert_eq!(read("20260302.5"), Some(20_260_302_500));
     }
 
-    // A crawler sent `"crawl_date":"20260303"`, which was read as August 1970: the article arrived expired, and its
+    // A crawler sent `"crawl_date":"20260303"`, which was parsed as August 1970: the article arrived expired, and its
     // byte-identical copy was `unique`.
     proptest! {
         #[test]
-        fn every_notation_of_a_moment_is_read_alike(second in -2_208_988_800_i64..4_102_444_800) {
+        fn every_notation_of_any_moment_is_parsed_alike(second in -2_208_988_800_i64..4_102_444_800) {
             let at = EventTime::from_millis(second * 1000);
             let extended = at.to_string();
             let plain = extended.replace(['-', ':'], "");
@@ -219,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_since_1970_are_read_in_every_unit(second in 1_000_000_000_i64..9_999_999_999) {
+        fn numbers_since_1970_are_parsed_in_every_unit(second in 1_000_000_000_i64..9_999_999_999) {
             let at = Some(EventTime::from_millis(second * 1000));
             for zeros in ["", "000", "000000", "000000000", ".0"] {
                 prop_assert_eq!(parse(&format!("{second}{zeros}")), at, "{}{}", second, zeros);
@@ -227,7 +228,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange_to_be_looked_at(text in "[0-9TZ:+. ,A-Za-z-]{0,40}", any in ".{0,40}") {
+        fn no_text_panics_the_parser(text in "[0-9TZ:+. ,A-Za-z-]{0,40}", any in ".{0,40}") {
             for time in [parse(&text), parse(&any)].into_iter().flatten() {
                 time.to_string();
             }
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_times_are_read_as_they_stand() {
+    fn absurd_times_are_parsed_as_written() {
         assert_eq!(read("9999-12-31T23:59:59Z"), Some(253_402_300_799_000));
         assert_eq!(read("-1"), Some(-1000));
         assert_eq!(read("0000-01-01"), Some(-62_167_219_200_000));
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_and_reading_agree_over_the_ages() {
+    fn formatting_and_parsing_agree_over_the_ages() {
         for millis in (-62_167_219_200_000..253_402_300_799_000).step_by(86_399_999 * 37) {
             let time = EventTime::from_millis(millis);
             assert_eq!(parse(&time.to_string()), Some(time), "{}", time.to_string());

@@ -150,11 +150,11 @@ fn broken_records_are_named_counted_and_skipped() {
         "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 15",
         "a.ndjson:3: undecodable: byte 19 is not UTF-8",
         "a.ndjson:4: wrong-type: an article is an object with fields, not a list",
-        "a.ndjson:5: no-id: missing field \"id\" or a usual name for it; there is title, body",
-        "a.ndjson:6: no-body: missing field \"body\" or a usual name for it; there is id, url",
-        "a.ndjson:7: wrong-type: field \"body\" is an object; it must be a text or a list of texts",
-        "a.ndjson:8: wrong-type: field \"id\" is a list; it must be a text or a whole number",
-        "a.ndjson:9: too-deep: more than 128 objects and lists inside each other",
+        "a.ndjson:5: no-id: missing field \"id\" or one of its usual names; the record has title, body",
+        "a.ndjson:6: no-body: missing field \"body\" or one of its usual names; the record has id, url",
+        "a.ndjson:7: wrong-type: field \"body\" is an object; it must be a string or a list of strings",
+        "a.ndjson:8: wrong-type: field \"id\" is a list; it must be a string or an integer",
+        "a.ndjson:9: too-deep: nested more than 128 levels deep",
         "8 could not be read: 2 undecodable, 1 no-id, 1 no-body, 3 wrong-type, 1 too-deep",
     ] {
         assert!(printed.stderr.contains(wanted), "no {wanted:?} in\n{}", printed.stderr);

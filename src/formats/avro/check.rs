@@ -1,22 +1,23 @@
-//! Field paths against a schema, before any article is read: a path that cannot lead anywhere is named, with the
-//! nearest that can.
+//! Checks the field paths of the settings against a writer schema before any article is read. `samestory schemas check`
+//! and the start of the stage use it. A path that cannot lead to a readable value is reported with the most similar one
+//! that can.
 
 use std::fmt;
 
-use crate::formats::fields::{Field, Fields, Step};
+use crate::formats::fields::{Field, Fields, PathStep};
 
 use super::schema::{Node, Schema};
 
-/// A path that leads nowhere in a schema.
+/// A field that a schema does not provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmappedField {
-    /// What should have been found.
+    /// The field of ours.
     pub field: Field,
-    /// Where it was looked for; nothing where the usual names were tried.
+    /// The path in the settings; `None` if the usual names were tried.
     pub path: Option<String>,
-    /// What is wrong with it.
+    /// Why it cannot be read.
     pub why: String,
-    /// Where it may be.
+    /// The most similar readable path.
     pub nearest: Option<String>,
 }
 
@@ -34,12 +35,13 @@ impl fmt::Display for UnmappedField {
     }
 }
 
-/// Paths of a schema that are looked at, and how deep: enough for people, and an end for schemas that name themselves.
+/// Most paths of a schema that are compared, and their greatest depth: enough for real schemas, and a bound for
+/// recursive ones.
 const PATHS: usize = 4000;
 const DEEPEST: usize = 8;
 
 impl Schema {
-    /// The paths of settings that cannot lead to what they should.
+    /// The fields that this schema does not provide under the paths of the settings.
     pub fn misfits(&self, fields: &Fields) -> Vec<UnmappedField> {
         let mut found = Vec::new();
         let mut own = Vec::new();
@@ -51,18 +53,19 @@ impl Schema {
             let why = match self.follow(steps) {
                 None => "the schema has no such field",
                 Some(ends) if !ends.iter().any(|&end| self.is_readable(end, field)) => {
-                    "what stands there cannot be read as one"
+                    "its type cannot be read as this field"
                 }
                 Some(_) => continue,
             };
             let nearest = self.nearest(path, field);
             found.push(UnmappedField { field, path: Some(path.to_owned()), why: why.into(), nearest });
         }
-        // An id may be the record's key; a body can only be a field. A constant counts as settings too.
+        // The id may be the record's key, but the body must be a field or a constant.
         let names = fields.names(Field::Body);
         if !own.contains(&Field::Body) && !names.iter().any(|name| name.starts_with('=')) {
             let has = |name: &&str| {
-                let steps: Vec<Step> = name.split('.').map(|name| Step::Member(name.to_owned())).collect();
+                let steps: Vec<PathStep> =
+                    name.split('.').map(|name| PathStep::Member(name.to_owned())).collect();
                 self.ends(&steps, true).iter().any(|&end| self.is_readable(end, Field::Body))
             };
             if !names.iter().any(has) {
@@ -74,22 +77,22 @@ impl Schema {
         found
     }
 
-    fn follow(&self, steps: &[Step]) -> Option<Vec<usize>> {
+    fn follow(&self, steps: &[PathStep]) -> Option<Vec<usize>> {
         Some(self.ends(steps, false)).filter(|ends| !ends.is_empty())
     }
 
-    /// Where a path may end.
-    fn ends(&self, steps: &[Step], loose: bool) -> Vec<usize> {
+    /// The nodes where a path may end.
+    fn ends(&self, steps: &[PathStep], loose: bool) -> Vec<usize> {
         let mut here = vec![self.root()];
         for (at, step) in steps.iter().enumerate() {
             let variants: Vec<usize> = here.iter().flat_map(|&node| self.variants(node)).collect();
             here = match step {
-                Step::Member(name) => {
+                PathStep::Member(name) => {
                     variants.iter().filter_map(|&node| self.member(node, name, loose)).collect()
                 }
-                Step::Each => variants.iter().filter_map(|&node| self.items(node)).collect(),
+                PathStep::Each => variants.iter().filter_map(|&node| self.items(node)).collect(),
             };
-            // Values of lists are joined: a last `[]` reads as the list does.
+            // The values of a list are joined, so several routes may end at the same node.
             if at + 1 == steps.len() {
                 here.sort_unstable();
                 here.dedup();
@@ -123,7 +126,7 @@ impl Schema {
                 let named = named.or_else(|| fields.iter().find(|field| field.aliases.iter().any(is)));
                 named.map(|field| field.node)
             }
-            // Any key may be there.
+            // A map may have any key.
             Node::Map(values) => Some(*values),
             _ => None,
         }
@@ -141,7 +144,7 @@ impl Schema {
         })
     }
 
-    /// The readable path that is spelled most like this one; one that ends alike is nearer.
+    /// The readable path that is spelled most like this one. Similar last names count as nearly equal.
     fn nearest(&self, path: &str, field: Field) -> Option<String> {
         let mut paths = Vec::new();
         self.readable_paths(self.root(), String::new(), field, DEEPEST, &mut paths);
@@ -149,7 +152,7 @@ impl Schema {
         let wanted = last(path);
         let far = |other: &String| {
             let spelled = distance(other, path).min(distance(&last(other), &wanted) + 1);
-            // The field's own name is a hint as well.
+            // A name like that of the field is a hint as well.
             (spelled.min(distance(&last(other), field.name()) + 2), other.len())
         };
         paths.into_iter().min_by_key(far).filter(|nearest| far(nearest).0 <= wanted.len().max(4))
@@ -180,7 +183,7 @@ impl Schema {
     }
 }
 
-/// How many letters must be added, taken away or changed to make one text the other.
+/// Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(200).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_exist_fit() {
+    fn paths_that_exist_are_accepted() {
         let none: [&str; 0] = [];
         assert_eq!(
             misfits(&[
@@ -232,18 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_exist_is_named_with_the_nearest() {
-        let said = |field, path| misfits(&[(Field::Body, "content.text"), (field, path)]).join("\n");
+    fn a_path_that_cannot_exist_is_reported_with_the_nearest_one() {
+        let message = |field, path| misfits(&[(Field::Body, "content.text"), (field, path)]).join("\n");
         assert_eq!(
-            said(Field::Body, "content.txt"),
+            message(Field::Body, "content.txt"),
             "input.fields.body = \"content.txt\": the schema has no such field; the nearest is \"content.text\""
         );
-        assert!(said(Field::Body, "text").ends_with("the nearest is \"content.text\""));
-        assert!(said(Field::Id, "articleId").ends_with("the nearest is \"article_id\""));
-        assert!(said(Field::FetchedAt, "crawled_at").ends_with("the nearest is \"crawled\""));
-        let record = said(Field::Body, "content");
+        assert!(message(Field::Body, "text").ends_with("the nearest is \"content.text\""));
+        assert!(message(Field::Id, "articleId").ends_with("the nearest is \"article_id\""));
+        assert!(message(Field::FetchedAt, "crawled_at").ends_with("the nearest is \"crawled\""));
+        let record = message(Field::Body, "content");
         assert!(record.contains("cannot be read") && record.contains("content.text"), "{record}");
-        assert!(said(Field::Title, "content.paragraphs[]").contains("cannot be read"));
-        assert!(said(Field::Title, "article_id[]").contains("no such field"));
+        assert!(message(Field::Title, "content.paragraphs[]").contains("cannot be read"));
+        assert!(message(Field::Title, "article_id[]").contains("no such field"));
     }
 }

@@ -1,24 +1,25 @@
-//! Bytes of a datum, read from the front. Nothing is believed before the bytes are there.
+//! Reads the bytes of a datum from the front, for [`super::Datum`]. Lengths and counts in the data are not trusted:
+//! nothing is allocated or visited before the bytes are known to exist, and depth and number of values are bounded.
 
 use super::schema::{Node, Schema};
 
-/// No article is nested deeper; JSON is read as deep.
+/// Most nested values, as in JSON.
 const DEEPEST: usize = 128;
 
-/// Why bytes are not what their schema says.
+/// Why bytes do not match their schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Flaw {
-    /// Where in the datum.
+    /// Position in the datum.
     at: usize,
     what: String,
-    /// The fields that lead there, the innermost first.
+    /// The enclosing fields, innermost first.
     path: Vec<String>,
 }
 
 impl std::fmt::Display for Flaw {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.path.is_empty() {
-            // The outermost say where to look.
+            // If there are many, the outermost names are the most helpful.
             let names: Vec<&str> = self.path.iter().rev().take(6).map(String::as_str).collect();
             let more = if self.path.len() > 6 { ".…" } else { "" };
             write!(f, "field \"{}{more}\", ", names.join("."))?;
@@ -30,19 +31,19 @@ impl std::fmt::Display for Flaw {
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Values that may still be visited: some take no bytes, and a count of them costs nothing to write.
+    /// Values that may still be visited. Some values take no bytes, so a few bytes could claim billions of them.
     left: usize,
-    /// Whether texts are looked into.
+    /// Whether strings are checked for UTF-8 and counts for plausibility.
     strict: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// For bytes that nobody has looked at.
+    /// For unchecked bytes.
     pub(super) fn strict(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { bytes, at: 0, left: bytes.len().saturating_mul(4).saturating_add(10_000), strict: true }
     }
 
-    /// For bytes that were found to be right.
+    /// For bytes that a strict cursor has checked.
     pub(super) fn checked(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { bytes, at: 0, left: usize::MAX, strict: false }
     }
@@ -61,7 +62,7 @@ impl<'a> Cursor<'a> {
                 self.at += length;
                 Ok(taken)
             }
-            None => self.flaw(format!("cut short: {length} bytes are due, {} are left", self.rest().len())),
+            None => self.flaw(format!("truncated: {length} bytes expected, {} left", self.rest().len())),
         }
     }
 
@@ -69,13 +70,13 @@ impl<'a> Cursor<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// A number in groups of seven bits, its sign in the lowest.
+    /// A zig-zag varint.
     pub(super) fn long(&mut self) -> Result<i64, Flaw> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = match self.bytes.get(self.at) {
                 Some(&byte) => byte,
-                None => return self.flaw("cut short: a number has no end"),
+                None => return self.flaw("truncated inside a number"),
             };
             self.at += 1;
             if shift == 63 && byte > 1 {
@@ -91,10 +92,10 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn int(&mut self) -> Result<i32, Flaw> {
         let number = self.long()?;
-        i32::try_from(number).or_else(|_| self.flaw(format!("{number} is no number of 32 bits")))
+        i32::try_from(number).or_else(|_| self.flaw(format!("{number} does not fit into 32 bits")))
     }
 
-    /// Bytes behind their length.
+    /// Bytes preceded by their length.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Flaw> {
         let length = self.long()?;
         match usize::try_from(length) {
@@ -110,45 +111,45 @@ impl<'a> Cursor<'a> {
             && let Err(error) = str::from_utf8(text)
         {
             let at = start + (self.at - start - text.len()) + error.valid_up_to();
-            return Err(Flaw { at, what: "not UTF-8 in a text".into(), path: Vec::new() });
+            return Err(Flaw { at, what: "not UTF-8 in a string".into(), path: Vec::new() });
         }
         Ok(text)
     }
 
-    /// One of so many.
-    pub(super) fn choice(&mut self, of: usize, what: &str) -> Result<usize, Flaw> {
+    /// The index of a union variant or enum symbol, of which there are `count`.
+    pub(super) fn choice(&mut self, count: usize, what: &str) -> Result<usize, Flaw> {
         let number = self.long()?;
-        match usize::try_from(number).ok().filter(|&number| number < of) {
+        match usize::try_from(number).ok().filter(|&number| number < count) {
             Some(number) => Ok(number),
-            None => self.flaw(format!("{what} {number} of {of}")),
+            None => self.flaw(format!("{what} {number} of {count}")),
         }
     }
 
-    /// How many items the next block of an array or map has; 0 ends it.
+    /// The number of items in the next block of an array or map; 0 ends it.
     pub(super) fn block(&mut self) -> Result<u64, Flaw> {
         let count = self.long()?;
         if count < 0 {
-            // The block's bytes are told too, for those who skip it.
+            // A negative count is followed by the block's length in bytes, so that readers can skip it.
             let bytes = self.long()?;
             if usize::try_from(bytes).map_or(true, |bytes| bytes > self.rest().len()) {
-                return self.flaw(format!("a block of {bytes} bytes, {} are left", self.rest().len()));
+                return self.flaw(format!("a block of {bytes} bytes, {} left", self.rest().len()));
             }
         }
         let count = count.unsigned_abs();
         if self.strict && count > self.left as u64 {
-            return self.flaw(format!("a block of {count} items, {} bytes are left", self.rest().len()));
+            return self.flaw(format!("a block of {count} items, {} bytes left", self.rest().len()));
         }
         Ok(count)
     }
 
-    /// Passes over a value, and finds out whether it is one.
+    /// Skips a value and checks it against the schema.
     pub(super) fn skip(&mut self, schema: &Schema, node: usize, depth: usize) -> Result<(), Flaw> {
         if depth > DEEPEST {
             return self.flaw(format!("nested more than {DEEPEST} levels deep"));
         }
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
-            None => return self.flaw("more values than its bytes can mean"),
+            None => return self.flaw("more values than its bytes can plausibly hold"),
         }
         match schema.node(node) {
             Node::Null => {}
@@ -204,7 +205,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Visits what an array or map holds, block by block.
+    /// Visits the items of an array or map, block by block.
     pub(super) fn each_item(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), Flaw>,
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_every_length_are_read() {
+    fn varints_of_every_length_are_decoded() {
         for number in [0, -1, 1, 63, 64, -65, 8191, i64::from(i32::MAX), i64::MAX, i64::MIN] {
             let mut bytes = Vec::new();
             super::super::write::long(&mut bytes, number);

@@ -1,4 +1,4 @@
-//! The five bytes that tell which schema a value was written with.
+//! The five bytes in front of every registry-framed Avro value; they name its writer schema.
 //!
 //! | bytes | field |
 //! |------:|-------|
@@ -12,24 +12,24 @@ use samestory_engine::model::DeadLetterReason;
 const MAGIC: u8 = 0;
 const HEAD: usize = 5;
 
-/// A value, taken apart.
+/// The parts of a framed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framed<'a> {
-    /// The id of its schema.
+    /// The writer schema's id in the registry.
     pub id: u32,
-    /// What was written with it.
+    /// The Avro datum.
     pub datum: &'a [u8],
 }
 
-/// Whether a value begins as framed ones do. No JSON text begins with a zero byte.
+/// Whether a value begins like a framed one. No JSON text begins with a zero byte.
 pub fn is_framed(value: &[u8]) -> bool {
     value.first() == Some(&MAGIC)
 }
 
-/// Takes a value apart.
+/// Splits a framed value into schema id and datum.
 ///
 /// # Errors
-/// It is not framed, or cut short: a dead letter, and why.
+/// The value is not framed, or it is truncated: the record is a dead letter.
 pub fn unframe(value: &[u8]) -> Result<Framed<'_>, DecodeFailure> {
     let undecodable = |message: String| DecodeFailure::new(DeadLetterReason::Undecodable, message);
     match value {
@@ -37,7 +37,7 @@ pub fn unframe(value: &[u8]) -> Result<Framed<'_>, DecodeFailure> {
         [MAGIC, a, b, c, d, datum @ ..] => Ok(Framed { id: u32::from_be_bytes([*a, *b, *c, *d]), datum }),
         [MAGIC, ..] => {
             let (there, needed) = (value.len() - 1, HEAD - 1);
-            Err(undecodable(format!("the schema id is cut short: {there} of its {needed} bytes are there")))
+            Err(undecodable(format!("the schema id is truncated: {there} of its {needed} bytes are present")))
         }
         [other, ..] => Err(undecodable(format!(
             "begins with byte 0x{other:02x}; Avro from a schema registry begins with 0x00 and a schema id{}",
@@ -46,9 +46,9 @@ pub fn unframe(value: &[u8]) -> Result<Framed<'_>, DecodeFailure> {
     }
 }
 
-/// The beginning of a value written with this schema.
-pub fn frame(id: u32, room: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEAD + room);
+/// Starts a value with this schema id; `capacity` bytes are reserved for the datum.
+pub fn frame(id: u32, capacity: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEAD + capacity);
     out.push(MAGIC);
     out.extend(id.to_be_bytes());
     out
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_framed_is_unframed() {
+    fn framing_and_unframing_are_inverse() {
         let mut value = frame(0x0102_0304, 3);
         value.extend(b"abc");
         assert_eq!(unframe(&value).unwrap(), Framed { id: 0x0102_0304, datum: b"abc" });
@@ -67,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_framed_says_what_it_is() {
-        let said = |value: &[u8]| unframe(value).unwrap_err().message;
-        assert!(said(b"").contains("empty"));
-        assert!(said(b"\0\0\0").contains("2 of its 4 bytes"), "{}", said(b"\0\0\0"));
-        assert!(said(b"{\"id\":1}").contains("0x7b") && said(b"{}").contains("input.format"));
-        assert!(said(b"\x01....").contains("0x01"));
+    fn an_unframed_value_is_refused_with_its_first_byte() {
+        let message = |value: &[u8]| unframe(value).unwrap_err().message;
+        assert!(message(b"").contains("empty"));
+        assert!(message(b"\0\0\0").contains("2 of its 4 bytes"), "{}", message(b"\0\0\0"));
+        assert!(message(b"{\"id\":1}").contains("0x7b") && message(b"{}").contains("input.format"));
+        assert!(message(b"\x01....").contains("0x01"));
         assert!(!is_framed(b" {}") && !is_framed(b"") && is_framed(b"\0"));
     }
 }

@@ -1,4 +1,5 @@
-//! A datum as JSON, under its own names: for envelopes in JSON around articles that came as Avro.
+//! Converts a datum to JSON with its own field names, for JSON envelopes around Avro articles. It serializes straight
+//! from the bytes and builds no intermediate value.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -7,8 +8,8 @@ use crate::formats::fields::{Shape, Value};
 use super::read::Datum;
 use super::schema::Node;
 
-/// The datum as one JSON text. Times are ISO 8601, bytes that are not UTF-8 are hexadecimal digits, numbers that JSON
-/// does not know (not a number, infinite) are null.
+/// The datum as JSON. Times are ISO 8601 strings, bytes that are not UTF-8 are hexadecimal digits, and NaN and
+/// infinities are null.
 pub fn as_json(datum: &Datum<'_>) -> Vec<u8> {
     serde_json::to_vec(&Json(datum)).unwrap_or_else(|_| b"null".to_vec())
 }

@@ -1,7 +1,7 @@
-//! A datum as a [`Value`]: what is asked for is read where it lies, the rest is passed over.
+//! A datum as a [`Value`]: fields are decoded in place when they are needed, and the rest is skipped.
 //!
-//! All of it is checked first, once, so that a field nobody asked for cannot hide that the bytes are not what the
-//! schema says. A field is found under its name, or under one that its writer says it had before (an alias).
+//! [`Datum::parse`] checks all bytes once, so that damage in an unmapped field is found too. A field is found by its
+//! name or by one of its aliases in the writer schema.
 
 use std::cell::OnceCell;
 
@@ -17,19 +17,20 @@ use super::schema::{Field, Node, Schema, Unit};
 pub struct Datum<'a> {
     schema: &'a Schema,
     node: usize,
-    /// Begins with it.
+    /// The bytes from the beginning of the value on.
     bytes: &'a [u8],
-    /// Where each field of a record begins.
+    /// Of a record: the bytes from the beginning of each field on.
     fields: OnceCell<Vec<&'a [u8]>>,
 }
 
+/// Most field names that an error message lists.
 const SHOWN: usize = 12;
 
 impl<'a> Datum<'a> {
-    /// Checks that the bytes are what the schema says, to the last.
+    /// Checks that all bytes match the schema.
     ///
     /// # Errors
-    /// They are not: [`DeadLetterReason::Undecodable`], with the field and the place.
+    /// [`DeadLetterReason::Undecodable`], with the field and the position.
     pub fn parse(schema: &'a Schema, bytes: &'a [u8]) -> Result<Datum<'a>, DecodeFailure> {
         let undecodable = |message: String| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         let mut cursor = Cursor::strict(bytes);
@@ -37,12 +38,12 @@ impl<'a> Datum<'a> {
         match cursor.rest().len() {
             0 => Ok(Datum::new(schema, schema.root(), bytes)),
             left => Err(undecodable(format!(
-                "{left} bytes are left behind the record: it was written with another schema than its id says"
+                "{left} bytes follow the record: it was written with another schema than its id says"
             ))),
         }
     }
 
-    /// Looks through unions: whoever asks does not care that it could have been something else.
+    /// A value with its unions resolved: callers see only the variant that is present.
     fn new(schema: &'a Schema, mut node: usize, mut bytes: &'a [u8]) -> Datum<'a> {
         while let Node::Union(variants) = schema.node(node) {
             let mut cursor = Cursor::checked(bytes);
@@ -56,7 +57,7 @@ impl<'a> Datum<'a> {
         self.schema.node(self.node)
     }
 
-    /// The fields of a record, each with where it begins.
+    /// The fields of a record with their values.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&'a Field, Datum<'a>)> {
         let fields: &'a [Field] = match self.node() {
             Node::Record(fields) => fields,
@@ -82,7 +83,7 @@ impl<'a> Datum<'a> {
         })
     }
 
-    /// Visits what an array or map holds, until told that it is enough.
+    /// Visits the items of an array or map; those of a map with their keys.
     pub(super) fn each(&self, mut visit: impl FnMut(Option<&'a [u8]>, Datum<'a>)) {
         let mut cursor = Cursor::checked(self.bytes);
         let (inner, keyed) = match self.node() {
@@ -95,19 +96,19 @@ impl<'a> Datum<'a> {
             visit(key, Datum::new(self.schema, inner, cursor.rest()));
             cursor.skip(self.schema, inner, 0)
         });
-        debug_assert!(walked.is_ok(), "it was checked");
+        debug_assert!(walked.is_ok(), "parse has checked these bytes");
     }
 
-    /// What a value of bytes holds.
+    /// The content of a value that consists of bytes.
     pub(super) fn raw(&self) -> Option<&'a [u8]> {
         match self.node() {
-            Node::Bytes | Node::Text | Node::Opaque(None) => self.number(Cursor::bytes),
-            Node::Fixed(length) | Node::Opaque(Some(length)) => self.number(|cursor| cursor.take(*length)),
+            Node::Bytes | Node::Text | Node::Opaque(None) => self.decode(Cursor::bytes),
+            Node::Fixed(length) | Node::Opaque(Some(length)) => self.decode(|cursor| cursor.take(*length)),
             _ => None,
         }
     }
 
-    fn number<T>(&self, read: impl Fn(&mut Cursor<'a>) -> Result<T, Flaw>) -> Option<T> {
+    fn decode<T>(&self, read: impl Fn(&mut Cursor<'a>) -> Result<T, Flaw>) -> Option<T> {
         read(&mut Cursor::checked(self.bytes)).ok()
     }
 }
@@ -151,33 +152,33 @@ impl Value for Datum<'_> {
         let or_null = |shape: Option<Shape<Self>>| shape.unwrap_or(Shape::Null);
         match self.node() {
             Node::Null | Node::Union(_) => Shape::Null,
-            Node::Bool => or_null(self.number(Cursor::byte).map(|byte| Shape::Bool(byte == 1))),
-            Node::Int => or_null(self.number(Cursor::int).map(|number| Shape::Number(number.to_string()))),
-            Node::Long => or_null(self.number(Cursor::long).map(|number| Shape::Number(number.to_string()))),
+            Node::Bool => or_null(self.decode(Cursor::byte).map(|byte| Shape::Bool(byte == 1))),
+            Node::Int => or_null(self.decode(Cursor::int).map(|number| Shape::Number(number.to_string()))),
+            Node::Long => or_null(self.decode(Cursor::long).map(|number| Shape::Number(number.to_string()))),
             Node::Float => {
-                let number = self.number(|cursor| cursor.take(4)).and_then(|bytes| bytes.try_into().ok());
+                let number = self.decode(|cursor| cursor.take(4)).and_then(|bytes| bytes.try_into().ok());
                 or_null(number.map(|bytes| Shape::Number(f32::from_le_bytes(bytes).to_string())))
             }
             Node::Double => {
-                let number = self.number(|cursor| cursor.take(8)).and_then(|bytes| bytes.try_into().ok());
+                let number = self.decode(|cursor| cursor.take(8)).and_then(|bytes| bytes.try_into().ok());
                 or_null(number.map(|bytes| Shape::Number(f64::from_le_bytes(bytes).to_string())))
             }
-            Node::Bytes | Node::Text => text(self.number(Cursor::bytes)),
-            Node::Fixed(length) => text(self.number(|cursor| cursor.take(*length))),
+            Node::Bytes | Node::Text => text(self.decode(Cursor::bytes)),
+            Node::Fixed(length) => text(self.decode(|cursor| cursor.take(*length))),
             Node::Uuid => {
-                or_null(self.number(|cursor| cursor.take(16)).map(|bytes| Shape::Text(uuid(bytes))))
+                or_null(self.decode(|cursor| cursor.take(16)).map(|bytes| Shape::Text(uuid(bytes))))
             }
             Node::Time(unit) => {
-                or_null(self.number(Cursor::long).map(|number| Shape::Time(time(number, *unit))))
+                or_null(self.decode(Cursor::long).map(|number| Shape::Time(time(number, *unit))))
             }
             Node::Day => {
                 const DAY: i64 = 86_400_000;
-                let day = self.number(Cursor::int);
+                let day = self.decode(Cursor::int);
                 or_null(day.map(|day| Shape::Time(EventTime::from_millis(i64::from(day) * DAY))))
             }
-            Node::Opaque(_) => Shape::Other("a number of a kind that is not read here"),
+            Node::Opaque(_) => Shape::Other("a logical type that is not supported"),
             Node::Enum(symbols) => {
-                let symbol = self.number(|cursor| cursor.choice(symbols.len(), "symbol"));
+                let symbol = self.decode(|cursor| cursor.choice(symbols.len(), "symbol"));
                 or_null(symbol.map(|symbol| Shape::Text(symbols[symbol].clone())))
             }
             Node::Array(_) => {
@@ -214,7 +215,7 @@ fn time(number: i64, unit: Unit) -> EventTime {
     })
 }
 
-/// Sixteen bytes as they are usually written.
+/// Sixteen bytes in the usual notation of a UUID.
 fn uuid(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in bytes.iter().enumerate() {

@@ -1,11 +1,12 @@
-//! A writer's schema, made ready for reading: one node for each type, names looked up, ready to be walked.
+//! A writer schema compiled for decoding: a flat list of nodes with all names resolved. `apache-avro` parses the text,
+//! and the other files of this folder walk the nodes. Recursive schemas are cycles between nodes.
 
 use std::collections::HashMap;
 
 use apache_avro::Schema as Parsed;
 use apache_avro::schema::{InnerDecimalSchema, Name, UuidSchema};
 
-/// A schema that data can be read with.
+/// A compiled writer schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     nodes: Vec<Node>,
@@ -17,7 +18,7 @@ pub struct Schema {
 #[error("{0}")]
 pub struct SchemaError(String);
 
-/// A type; others are named by their place among the nodes.
+/// A type; other types are referred to by their index among the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Null,
@@ -28,14 +29,14 @@ pub(super) enum Node {
     Double,
     Bytes,
     Text,
-    /// A number that counts so many of a unit since 1970.
+    /// Time since 1970 in this unit.
     Time(Unit),
     /// Days since 1970.
     Day,
     Fixed(usize),
     /// Sixteen bytes.
     Uuid,
-    /// Bytes, or so many of them, that mean nothing here.
+    /// Bytes of an unsupported logical type, with their number if it is fixed.
     Opaque(Option<usize>),
     Enum(Vec<String>),
     Array(usize),
@@ -51,20 +52,20 @@ pub(super) enum Unit {
     Nanos,
 }
 
-/// A record's field.
+/// A field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
-    /// What it was called before.
+    /// Earlier names of the field.
     pub(super) aliases: Vec<String>,
     pub(super) node: usize,
 }
 
 impl Schema {
-    /// Reads a schema, with the schemas that it refers to.
+    /// Parses a schema together with the schemas that it refers to.
     ///
     /// # Errors
-    /// It is none, or refers to types that are not there.
+    /// The text is not a schema, or it refers to unknown types.
     pub fn parse(schema: &str, references: &[String]) -> Result<Schema, SchemaError> {
         let refuse = |error: apache_avro::Error| SchemaError(shortened(&error.to_string()));
         let (parsed, others) = Parsed::parse_str_with_list(schema, references).map_err(refuse)?;
@@ -72,9 +73,9 @@ impl Schema {
         for schema in std::iter::once(&parsed).chain(&others) {
             define(schema, None, &mut names);
         }
-        let mut maker = Maker { names, made: HashMap::new(), nodes: Vec::new() };
-        let root = maker.make(&parsed, None)?;
-        Ok(Schema { nodes: maker.nodes, root })
+        let mut builder = SchemaBuilder { names, built: HashMap::new(), nodes: Vec::new() };
+        let root = builder.build(&parsed, None)?;
+        Ok(Schema { nodes: builder.nodes, root })
     }
 
     pub(super) fn root(&self) -> usize {
@@ -86,7 +87,7 @@ impl Schema {
     }
 }
 
-/// Parsers quote what they do not understand, and that may be long.
+/// Shortens a parser's message, which may quote the whole input.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 300;
     let mut short: String = text.chars().take(LONGEST).collect();
@@ -96,11 +97,11 @@ fn shortened(text: &str) -> String {
     short
 }
 
-/// Where named types are defined, with the namespace that holds inside them.
+/// The definitions of named types, by full name.
 type Names<'p> = HashMap<String, &'p Parsed>;
 
-fn define<'p>(schema: &'p Parsed, space: Option<&str>, names: &mut Names<'p>) {
-    let full = schema.name().map(|name| name.fullname(space));
+fn define<'p>(schema: &'p Parsed, enclosing: Option<&str>, names: &mut Names<'p>) {
+    let full = schema.name().map(|name| name.fullname(enclosing));
     if let (Some(full), false) = (&full, matches!(schema, Parsed::Ref { .. })) {
         names.insert(full.clone(), schema);
     }
@@ -109,59 +110,59 @@ fn define<'p>(schema: &'p Parsed, space: Option<&str>, names: &mut Names<'p>) {
             let inside = full.as_deref().and_then(namespace);
             record.fields.iter().for_each(|field| define(&field.schema, inside, names));
         }
-        Parsed::Array(array) => define(&array.items, space, names),
-        Parsed::Map(map) => define(&map.types, space, names),
-        Parsed::Union(union) => union.variants().iter().for_each(|variant| define(variant, space, names)),
+        Parsed::Array(array) => define(&array.items, enclosing, names),
+        Parsed::Map(map) => define(&map.types, enclosing, names),
+        Parsed::Union(union) => union.variants().iter().for_each(|variant| define(variant, enclosing, names)),
         _ => {}
     }
 }
 
 fn namespace(full: &str) -> Option<&str> {
-    full.rsplit_once('.').map(|(space, _)| space)
+    full.rsplit_once('.').map(|(enclosing, _)| enclosing)
 }
 
-struct Maker<'p> {
+struct SchemaBuilder<'p> {
     names: Names<'p>,
-    made: HashMap<String, usize>,
+    built: HashMap<String, usize>,
     nodes: Vec<Node>,
 }
 
-impl Maker<'_> {
+impl SchemaBuilder<'_> {
     fn add(&mut self, node: Node) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
 
-    fn make(&mut self, schema: &Parsed, space: Option<&str>) -> Result<usize, SchemaError> {
-        let full = schema.name().map(|name: &Name| name.fullname(space));
-        if let Some(&made) = full.as_ref().and_then(|full| self.made.get(full)) {
-            return Ok(made);
+    fn build(&mut self, schema: &Parsed, enclosing: Option<&str>) -> Result<usize, SchemaError> {
+        let full = schema.name().map(|name: &Name| name.fullname(enclosing));
+        if let Some(&built) = full.as_ref().and_then(|full| self.built.get(full)) {
+            return Ok(built);
         }
         let node = match schema {
             Parsed::Ref { .. } => {
                 let full = full.unwrap_or_default();
                 let Some(&defined) = self.names.get(&full) else {
-                    return Err(SchemaError(format!("it refers to {full}, which is not there")));
+                    return Err(SchemaError(format!("it refers to {full}, which is not defined")));
                 };
-                return self.make(defined, namespace(&full));
+                return self.build(defined, namespace(&full));
             }
             Parsed::Record(record) => {
-                // Its place is known before its fields are, for they may name it.
-                let place = self.add(Node::Null);
+                // Reserve the index before the fields, because they may refer to this record.
+                let index = self.add(Node::Null);
                 let full = full.unwrap_or_default();
-                self.made.insert(full.clone(), place);
+                self.built.insert(full.clone(), index);
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for field in &record.fields {
-                    let node = self.make(&field.schema, namespace(&full))?;
+                    let node = self.build(&field.schema, namespace(&full))?;
                     fields.push(Field { name: field.name.clone(), aliases: field.aliases.clone(), node });
                 }
-                self.nodes[place] = Node::Record(fields);
-                return Ok(place);
+                self.nodes[index] = Node::Record(fields);
+                return Ok(index);
             }
-            Parsed::Array(array) => Node::Array(self.make(&array.items, space)?),
-            Parsed::Map(map) => Node::Map(self.make(&map.types, space)?),
+            Parsed::Array(array) => Node::Array(self.build(&array.items, enclosing)?),
+            Parsed::Map(map) => Node::Map(self.build(&map.types, enclosing)?),
             Parsed::Union(union) => {
-                let variants = union.variants().iter().map(|variant| self.make(variant, space));
+                let variants = union.variants().iter().map(|variant| self.build(variant, enclosing));
                 Node::Union(variants.collect::<Result<_, _>>()?)
             }
             Parsed::Null => Node::Null,
@@ -186,11 +187,11 @@ impl Maker<'_> {
             }),
             Parsed::Enum(symbols) => Node::Enum(symbols.symbols.clone()),
         };
-        let place = self.add(node);
+        let index = self.add(node);
         if let Some(full) = full {
-            self.made.insert(full, place);
+            self.built.insert(full, index);
         }
-        Ok(place)
+        Ok(index)
     }
 }
 
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_may_name_themselves_and_each_other() {
+    fn types_may_refer_to_themselves_and_each_other() {
         let list = r#"{"type":"record","name":"a.List","fields":[{"name":"next","type":["null","List"]}]}"#;
         let schema = Schema::parse(list, &[]).unwrap();
         let Node::Record(fields) = schema.node(schema.root()) else { panic!("{schema:?}") };
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_in_few_words() {
+    fn an_invalid_schema_is_refused_with_a_short_message() {
         let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(100_000));
         for wrong in ["", "{", "{\"type\":\"record\"}", "\"nothing\"", &long, &"[".repeat(100_000)] {
             let error = Schema::parse(wrong, &[]).unwrap_err().to_string();

@@ -1,19 +1,19 @@
-//! What goes out, field by field in the order of the schemas in `schemas/`. A test reads it back with another
-//! implementation and those very files.
+//! Writes outputs as Avro, field by field in the order of the files in `schemas/`. A test reads them back with
+//! `apache-avro` and those files, so order and types cannot drift.
 
 use samestory_engine::model::{Article, ClusterRecord, Member, Related, Tagged};
 use samestory_engine::model::{EventTime, Position};
 
-/// What an envelope says of the article itself.
+/// The article in an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArticlePart<'a> {
     /// The article in our own fields, as [`write_article`] wrote it.
     Mapped(&'a [u8]),
-    /// The raw record's value as it came.
+    /// The raw record's value unchanged.
     Original(&'a [u8]),
 }
 
-/// Appends a number in groups of seven bits, its sign in the lowest.
+/// Appends a zig-zag varint.
 pub(super) fn long(out: &mut Vec<u8>, number: i64) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     while rest > 0x7f {
@@ -44,7 +44,7 @@ fn time(out: &mut Vec<u8>, time: EventTime) {
     long(out, time.millis());
 }
 
-/// A union of null and something.
+/// Appends a union of null and another type.
 fn optional<T>(out: &mut Vec<u8>, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
     long(out, i64::from(value.is_some()));
     if let Some(value) = value {
@@ -52,7 +52,7 @@ fn optional<T>(out: &mut Vec<u8>, value: Option<T>, write: impl FnOnce(&mut Vec<
     }
 }
 
-/// One block with all of them, and the end.
+/// Appends an array as one block.
 fn array<T>(out: &mut Vec<u8>, values: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) {
     if !values.is_empty() {
         length(out, values.len());
@@ -70,7 +70,7 @@ pub fn write_article(article: &Article, out: &mut Vec<u8>) {
     }
     optional(out, article.published_at, time);
     optional(out, article.fetched_at, time);
-    // Not deleted.
+    // The field `deleted`: false.
     out.push(0);
 }
 
@@ -114,7 +114,7 @@ fn related(out: &mut Vec<u8>, related: &Related) {
     double(out, related.similarity.get());
 }
 
-/// A file is a topic with one partition, its lines the offsets: only the bus writes Avro, but a type has no holes.
+/// Appends a position. Only Kafka outputs are Avro, so files do not occur; they would be topics with lines as offsets.
 fn position(position: &Position, out: &mut Vec<u8>) {
     match position {
         Position::Topic { topic, partition, offset } => {

@@ -1,38 +1,38 @@
-//! Our fields, and the names they usually have elsewhere.
+//! The fields of an article, and the names that crawlers usually give them. [`super::Fields`] looks a field up under
+//! these names unless the settings name a path for it.
 
 use std::fmt;
 
 samestory_engine::listed! {
-/// What of an article can be mapped.
+/// A field of an article that can be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
-    /// Its name. Required.
+    /// The article's id. Required.
     Id,
-    /// Its text. Required; it may be empty.
+    /// The text. Required, but it may be empty.
     Body,
-    /// Its headline.
+    /// The headline.
     Title,
-    /// Where it was found.
+    /// The address of the article.
     Url,
-    /// The site it was found on.
+    /// The site of the article.
     Host,
-    /// The language it claims.
+    /// The declared language.
     Language,
-    /// The content type it claims.
+    /// The declared content type.
     ContentType,
     /// When it was published.
     PublishedAt,
     /// When it was fetched: its event time.
     FetchedAt,
-    /// Whether it is to be forgotten.
+    /// Whether the article is deleted.
     Deleted,
 }
 }
 
 impl Field {
-    /// Our name for it, and the names it usually has, in order of preference.
-    ///
-    /// An address names an article as well as anything, where there is nothing better.
+    /// Our name for the field, and the names that crawlers usually give it, in order of preference. A URL serves as the
+    /// id if there is nothing better.
     pub(super) const fn names(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Field::Id => (
@@ -102,12 +102,12 @@ impl Field {
         }
     }
 
-    /// Our name for it.
+    /// Our name for the field.
     pub const fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// The field of that name, in our words.
+    /// The field that we call by this name.
     pub fn from_name(name: &str) -> Option<Field> {
         Field::ALL.into_iter().find(|field| field.name() == name)
     }
@@ -119,7 +119,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Whether two names differ only in case and in what joins their words.
+/// Whether two names differ only in case and in `_`, `-` or spaces between words.
 pub fn spelled_alike(a: &str, b: &str) -> bool {
     fn letters(name: &str) -> impl Iterator<Item = u8> {
         name.bytes().filter(|byte| !b"_- ".contains(byte)).map(|byte| byte.to_ascii_lowercase())

@@ -1,13 +1,12 @@
-//! The crawler's field names → ours.
+//! Maps a crawler's fields to ours. [`Fields`] reads an event from anything that implements [`Value`], so a format only
+//! has to say how its values are accessed.
 //!
-//! Usual names are understood unasked, whatever their case and whether their words are joined by `_`, `-` or
-//! nothing; settings name the others, as paths: `content.text`, `paragraphs[]`, `blocks[].text`. A name given in
-//! settings replaces the usual ones of that field. On the bus `$key` and `$header.x` are paths too, and `=en` is the text
-//! behind the `=`, whatever the record holds.
-//!
-//! A record is anything that is a [`Value`], so that each format needs to say only how its values are looked into.
+//! The usual names are understood without settings, in any case and with words joined by `_`, `-` or nothing. Settings
+//! give paths for the others: `content.text`, `paragraphs[]`, `blocks[].text`. A path in the settings replaces all
+//! usual names of that field. In Kafka records `$key` and `$header.x` are paths too, and `=en` is the constant after
+//! the `=`.
 
-mod around;
+mod context;
 mod field;
 mod value;
 
@@ -18,23 +17,23 @@ use samestory_engine::model::{ArticleId, EventTime};
 
 use super::Event;
 use samestory_engine::model::{Article, DeadLetterReason};
-use value::{Path, Read, body, identifier, moment, truth, words};
+use value::{Coerced, Path, as_body, as_bool, as_identifier, as_string, as_time};
 
-pub use around::{RecordContext, WithContext};
+pub use context::{RecordContext, WithContext};
 pub use field::{Field, spelled_alike};
-pub use value::{PathError, Shape, Step, Value};
+pub use value::{PathError, PathStep, Shape, Value};
 
-/// Why a record is no article.
+/// Why a record cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeFailure {
-    /// For metrics and filters.
+    /// The reason, for metrics and filters.
     pub reason: DeadLetterReason,
-    /// For people.
+    /// An explanation for people.
     pub message: String,
 }
 
 impl DecodeFailure {
-    /// Says why.
+    /// A failure with an explanation.
     pub fn new(reason: DeadLetterReason, message: impl Into<String>) -> DecodeFailure {
         DecodeFailure { reason, message: message.into() }
     }
@@ -46,88 +45,89 @@ impl fmt::Display for DecodeFailure {
     }
 }
 
-/// Where a crawler keeps what we ask for.
+/// Where a crawler keeps each field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    own: BTreeMap<Field, Vec<Path>>,
+    /// The paths of the settings.
+    configured: BTreeMap<Field, Vec<Path>>,
 }
 
-/// What was found under the names of a field.
-enum Found<T> {
-    It(T),
-    Nothing,
-    /// Something else, and what it is.
-    Other(String, &'static str),
+/// The result of looking a field up under all its names.
+enum Lookup<T> {
+    Value(T),
+    Missing,
+    /// A value of another type: its name, and what it is.
+    WrongType(String, &'static str),
 }
 
-/// The first value under a name of a field that is not what was wanted: the name, and what the value is.
-type Passed = Option<(String, &'static str)>;
+/// The first value of a wrong type under a name of a field: the name, and what the value is.
+type WrongType = Option<(String, &'static str)>;
 
 impl Fields {
-    /// Looks for a field here. Said twice, the first has precedence.
+    /// Adds a path for a field. Earlier paths take precedence.
     ///
     /// # Errors
-    /// The path cannot be one.
+    /// The text is not a field path.
     pub fn with(mut self, field: Field, path: &str) -> Result<Fields, PathError> {
         let path = Path::parse(path)?;
-        self.own.entry(field).or_default().push(path);
+        self.configured.entry(field).or_default().push(path);
         Ok(self)
     }
 
-    /// Looks for a field under its usual names again.
+    /// Removes all paths of a field, so that its usual names apply again.
     #[must_use]
     pub fn without(mut self, field: Field) -> Fields {
-        self.own.remove(&field);
+        self.configured.remove(&field);
         self
     }
 
-    /// Whether settings say where a field lies. Then it is there or missing, and nothing else stands in for it.
+    /// Whether the settings name a path for a field. If so, the usual names and the record's key do not replace it.
     pub fn is_configured(&self, field: Field) -> bool {
-        self.own.contains_key(&field)
+        self.configured.contains_key(&field)
     }
 
-    /// The path or usual name under which a record holds a field that can be read.
+    /// The path or usual name under which a record has a readable value for a field.
     pub fn source<V: Value>(&self, record: &V, field: Field) -> Option<&str> {
-        fn name<T>((found, _): (Option<(T, &str)>, Passed)) -> Option<&str> {
+        fn name<T>((found, _): (Option<(T, &str)>, WrongType)) -> Option<&str> {
             found.map(|(_, name)| name)
         }
         match field {
-            Field::Id => name(self.look(record, field, identifier)),
-            Field::Body => name(self.look(record, field, body)),
-            Field::Deleted => name(self.look(record, field, truth)),
+            Field::Id => name(self.lookup(record, field, as_identifier)),
+            Field::Body => name(self.lookup(record, field, as_body)),
+            Field::Deleted => name(self.lookup(record, field, as_bool)),
             Field::PublishedAt | Field::FetchedAt => {
-                let (found, _) = self.look(record, field, moment);
+                let (found, _) = self.lookup(record, field, as_time);
                 found.and_then(|(at, name)| at.map(|_| name))
             }
             Field::Title | Field::Url | Field::Host | Field::Language | Field::ContentType => {
-                name(self.look(record, field, words))
+                name(self.lookup(record, field, as_string))
             }
         }
     }
 
-    /// The names that a field is looked for under, for messages.
+    /// The paths or names under which a field is looked up, for messages.
     pub fn names(&self, field: Field) -> Vec<&str> {
-        match self.own.get(&field) {
-            Some(paths) => paths.iter().map(|path| path.whole.as_str()).collect(),
+        match self.configured.get(&field) {
+            Some(paths) => paths.iter().map(|path| path.written.as_str()).collect(),
             None => field.names().1.to_vec(),
         }
     }
 
-    /// Whether one of these columns is the field.
+    /// Whether a table with these columns has the field.
     pub fn any_is(&self, field: Field, columns: &[String]) -> bool {
-        match self.own.get(&field) {
-            Some(paths) => paths.iter().any(|path| columns.contains(&path.whole)),
+        match self.configured.get(&field) {
+            Some(paths) => paths.iter().any(|path| columns.contains(&path.written)),
             None => {
                 field.names().1.iter().any(|name| columns.iter().any(|column| spelled_alike(name, column)))
             }
         }
     }
 
-    /// Reads an article. Where its id is missing, `name` is asked for one. It has none to give where settings name a path
-    /// for the id: if that path is wrong, many articles would become versions of one.
+    /// Maps a record to an event. If it has no id, `name` supplies one. It must not if the settings name a path for the
+    /// id: a wrong path would then turn many articles into versions of one.
     ///
     /// # Errors
-    /// It is none, and why.
+    /// The reason why the record is a dead letter.
     pub fn event<V: Value>(
         &self,
         record: &V,
@@ -141,15 +141,17 @@ impl Fields {
             ));
         }
         let id = self.id(record, name)?;
-        if let Found::It(true) = self.find(record, Field::Deleted, truth) {
+        if let Lookup::Value(true) = self.find(record, Field::Deleted, as_bool) {
             return Ok(Event::Delete(id));
         }
-        let (body, refusal) = match self.find(record, Field::Body, body) {
-            Found::It(body) => (body, None),
-            Found::Nothing => {
+        let (body, refusal) = match self.find(record, Field::Body, as_body) {
+            Lookup::Value(body) => (body, None),
+            Lookup::Missing => {
                 (String::new(), Some(self.missing(record, Field::Body, DeadLetterReason::NoBody)))
             }
-            Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a list of texts")),
+            Lookup::WrongType(name, shape) => {
+                return Err(wrong(&name, shape, "a string or a list of strings"));
+            }
         };
         let article = Box::new(Article {
             id,
@@ -168,9 +170,9 @@ impl Fields {
         })
     }
 
-    /// The site that a record names, in a field of its own or in its URL. An event that deletes may have one, too.
+    /// The site of a record, from its host field or its URL. Deletes may have one too.
     pub fn site<V: Value>(&self, record: &V) -> Option<String> {
-        let text = |field| self.look(record, field, words).0.map(|(text, _)| text);
+        let text = |field| self.lookup(record, field, as_string).0.map(|(text, _)| text);
         samestory_engine::model::site(text(Field::Host).as_deref(), text(Field::Url).as_deref())
             .map(str::to_owned)
     }
@@ -180,69 +182,72 @@ impl Fields {
         record: &V,
         name: impl Fn() -> Option<String>,
     ) -> Result<ArticleId, DecodeFailure> {
-        let id = match self.find(record, Field::Id, identifier) {
-            Found::It(id) => id,
-            Found::Nothing => {
+        let id = match self.find(record, Field::Id, as_identifier) {
+            Lookup::Value(id) => id,
+            Lookup::Missing => {
                 name().ok_or_else(|| self.missing(record, Field::Id, DeadLetterReason::NoId))?
             }
-            Found::Other(name, shape) => return Err(wrong(&name, shape, "a text or a whole number")),
+            Lookup::WrongType(name, shape) => return Err(wrong(&name, shape, "a string or an integer")),
         };
         ArticleId::new(&id).map_err(|error| DecodeFailure::new(DeadLetterReason::NoId, error.to_string()))
     }
 
-    /// An optional text. One that has another type is an error only where settings point to it: a crawler may use
-    /// a usual name for something else.
+    /// An optional string. A value of another type is an error only under a path of the settings: a crawler may use a
+    /// usual name for something else.
     fn text<V: Value>(&self, record: &V, field: Field) -> Result<Option<String>, DecodeFailure> {
-        self.optional(field, self.find(record, field, words), "a text")
+        self.optional(field, self.find(record, field, as_string), "a string")
     }
 
-    /// An optional time.
     fn time<V: Value>(&self, record: &V, field: Field) -> Result<Option<EventTime>, DecodeFailure> {
-        Ok(self.optional(field, self.find(record, field, moment), "a time")?.flatten())
+        Ok(self.optional(field, self.find(record, field, as_time), "a time")?.flatten())
     }
 
-    /// The paths that settings give for fields, in order, each as it was written and taken apart. Constants have none.
-    pub fn paths(&self) -> impl Iterator<Item = (Field, &str, &[Step])> {
-        let own = self.own.iter().flat_map(|(&field, paths)| paths.iter().map(move |path| (field, path)));
-        own.filter(|(_, path)| path.constant().is_none())
-            .map(|(field, path)| (field, path.whole.as_str(), path.steps.as_slice()))
+    /// The paths of the settings in order, as written and as steps; without constants.
+    pub fn paths(&self) -> impl Iterator<Item = (Field, &str, &[PathStep])> {
+        let paths =
+            self.configured.iter().flat_map(|(&field, paths)| paths.iter().map(move |path| (field, path)));
+        paths
+            .filter(|(_, path)| path.constant().is_none())
+            .map(|(field, path)| (field, path.written.as_str(), path.steps.as_slice()))
     }
 
-    fn optional<T>(&self, field: Field, found: Found<T>, wanted: &str) -> Result<Option<T>, DecodeFailure> {
+    fn optional<T>(&self, field: Field, found: Lookup<T>, wanted: &str) -> Result<Option<T>, DecodeFailure> {
         match found {
-            Found::It(value) => Ok(Some(value)),
-            Found::Other(name, shape) if self.own.contains_key(&field) => Err(wrong(&name, shape, wanted)),
-            Found::Nothing | Found::Other(..) => Ok(None),
+            Lookup::Value(value) => Ok(Some(value)),
+            Lookup::WrongType(name, shape) if self.configured.contains_key(&field) => {
+                Err(wrong(&name, shape, wanted))
+            }
+            Lookup::Missing | Lookup::WrongType(..) => Ok(None),
         }
     }
 
-    fn find<V: Value, T>(&self, record: &V, field: Field, read: fn(Shape<V>) -> Read<T>) -> Found<T> {
-        match self.look(record, field, read) {
-            (Some((it, _)), _) => Found::It(it),
-            (None, Some((name, shape))) => Found::Other(name, shape),
-            (None, None) => Found::Nothing,
+    fn find<V: Value, T>(&self, record: &V, field: Field, read: fn(Shape<V>) -> Coerced<T>) -> Lookup<T> {
+        match self.lookup(record, field, read) {
+            (Some((it, _)), _) => Lookup::Value(it),
+            (None, Some((name, shape))) => Lookup::WrongType(name, shape),
+            (None, None) => Lookup::Missing,
         }
     }
 
-    /// The first value under a name of the field that can be read, and that name. What cannot be read is passed over
-    /// while there are other names: `content` may be an object with the `text` in it.
-    fn look<V: Value, T>(
+    /// The first readable value under a name of the field, with that name. Values of a wrong type are skipped as long
+    /// as there are other names: `content` may be an object that contains `text`.
+    fn lookup<V: Value, T>(
         &self,
         record: &V,
         field: Field,
-        read: fn(Shape<V>) -> Read<T>,
-    ) -> (Option<(T, &str)>, Passed) {
+        read: fn(Shape<V>) -> Coerced<T>,
+    ) -> (Option<(T, &str)>, WrongType) {
         let mut other = None;
-        let mut see = |name, shape: Option<Shape<V>>| match shape.map(read) {
-            None | Some(Read::Nothing) => None,
-            Some(Read::It(it)) => Some((it, name)),
-            Some(Read::Other(shape)) => {
+        let mut check = |name, shape: Option<Shape<V>>| match shape.map(read) {
+            None | Some(Coerced::Missing) => None,
+            Some(Coerced::Value(it)) => Some((it, name)),
+            Some(Coerced::WrongType(shape)) => {
                 other.get_or_insert((str::to_owned(name), shape));
                 None
             }
         };
-        let it = match self.own.get(&field) {
-            Some(paths) => paths.iter().find_map(|path| see(path.whole.as_str(), path.follow(record))),
+        let it = match self.configured.get(&field) {
+            Some(paths) => paths.iter().find_map(|path| check(path.written.as_str(), path.follow(record))),
             None => field.names().1.iter().find_map(|name| {
                 let value = match name.split_once('.') {
                     None => record.member(name, true),
@@ -250,7 +255,7 @@ impl Fields {
                         record.member(outer, true).and_then(|outer| outer.member(inner, true))
                     }
                 };
-                see(*name, value.map(|value| value.read()))
+                check(*name, value.map(|value| value.read()))
             }),
         };
         (it, other)
@@ -258,12 +263,12 @@ impl Fields {
 
     fn missing<V: Value>(&self, record: &V, field: Field, reason: DeadLetterReason) -> DecodeFailure {
         let there: Vec<String> = record.names().iter().map(|name| short(name)).collect();
-        let wanted = match self.own.contains_key(&field) {
+        let wanted = match self.configured.contains_key(&field) {
             true => format!("\"{}\"", self.names(field).join("\" or \"")),
-            false => format!("\"{field}\" or a usual name for it"),
+            false => format!("\"{field}\" or one of its usual names"),
         };
-        let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };
-        DecodeFailure::new(reason, format!("missing field {wanted}; there is {there}"))
+        let there = if there.is_empty() { "no fields".to_owned() } else { there.join(", ") };
+        DecodeFailure::new(reason, format!("missing field {wanted}; the record has {there}"))
     }
 }
 
@@ -274,7 +279,7 @@ fn wrong(name: &str, shape: &str, wanted: &str) -> DecodeFailure {
     )
 }
 
-/// A name or value from outside, fit to stand in a message.
+/// A name or value from a record, shortened and escaped for a message.
 pub(super) fn short(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut shown: String = text
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_understood_unasked() {
+    fn usual_names_are_understood_without_settings() {
         let found = article(
             r#"{"_id":17,"headline":"H","articleBody":"B","lang":"hi","pubDate":"Mon, 02 Mar 2026 06:10:00 GMT",
                 "crawled-at":1772431800,"Link":"https://x.example/1","domain":"x.example","mime":"text/html"}"#,
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_better_name_wins_and_null_is_nothing() {
+    fn a_better_name_wins_and_null_counts_as_missing() {
         assert_eq!(article(r#"{"url":"u","guid":"g","id":null,"text":"t","content":"c"}"#).id.as_str(), "g");
         assert_eq!(article(r#"{"id":"a","content":{"text":"inside"},"body":null}"#).body, "inside");
         assert_eq!(article(r#"{"id":"a","ID":"b","body":""}"#).id.as_str(), "a");
@@ -336,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_may_be_anything() {
+    fn unneeded_fields_may_be_anything() {
         let found = article(r#"{"id":"a","body":"b","title":["x"],"date":{"y":1},"host":false,"z":1e400}"#);
         assert_eq!((found.title, found.published_at, found.host), (None, None, None));
         assert_eq!(
@@ -347,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn named_fields_replace_the_usual_ones_and_must_be_right() {
+    fn configured_paths_replace_the_usual_names_and_must_have_the_right_type() {
         let fields = Fields::default().with(Field::Title, "meta.head").unwrap();
         let fields =
             fields.with(Field::Body, "parts[].text").unwrap().with(Field::Body, "plain.text").unwrap();
@@ -363,24 +368,24 @@ mod tests {
         };
         assert_eq!(found.body, "a name with a dot");
         let refusal = read(r#"{"id":"a","plain":{"text":"b"},"meta":{"head":[]}}"#).unwrap_err();
-        assert_eq!(refusal.to_string(), "wrong-type: field \"meta.head\" is a list; it must be a text");
+        assert_eq!(refusal.to_string(), "wrong-type: field \"meta.head\" is a list; it must be a string");
         let Ok(Event::Bodiless(_, refusal)) = read(r#"{"id":"a","body":"not asked for"}"#) else { panic!() };
         assert!(
             refusal
                 .message
-                .starts_with("missing field \"parts[].text\" or \"plain.text\"; there is id, body")
+                .starts_with("missing field \"parts[].text\" or \"plain.text\"; the record has id, body")
         );
     }
 
     #[test]
-    fn an_article_may_be_gone() {
+    fn a_deleted_flag_makes_a_delete() {
         let gone = event(r#"{"id":"a","deleted":true}"#, &Fields::default()).unwrap();
         assert_eq!(gone, Event::Delete(ArticleId::new("a").unwrap()));
         assert_eq!(article(r#"{"id":"a","deleted":false,"body":"b"}"#).body, "b");
     }
 
     #[test]
-    fn refusals_stay_short_whatever_they_are_about() {
+    fn messages_stay_short_and_printable() {
         let long = format!(r#"{{"{}\u0007":1}}"#, "n".repeat(10_000));
         let refusal = event(&long, &Fields::default()).unwrap_err();
         assert!(refusal.message.len() < 200 && !refusal.message.contains('\u{7}'), "{}", refusal.message);
@@ -394,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_stands_in_for_what_is_missing() {
+    fn a_constant_replaces_a_missing_value() {
         let fields = Fields::default()
             .with(Field::Language, "meta.lang")
             .and_then(|fields| fields.with(Field::Language, "=en"))
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_says_where_it_was_found() {
+    fn the_source_of_a_field_is_its_path_or_name() {
         let fields = Fields::default().with(Field::Id, "meta.uid").unwrap();
         let record =
             Record::parse(br#"{"meta":{"uid":7},"id":"x","content":{"text":"b"},"date":"some day"}"#)
@@ -428,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_somewhere_or_are_refused() {
+    fn malformed_paths_are_refused() {
         for wrong in ["", ".", "a..b", "[]", "a.[]", ".a", "="] {
             assert!(Fields::default().with(Field::Body, wrong).is_err(), "{wrong:?}");
         }

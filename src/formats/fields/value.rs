@@ -1,4 +1,6 @@
-//! Values in records, whatever format those are written in: where they lie, and what they are to who asks.
+//! Values in records, independent of the format. Formats implement [`Value`], paths are followed on it, and the
+//! functions at the end convert what they find to the type that a field needs. A value of another type is reported,
+//! never guessed.
 
 use samestory_engine::model::EventTime;
 
@@ -6,33 +8,33 @@ use super::super::time;
 
 /// A value in a record.
 pub trait Value: Sized {
-    /// The member of that name, or, with `loose`, of one that is spelled nearly so. The last, if there are several;
-    /// none of what is not a record.
+    /// The member of that name; with `loose`, also one that is [`spelled_alike`](super::spelled_alike). If there are
+    /// several, the last one. A value that is not a record has none.
     fn member(&self, name: &str, loose: bool) -> Option<Self>;
-    /// What it is.
+    /// Decodes the value.
     fn read(&self) -> Shape<Self>;
-    /// The names of its members, the first few.
+    /// The names of the first few members, for messages.
     fn names(&self) -> Vec<String>;
 }
 
-/// What a value is.
+/// A decoded value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shape<V> {
-    /// As if it were not there.
+    /// Null, treated like a missing value.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// A number as it is written.
     Number(String),
-    /// A text.
+    /// A string.
     Text(String),
-    /// Several values.
+    /// A list of values.
     List(Vec<V>),
-    /// A moment, from a format that has such a type.
+    /// A time, from a format that has such a type.
     Time(EventTime),
-    /// Values with names.
+    /// A record; [`Value::member`] reads its members.
     Record,
-    /// What nobody here can use, and what it is.
+    /// A value of a type that is not supported, with a description.
     Other(&'static str),
 }
 
@@ -42,7 +44,7 @@ impl<V> Shape<V> {
             Shape::Null => "null",
             Shape::Bool(_) => "a boolean",
             Shape::Number(_) => "a number",
-            Shape::Text(_) => "a text",
+            Shape::Text(_) => "a string",
             Shape::List(_) => "a list",
             Shape::Time(_) => "a time",
             Shape::Record => "an object",
@@ -51,29 +53,29 @@ impl<V> Shape<V> {
     }
 }
 
-/// A path that leads nowhere.
+/// A text that is not a field path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is no path to a field; write for example text, content.text, paragraphs[].text or =en for a constant"
+    "\"{0}\" is not a field path; write for example text, content.text, paragraphs[].text or =en for a constant"
 )]
 pub struct PathError(pub(super) String);
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// To the member of this name.
     Member(String),
-    /// To each of a list.
+    /// To each item of a list.
     Each,
 }
 
-/// Where a value lies in a record.
+/// A path to a value in a record, or a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    /// As it was written: a name may have dots in it.
-    pub(super) whole: String,
-    /// Empty where it is a constant, which is what stands behind the `=`.
-    pub(super) steps: Vec<Step>,
+    /// The path as written; it is also tried as one name, because names may contain dots.
+    pub(super) written: String,
+    /// Empty for a constant, which is the text after the `=`.
+    pub(super) steps: Vec<PathStep>,
 }
 
 impl Path {
@@ -81,7 +83,7 @@ impl Path {
         let mut steps = Vec::new();
         match text.strip_prefix('=') {
             Some("") => return Err(PathError(text.to_owned())),
-            Some(_) => return Ok(Path { whole: text.to_owned(), steps }),
+            Some(_) => return Ok(Path { written: text.to_owned(), steps }),
             None => {}
         }
         for part in text.split('.') {
@@ -89,25 +91,25 @@ impl Path {
             if name.is_empty() {
                 return Err(PathError(text.to_owned()));
             }
-            steps.push(Step::Member(name.to_owned()));
-            steps.extend((0..(part.len() - name.len()) / 2).map(|_| Step::Each));
+            steps.push(PathStep::Member(name.to_owned()));
+            steps.extend((0..(part.len() - name.len()) / 2).map(|_| PathStep::Each));
         }
-        Ok(Path { whole: text.to_owned(), steps })
+        Ok(Path { written: text.to_owned(), steps })
     }
 
-    /// What it says itself, whatever the record holds.
+    /// The constant, if the path is one.
     pub(super) fn constant(&self) -> Option<&str> {
-        self.whole.strip_prefix('=').filter(|_| self.steps.is_empty())
+        self.written.strip_prefix('=').filter(|_| self.steps.is_empty())
     }
 
-    /// What lies there: several values where the path says so.
+    /// The value at this path; a list if the path has `[]` steps.
     pub(super) fn follow<V: Value>(&self, record: &V) -> Option<Shape<V>> {
         if let Some(constant) = self.constant() {
             return Some(Shape::Text(constant.to_owned()));
         }
         let mut steps = self.steps.iter();
-        let Some(Step::Member(first)) = steps.next() else { return None };
-        let start = record.member(&self.whole, false);
+        let Some(PathStep::Member(first)) = steps.next() else { return None };
+        let start = record.member(&self.written, false);
         if let Some(value) = start {
             return Some(value.read());
         }
@@ -115,8 +117,8 @@ impl Path {
         let mut several = false;
         for step in steps {
             here = match step {
-                Step::Member(name) => here.iter().filter_map(|value| value.member(name, false)).collect(),
-                Step::Each => {
+                PathStep::Member(name) => here.iter().filter_map(|value| value.member(name, false)).collect(),
+                PathStep::Each => {
                     several = true;
                     let lists = here.iter().map(|value| match value.read() {
                         Shape::List(values) => values,
@@ -134,59 +136,61 @@ impl Path {
     }
 }
 
-/// What a shape is to someone who wants a certain kind of value.
-pub(super) enum Read<T> {
-    It(T),
-    Nothing,
-    Other(&'static str),
+/// A value converted to the type that a field needs.
+pub(super) enum Coerced<T> {
+    Value(T),
+    Missing,
+    WrongType(&'static str),
 }
 
-pub(super) fn words<V>(shape: Shape<V>) -> Read<String> {
+pub(super) fn as_string<V>(shape: Shape<V>) -> Coerced<String> {
     match shape {
-        Shape::Null => Read::Nothing,
-        Shape::Text(text) if text.is_empty() => Read::Nothing,
-        Shape::Text(text) | Shape::Number(text) => Read::It(text),
-        Shape::Time(time) => Read::It(time.to_string()),
-        other => Read::Other(other.name()),
+        Shape::Null => Coerced::Missing,
+        Shape::Text(text) if text.is_empty() => Coerced::Missing,
+        Shape::Text(text) | Shape::Number(text) => Coerced::Value(text),
+        Shape::Time(time) => Coerced::Value(time.to_string()),
+        other => Coerced::WrongType(other.name()),
     }
 }
 
-/// A text that is not a time is no time: it says nothing of the article's text.
-pub(super) fn moment<V>(shape: Shape<V>) -> Read<Option<EventTime>> {
+/// A time. A string that is not a time counts as none: it is no reason to refuse the article.
+pub(super) fn as_time<V>(shape: Shape<V>) -> Coerced<Option<EventTime>> {
     match shape {
-        Shape::Time(time) => Read::It(Some(time)),
-        shape => match words(shape) {
-            Read::It(text) => Read::It(time::parse(&text)),
-            Read::Nothing => Read::Nothing,
-            Read::Other(what) => Read::Other(what),
+        Shape::Time(time) => Coerced::Value(Some(time)),
+        shape => match as_string(shape) {
+            Coerced::Value(text) => Coerced::Value(time::parse(&text)),
+            Coerced::Missing => Coerced::Missing,
+            Coerced::WrongType(what) => Coerced::WrongType(what),
         },
     }
 }
 
-pub(super) fn identifier<V>(shape: Shape<V>) -> Read<String> {
+pub(super) fn as_identifier<V>(shape: Shape<V>) -> Coerced<String> {
     match shape {
-        // 1.0 and 1e0 are one number and two names.
-        Shape::Number(number) if number.contains(['.', 'e', 'E']) => Read::Other("a number with a fraction"),
-        shape => words(shape),
+        // 1.0 and 1e0 are the same number but would be different ids.
+        Shape::Number(number) if number.contains(['.', 'e', 'E']) => {
+            Coerced::WrongType("a number with a fraction")
+        }
+        shape => as_string(shape),
     }
 }
 
-pub(super) fn truth<V>(shape: Shape<V>) -> Read<bool> {
+pub(super) fn as_bool<V>(shape: Shape<V>) -> Coerced<bool> {
     match shape {
-        Shape::Null => Read::Nothing,
-        Shape::Bool(value) => Read::It(value),
-        // Tables and headers know only text.
-        Shape::Text(text) if text == "true" || text == "1" => Read::It(true),
-        Shape::Text(text) if text.is_empty() || text == "false" || text == "0" => Read::It(false),
-        other => Read::Other(other.name()),
+        Shape::Null => Coerced::Missing,
+        Shape::Bool(value) => Coerced::Value(value),
+        // Tables and headers have only strings.
+        Shape::Text(text) if text == "true" || text == "1" => Coerced::Value(true),
+        Shape::Text(text) if text.is_empty() || text == "false" || text == "0" => Coerced::Value(false),
+        other => Coerced::WrongType(other.name()),
     }
 }
 
-/// An empty text is a body, if an empty one.
-pub(super) fn body<V: Value>(shape: Shape<V>) -> Read<String> {
+/// A string, or a list of strings joined by blank lines. An empty string is a body.
+pub(super) fn as_body<V: Value>(shape: Shape<V>) -> Coerced<String> {
     match shape {
-        Shape::Null => Read::Nothing,
-        Shape::Text(text) => Read::It(text),
+        Shape::Null => Coerced::Missing,
+        Shape::Text(text) => Coerced::Value(text),
         Shape::List(values) => {
             let mut body = String::new();
             for value in values {
@@ -198,11 +202,11 @@ pub(super) fn body<V: Value>(shape: Shape<V>) -> Read<String> {
                         }
                         body.push_str(&text);
                     }
-                    _ => return Read::Other("a list with other things than texts"),
+                    _ => return Coerced::WrongType("a list that contains other values than strings"),
                 }
             }
-            Read::It(body)
+            Coerced::Value(body)
         }
-        other => Read::Other(other.name()),
+        other => Coerced::WrongType(other.name()),
     }
 }

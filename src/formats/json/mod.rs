@@ -1,11 +1,10 @@
-//! JSON in and out.
+//! JSON in and out. [`Record`] parses an input record and [`super::fields`] maps it; the `write_…` functions write
+//! envelopes, clusters and dead letters, one line each, with the article byte for byte as it was received.
 //!
-//! In: nothing is built but the fields that are asked for. What an article holds besides is checked to be JSON and
-//! otherwise left alone, so a number like `1e400` or half a surrogate pair in a field nobody asked for is no reason to
-//! refuse it. What would break the parsers of those who read it next is: [`DEEPEST`], [`LONGEST_NUMBER`]. Of a key that
-//! stands there twice the last counts. Half a surrogate pair in a text that is asked for is read as U+FFFD.
-//!
-//! Out: one line per tagged article, the article itself byte for byte as it came.
+//! Only the fields that are needed are built. The rest is checked to be valid JSON and otherwise left alone, so a
+//! number like `1e400` or half a surrogate pair in another field does not make a dead letter. Nesting and numbers that
+//! would break the parsers of consumers do: see [`DEEPEST`] and [`LONGEST_NUMBER`]. If a key occurs twice, the last one
+//! counts. Half a surrogate pair in a needed string is read as U+FFFD.
 
 mod write;
 
@@ -21,14 +20,14 @@ use samestory_engine::model::DeadLetterReason;
 
 pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
 
-/// Objects and lists inside each other, as in Avro. Parsers give up somewhere between 64 (.NET) and 1,000 (Jackson, Python).
+/// Most nested objects and lists, as in Avro. Parsers give up somewhere between 64 (.NET) and 1,000 (Jackson, Python).
 pub const DEEPEST: usize = 128;
 
-/// Characters of a number. Jackson refuses longer ones, Python integers of more than 4,300 digits; a product of two primes
-/// of 2,048 bits has 1,233 and belongs into a string.
+/// Most characters of a number. Jackson refuses longer ones, Python refuses integers of more than 4,300 digits; a
+/// product of two primes of 2,048 bits has 1,233 digits and belongs in a string.
 pub const LONGEST_NUMBER: usize = 1000;
 
-/// A JSON text that may be an article.
+/// A JSON value that may be an article.
 #[derive(Debug)]
 pub struct Record<'a> {
     raw: &'a RawValue,
@@ -36,10 +35,10 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Checks that the bytes are JSON which others can read too.
+    /// Parses bytes, and checks that consumers can parse them too.
     ///
     /// # Errors
-    /// They are not: [`DeadLetterReason::Undecodable`], [`DeadLetterReason::TooDeep`] or [`DeadLetterReason::LongNumber`], with the place.
+    /// [`DeadLetterReason::Undecodable`], [`DeadLetterReason::TooDeep`] or [`DeadLetterReason::LongNumber`], with the position.
     pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, DecodeFailure> {
         let undecodable = |message| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         let text = std::str::from_utf8(bytes)
@@ -53,7 +52,7 @@ impl<'a> Record<'a> {
         Record { raw, members: OnceCell::new() }
     }
 
-    /// The text as it came, without the white space around it.
+    /// The JSON text unchanged, without surrounding white space.
     pub fn raw(&self) -> &'a RawValue {
         self.raw
     }
@@ -76,10 +75,7 @@ fn check_bounds(json: &str) -> Result<(), DecodeFailure> {
             b'[' | b'{' => {
                 depth += 1;
                 if depth > DEEPEST {
-                    let message = format!(
-                        "more than {DEEPEST} objects and lists inside each other, at byte {}",
-                        at + 1
-                    );
+                    let message = format!("nested more than {DEEPEST} levels deep, at byte {}", at + 1);
                     return Err(DecodeFailure::new(DeadLetterReason::TooDeep, message));
                 }
             }
@@ -90,7 +86,7 @@ fn check_bounds(json: &str) -> Result<(), DecodeFailure> {
                     rest.iter().position(|byte| !b"+-.0123456789eE".contains(byte)).unwrap_or(rest.len());
                 if length > LONGEST_NUMBER {
                     let message = format!(
-                        "a number of {length} characters, at byte {}; {LONGEST_NUMBER} are read",
+                        "a number of {length} characters, at byte {}; at most {LONGEST_NUMBER} are accepted",
                         at + 1
                     );
                     return Err(DecodeFailure::new(DeadLetterReason::LongNumber, message));
@@ -104,7 +100,7 @@ fn check_bounds(json: &str) -> Result<(), DecodeFailure> {
     Ok(())
 }
 
-/// Where the string that begins at a quote ends.
+/// The position of the closing quote of the string that opens at `from`.
 fn end_of_string(bytes: &[u8], from: usize) -> usize {
     let mut at = from + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -117,20 +113,20 @@ fn end_of_string(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// What the parser says, with the column: there is only one line.
+/// The parser's message with the column. The line is named only if there are several.
 fn not_json(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let what = message.rfind(" at line ").map_or(message.as_str(), |end| &message[..end]);
     match error.line() {
         0 | 1 => format!("not JSON: {what} at column {}", error.column()),
-        line => format!("not JSON: {what} at its line {line} column {}", error.column()),
+        line => format!("not JSON: {what} at line {line} of the value, column {}", error.column()),
     }
 }
 
-/// Reads an article. Where its id is missing, `name` is asked for one.
+/// Maps a record to an event. If it has no id, `name` supplies one.
 ///
 /// # Errors
-/// The record is a dead letter, and this is why.
+/// The reason why the record is a dead letter.
 pub fn decode(
     record: &Record<'_>,
     fields: &Fields,
@@ -153,8 +149,8 @@ impl Value for Record<'_> {
     fn read(&self) -> Shape<Self> {
         let text = self.raw.get();
         match text.as_bytes().first() {
-            Some(b'"') => match serde_json::from_str::<Lossy>(text) {
-                Ok(Lossy(text)) => Shape::Text(text),
+            Some(b'"') => match serde_json::from_str::<LossyString>(text) {
+                Ok(LossyString(text)) => Shape::Text(text),
                 Err(_) => Shape::Null,
             },
             Some(b'{') => Shape::Record,
@@ -175,30 +171,30 @@ impl Value for Record<'_> {
     }
 }
 
-/// A text of which half a surrogate pair may be a part, as only asking for bytes allows.
+/// A string that may contain half a surrogate pair; serde_json accepts that only when bytes are requested.
 #[derive(Default)]
-struct Lossy(String);
+struct LossyString(String);
 
-impl<'de> Deserialize<'de> for Lossy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lossy, D::Error> {
+impl<'de> Deserialize<'de> for LossyString {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LossyString, D::Error> {
         struct Bytes;
         impl Visitor<'_> for Bytes {
-            type Value = Lossy;
+            type Value = LossyString;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
-                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<LossyString, E> {
+                Ok(LossyString(String::from_utf8_lossy(bytes).into_owned()))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Lossy, E> {
-                Ok(Lossy(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<LossyString, E> {
+                Ok(LossyString(text.to_owned()))
             }
         }
         deserializer.deserialize_bytes(Bytes)
     }
 }
 
-/// An object's members as they stand, keys repeated or not.
+/// The members of an object in order, including repeated keys.
 #[derive(Default)]
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
@@ -212,7 +208,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
-                while let Some(Lossy(key)) = map.next_key()? {
+                while let Some(LossyString(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
                 Ok(Members(members))
@@ -230,10 +226,10 @@ mod tests {
         Record::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
     }
 
-    // An article with a list 100,000 deep, or a number of 100,000 digits, in a field that nobody asked for was passed on as it
-    // came, and broke whoever parsed the output topic.
+    // An article with a list nested 100,000 deep or a number of 100,000 digits in an unmapped field was published
+    // unchanged and broke every consumer that parsed it.
     #[test]
-    fn what_consumers_cannot_read_is_not_passed_on() {
+    fn json_that_consumers_cannot_parse_is_refused() {
         let deep = |depth: usize| format!("{{\"x\":{}1{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
         assert_eq!(parsed(&deep(DEEPEST)), Ok(()));
         assert_eq!(parsed(&deep(DEEPEST + 1)), Err(DeadLetterReason::TooDeep));
@@ -245,7 +241,7 @@ mod tests {
             parsed(&format!("{{\"x\":1.5e{}}}", "0".repeat(100_000))),
             Err(DeadLetterReason::LongNumber)
         );
-        // What stands in a string is text, and siblings are not inside each other.
+        // Brackets and digits in strings do not count, and siblings are not nested.
         let text = format!(r#"{{"a\"[":"{}","b":"\\","c":"{}"}}"#, "[".repeat(1_000), "7".repeat(10_000));
         assert_eq!(parsed(&text), Ok(()));
         assert_eq!(parsed(&format!("{{\"x\":[{}[]]}}", "[[]],".repeat(1_000))), Ok(()));

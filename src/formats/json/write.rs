@@ -1,4 +1,5 @@
-//! What goes out, as JSON. Field names and their order are those of the schemas: readers see no difference.
+//! Writes outputs as JSON. Field names and their order are those of the files in `schemas/`; a test compares them.
+//! Values are serialized without a line break inside, so that one line is one record.
 
 use std::borrow::Cow;
 
@@ -8,29 +9,29 @@ use serde_json::value::RawValue;
 
 use samestory_engine::model::{Article, ClusterRecord, DeadLetter, Position, Related, Tagged};
 
-/// A tagged article as it is written: the envelope.
+/// The envelope of a tagged article.
 #[derive(Debug, Serialize)]
 pub struct Envelope<'a> {
-    /// What is said of the article.
+    /// The verdict with everything that belongs to it.
     #[serde(flatten)]
     pub tagged: &'a Tagged,
-    /// The article as it came, unless it is to be left out.
+    /// The article unchanged; `None` leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub article: Option<&'a RawValue>,
 }
 
 impl Envelope<'_> {
-    /// Appends it as one line.
+    /// Appends the envelope as one line.
     pub fn write(&self, out: &mut Vec<u8>) {
         append(out, self);
     }
 }
 
-/// A tagged article around the article's own bytes, which are JSON already and are not read again.
+/// The envelope around the article's own bytes, which must be JSON and are not parsed again.
 pub fn enveloped(tagged: &Tagged, article: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(article.len() + 1024);
     Envelope { tagged, article: None }.write(&mut out);
-    // Behind the last member, before the brace and the line's end.
+    // Cut the closing brace and the line break.
     out.truncate(out.len() - 2);
     out.extend(b",\"article\":");
     out.extend(article.trim_ascii());
@@ -46,7 +47,7 @@ pub fn mapped(article: &Article) -> Vec<u8> {
     out
 }
 
-/// What an article has to do with, as one JSON text.
+/// Related articles as a JSON array.
 pub fn related(related: &[Related]) -> String {
     let mut out = Vec::new();
     append(&mut out, &related);
@@ -54,7 +55,7 @@ pub fn related(related: &[Related]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A row of a table as an object with a text for each column.
+/// A row of a table as an object with a string for each column.
 pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     struct Row<I>(std::cell::Cell<Option<I>>);
     impl<'a, I: Iterator<Item = (&'a str, &'a str)>> Serialize for Row<I> {
@@ -72,8 +73,8 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<
     out
 }
 
-/// Takes line breaks and the white space after them out of JSON, so that it fits on one line. Inside strings JSON
-/// has no line breaks.
+/// Removes line breaks and the indentation after them from JSON, so that it fits on one line. JSON strings contain no
+/// line breaks.
 pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\n', b'\r', bytes).is_none() {
         return Cow::Borrowed(bytes);
@@ -89,18 +90,18 @@ pub fn one_line(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(line)
 }
 
-/// Appends a dead letter as one line: where, why, and what stood there. Bytes that are not text are written as
-/// hexadecimal digits, so that nothing is lost; what was too long to be read is not there.
+/// Appends a dead letter as one line: position, reason and the original bytes. Bytes that are not UTF-8 are written as
+/// hexadecimal digits, so that nothing is lost. `original` is `None` for a record that was too long to be read.
 pub fn write_dead_letter(letter: &DeadLetter, original: Option<&[u8]>, out: &mut Vec<u8>) {
-    append(out, &Letter { letter, original });
+    append(out, &DeadLetterLine { letter, original });
 }
 
-struct Letter<'a> {
+struct DeadLetterLine<'a> {
     letter: &'a DeadLetter,
     original: Option<&'a [u8]>,
 }
 
-impl Serialize for Letter<'_> {
+impl Serialize for DeadLetterLine<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_map(None)?;
         match &self.letter.position {
@@ -130,7 +131,7 @@ pub fn write_cluster(cluster: &ClusterRecord, out: &mut Vec<u8>) {
 }
 
 fn append(out: &mut Vec<u8>, value: &impl Serialize) {
-    #[expect(clippy::expect_used, reason = "memory takes all bytes, and every key is a string")]
-    serde_json::to_writer(&mut *out, value).expect("plain values become JSON");
+    #[expect(clippy::expect_used, reason = "a Vec accepts all bytes, and every key is a string")]
+    serde_json::to_writer(&mut *out, value).expect("plain values serialize");
     out.push(b'\n');
 }

@@ -1,4 +1,5 @@
-//! One question, one answer: bounded in time and size, no redirects, no proxies.
+//! HTTP requests to the schema registry, for [`super::Registry`] only. Each is bounded in time and size and follows
+//! neither redirects nor proxies, so that credentials go to the configured address and nowhere else.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) struct Client {
     max_bytes: u64,
 }
 
-/// What stands in the header; never shown.
+/// The value of the `Authorization` header; `Debug` hides it.
 struct Authorization(String);
 
 impl std::fmt::Debug for Authorization {
@@ -50,7 +51,7 @@ impl Client {
                     })
                     .collect();
                 if certificates.is_empty() {
-                    return Err(refuse("there is no certificate in it; it must be a PEM file".into()));
+                    return Err(refuse("it contains no certificate; it must be a PEM file".into()));
                 }
                 RootCerts::new_with_certs(&certificates)
             }
@@ -111,20 +112,20 @@ impl Client {
 fn in_words(error: &ureq::Error) -> String {
     match error {
         ureq::Error::BodyExceedsLimit(limit) => {
-            format!("an answer of more than {limit} bytes (registry.max_bytes)")
+            format!("the response has more than {limit} bytes (registry.max_bytes)")
         }
-        ureq::Error::Timeout(_) => "no answer in time (registry.timeout)".into(),
+        ureq::Error::Timeout(_) => "timed out (registry.timeout)".into(),
         other => other.to_string().chars().take(300).collect(),
     }
 }
 
-/// As basic authentication has it.
+/// Base64 with padding, as basic authentication requires.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let of = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let word = of(0) << 16 | of(1) << 8 | of(2);
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
         for digit in 0..4 {
             match digit <= chunk.len() {
                 true => out.push(char::from(DIGITS[(word >> (18 - 6 * digit) & 63) as usize])),
@@ -140,7 +141,7 @@ mod tests {
     use super::base64;
 
     #[test]
-    fn base64_as_everybody_writes_it() {
+    fn base64_matches_the_rfc() {
         for (plain, coded) in [
             ("", ""),
             ("f", "Zg=="),

@@ -1,11 +1,11 @@
-//! A Confluent-compatible schema registry: schemas of others by their id, ours by their subject.
+//! A client for a Confluent-compatible schema registry: writer schemas by id, our own schemas by subject.
 //!
-//! Every answer is one of three: what was asked for; a definite no (the registry answered, and it is not there); or
-//! trouble, which says nothing about the data and is asked again. Only a definite no may make a dead letter. A status or a
-//! body that is not the registry's own way of saying no is trouble: a wrong address answers 404 to everything.
+//! A request has one of three results: the schema; a definite no, because the registry says that it does not exist; or
+//! a failure, which says nothing about the data and is retried. Only a definite no may lead to a dead letter. It must
+//! be in the registry's own error codes, because a server at a wrong address answers 404 to everything.
 
 mod http;
-mod known;
+mod schema_cache;
 mod subjects;
 
 use serde_json::{Value, json};
@@ -15,40 +15,40 @@ use crate::config::RegistryConfig;
 
 use http::{Answer, Client};
 
-pub use known::Known;
+pub use schema_cache::SchemaCache;
 pub use subjects::{Subject, SubjectStatus, value_subject};
 
-/// Why the registry did not give what it was asked for.
+/// Why a request to the registry failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// It answered, and what was asked for is not there or cannot be used. Asking again changes nothing.
+    /// The registry answered: the schema does not exist or cannot be used. Retrying does not help.
     #[error("{0}")]
     No(String),
-    /// It did not answer, or not as a registry does. Ask again later.
+    /// No answer, or not one of a registry. Retry later.
     #[error("{0}")]
     Away(String),
-    /// What the settings say of it cannot be used.
+    /// The settings in `[registry]` cannot be used.
     #[error("{0}")]
     Settings(String),
 }
 
-/// A registry.
+/// A schema registry.
 #[derive(Debug)]
 pub struct Registry {
     client: Client,
     config: RegistryConfig,
 }
 
-/// How many schemas one may refer to, all in all.
+/// Most schemas that one schema may refer to, directly or indirectly.
 const REFERENCES: usize = 64;
 
-/// The registry's own words for what is not there.
+/// The registry's error codes for subjects, versions and schemas that do not exist.
 const NO_SUBJECT: i64 = 40401;
 const NO_VERSION: i64 = 40402;
 const NO_SCHEMA: i64 = 40403;
 
 impl Registry {
-    /// Nothing is asked yet.
+    /// Creates a client. It sends no request yet.
     ///
     /// # Errors
     /// The certificates cannot be read.
@@ -56,19 +56,19 @@ impl Registry {
         Ok(Registry { client: Client::new(config)?, config: config.clone() })
     }
 
-    /// How it is set up.
+    /// The settings of this client.
     pub fn config(&self) -> &RegistryConfig {
         &self.config
     }
 
-    /// The schema of this id.
+    /// Fetches the schema with this id.
     ///
     /// # Errors
     /// See [`RegistryError`].
     pub fn schema(&self, id: u32) -> Result<Schema, RegistryError> {
         let found = self.client.get(&format!("/schemas/ids/{id}"))?;
         let found =
-            self.expect(found, &[NO_SCHEMA], || format!("the registry knows no schema with id {id}"))?;
+            self.expect(found, &[NO_SCHEMA], || format!("the registry has no schema with id {id}"))?;
         self.read(&found).map_err(|error| match error {
             RegistryError::No(why) => {
                 RegistryError::No(format!("the schema with id {id} cannot be used: {why}"))
@@ -77,7 +77,7 @@ impl Registry {
         })
     }
 
-    /// The newest schema of a subject.
+    /// Fetches the newest schema of a subject.
     ///
     /// # Errors
     /// See [`RegistryError`].
@@ -85,12 +85,12 @@ impl Registry {
         self.version(subject, "latest")
     }
 
-    /// A schema of a subject by its version.
+    /// Fetches one version of a subject's schema.
     pub(crate) fn version(&self, subject: &str, version: &str) -> Result<Schema, RegistryError> {
         self.read(&self.written(subject, version)?)
     }
 
-    /// The versions of a subject, oldest first.
+    /// Fetches the version numbers of a subject, oldest first.
     ///
     /// # Errors
     /// See [`RegistryError`].
@@ -99,7 +99,7 @@ impl Registry {
         let found = self.expect(found, &[NO_SUBJECT], || format!("no schema is registered for {subject}"))?;
         match found.as_array() {
             Some(versions) => Ok(versions.iter().filter_map(Value::as_i64).collect()),
-            None => Err(self.garbage("a list of versions")),
+            None => Err(self.unexpected("a list of versions")),
         }
     }
 
@@ -110,16 +110,16 @@ impl Registry {
         })
     }
 
-    /// Reads a schema out of an answer, and asks for those it refers to.
+    /// Parses the schema in an answer, and fetches those that it refers to.
     fn read(&self, answer: &Value) -> Result<Schema, RegistryError> {
         let Some(schema) = answer.get("schema").and_then(Value::as_str) else {
-            return Err(self.garbage("a schema"));
+            return Err(self.unexpected("a schema"));
         };
         match answer.get("schemaType").and_then(Value::as_str) {
             None | Some("AVRO") => {}
             Some(other) => {
                 let other: String = other.chars().take(20).collect();
-                return Err(RegistryError::No(format!("it is of type {other}, not AVRO")));
+                return Err(RegistryError::No(format!("its type is {other}, not AVRO")));
             }
         }
         let mut references = Vec::new();
@@ -138,7 +138,7 @@ impl Registry {
             let subject = reference.get("subject").and_then(Value::as_str);
             let version = reference.get("version").and_then(Value::as_i64);
             let (Some(subject), Some(version)) = (subject, version) else {
-                return Err(self.garbage("a reference with subject and version"));
+                return Err(self.unexpected("a reference with subject and version"));
             };
             let name = (subject.to_owned(), version);
             if seen.contains(&name) {
@@ -152,13 +152,13 @@ impl Registry {
             self.collect(&found, seen, out)?;
             match found.get("schema").and_then(Value::as_str) {
                 Some(schema) => out.push(schema.to_owned()),
-                None => return Err(self.garbage("a schema")),
+                None => return Err(self.unexpected("a schema")),
             }
         }
         Ok(())
     }
 
-    /// What an answer holds; a definite no only if it is one of these, in the registry's own words.
+    /// The JSON of a successful answer. It is a definite no only if the registry's error code is in `noes`.
     fn expect(
         &self,
         answer: Answer,
@@ -170,31 +170,29 @@ impl Registry {
         let code = body.as_ref().and_then(|body| body.get("error_code")).and_then(Value::as_i64);
         match (status, body) {
             (200..=299, Some(body)) => Ok(body),
-            (200..=299, None) => Err(self.garbage("JSON")),
+            (200..=299, None) => Err(self.unexpected("JSON")),
             (404, _) if code.is_some_and(|code| noes.contains(&code)) => Err(RegistryError::No(no())),
             (status, body) => Err(RegistryError::Away(self.complaint(status, body.as_ref()))),
         }
     }
 
-    fn garbage(&self, wanted: &str) -> RegistryError {
+    fn unexpected(&self, wanted: &str) -> RegistryError {
         let url = &self.config.url;
-        RegistryError::Away(format!(
-            "{url} answers with something else than {wanted}; is registry.url right?"
-        ))
+        RegistryError::Away(format!("{url} did not answer with {wanted}; is registry.url right?"))
     }
 
     fn complaint(&self, status: u16, body: Option<&Value>) -> String {
-        let said = body.and_then(|body| body.get("message")).and_then(Value::as_str).unwrap_or_default();
-        let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
+        let message = body.and_then(|body| body.get("message")).and_then(Value::as_str).unwrap_or_default();
+        let message: String = message.chars().filter(|c| !c.is_control()).take(200).collect();
         let hint = match status {
-            300..=399 => "a redirect, which is not followed; set registry.url to where it leads",
+            300..=399 => "a redirect, which is not followed; set registry.url to its target",
             401 | 403 => "check registry.username and registry.password, or registry.token",
             404 => "is registry.url right?",
             _ => "",
         };
-        let words = [said.as_str(), hint].into_iter().filter(|words| !words.is_empty());
-        let words = words.map(|words| format!(": {words}")).collect::<String>();
-        format!("{} answers with status {status}{words}", self.config.url)
+        let details = [message.as_str(), hint].into_iter().filter(|part| !part.is_empty());
+        let details = details.map(|part| format!(": {part}")).collect::<String>();
+        format!("{} answered with status {status}{details}", self.config.url)
     }
 
     fn post(&self, path: &str, schema: &str) -> Result<Answer, RegistryError> {
@@ -202,7 +200,7 @@ impl Registry {
     }
 }
 
-/// A subject as it stands in an address.
+/// A subject, percent-encoded for a URL.
 fn escaped(subject: &str) -> String {
     let mut out = String::with_capacity(subject.len());
     for byte in subject.bytes() {

@@ -1,4 +1,6 @@
-//! Our own schemas in the registry: each under the subject that consumers look for (`<topic>-value`).
+//! Our own schemas in the registry, each under the subject where consumers look for it (`<topic>-value`). `samestory
+//! schemas` registers and checks them; the stage only looks up their ids. Registered subjects are held to `BACKWARD`
+//! compatibility.
 
 use serde_json::{Value, json};
 
@@ -7,25 +9,25 @@ use crate::formats::schemas;
 
 use super::{NO_SCHEMA, NO_SUBJECT, Registry, RegistryError, escaped};
 
-/// A schema of ours, and where it belongs.
+/// One of our schemas and the subject that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Its topic.
+    /// The topic whose values have this schema.
     pub topic: String,
-    /// Its name in the registry.
+    /// The subject in the registry.
     pub name: String,
-    /// Its schema.
+    /// The Avro schema.
     pub schema: &'static str,
 }
 
-/// How a schema of ours stands in the registry.
+/// Whether one of our schemas is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectStatus {
-    /// It is there, under this id.
+    /// Registered with this id.
     Registered(u32),
-    /// It is not there, but may be put there.
+    /// Not registered, but compatible with what is.
     Missing,
-    /// It is not there, and readers of what is could not read it.
+    /// Not registered, and incompatible with the latest registered schema.
     Incompatible,
 }
 
@@ -34,7 +36,7 @@ impl Subject {
         Subject { topic: topic.to_owned(), name: value_subject(topic), schema }
     }
 
-    /// All subjects of what is written with these settings.
+    /// The subjects of everything that is written with these settings.
     pub fn all(bus: &Bus) -> Vec<Subject> {
         let names = &bus.topics;
         let mut all = Vec::new();
@@ -49,16 +51,16 @@ impl Subject {
     }
 }
 
-/// What the values of a topic are registered under.
+/// The subject of a topic's values.
 pub fn value_subject(topic: &str) -> String {
     format!("{topic}-value")
 }
 
 impl Registry {
-    /// How a schema of ours stands.
+    /// Looks up whether a schema is registered, and if not, whether it could be.
     ///
     /// # Errors
-    /// The registry is in trouble.
+    /// The registry is unavailable.
     pub fn standing(&self, subject: &Subject) -> Result<SubjectStatus, RegistryError> {
         let name = escaped(&subject.name);
         let found = self.post(&format!("/subjects/{name}"), subject.schema)?;
@@ -72,17 +74,17 @@ impl Registry {
             Ok(answer) => match answer.get("is_compatible").and_then(Value::as_bool) {
                 Some(true) => Ok(SubjectStatus::Missing),
                 Some(false) => Ok(SubjectStatus::Incompatible),
-                None => Err(self.garbage("a word on compatibility")),
+                None => Err(self.unexpected("a compatibility result")),
             },
             Err(RegistryError::No(_)) => Ok(SubjectStatus::Missing),
             Err(error) => Err(error),
         }
     }
 
-    /// Puts a schema of ours there, and holds later ones to what its readers can read (`BACKWARD`).
+    /// Registers a schema and sets the compatibility of its subject to `BACKWARD`. Returns the schema's id.
     ///
     /// # Errors
-    /// [`RegistryError::No`] where the registry refuses it.
+    /// [`RegistryError::No`] if the registry refuses the schema.
     pub fn register(&self, subject: &Subject) -> Result<u32, RegistryError> {
         let name = escaped(&subject.name);
         let answer = self.post(&format!("/subjects/{name}/versions"), subject.schema)?;
@@ -91,7 +93,7 @@ impl Registry {
             return Err(RegistryError::No(self.complaint(answer.status, body.as_ref())));
         }
         let id = self.expect(answer, &[], String::new).and_then(|answer| self.id(&answer))?;
-        // After the schema: some registries know no settings of a subject that has none.
+        // After the schema: some registries refuse settings for a subject that has no schema yet.
         let level = json!({ "compatibility": "BACKWARD" });
         let answer = self.client.send("PUT", &format!("/config/{name}"), &level)?;
         self.expect(answer, &[], String::new)?;
@@ -100,6 +102,6 @@ impl Registry {
 
     fn id(&self, answer: &Value) -> Result<u32, RegistryError> {
         let id = answer.get("id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
-        id.ok_or_else(|| self.garbage("a schema id"))
+        id.ok_or_else(|| self.unexpected("a schema id"))
     }
 }

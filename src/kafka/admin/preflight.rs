@@ -119,7 +119,7 @@ pub(crate) fn wait_for_compatible_state(
 fn incompatibility(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
     let (bus, intake) = (&config.bus, BatchReader::routed(config, partitions));
     let worker = WorkerId { role: Role::Route, number: 0 };
-    each_progress(bus, &worker, partitions, |progress| intake.misfit(progress))
+    each_progress(bus, &worker, partitions, |progress| intake.incompatibility(progress))
 }
 
 /// Passes the last position record of each changelog partition to `ask`, until one gives an answer.

@@ -1,4 +1,6 @@
-//! A partition's records → a batch to be planned: raw ones where they come by language, else what route has written.
+//! A partition's records → a batch for the engine. [`BatchReader`] decodes raw records in direct mode and routed
+//! records otherwise, skips what was judged before, and checks that state and settings belong together. A record that
+//! it cannot read stops the partition, because skipping it would lose an article.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,32 +19,32 @@ use crate::kafka::route::decode::Decoder;
 use crate::kafka::route::payload::ArticleSlice;
 use crate::kafka::route::recreated;
 use crate::kafka::route::routed;
-use crate::kafka::route::routed::{Carried, Forget, Routed};
+use crate::kafka::route::routed::{Forget, RoutedEvent, RoutedRecord};
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::Record;
 
-/// Reads a partition's records.
+/// Turns a partition's records into batches.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchReader {
     application: String,
     topic: String,
-    /// The topic that positions of articles are on.
+    /// The topic that positions of articles refer to.
     raw_topic: String,
     languages: Vec<Lang>,
-    /// Of the input.
+    /// Number of partitions of the input topic.
     partitions: i32,
-    kind: Kind,
+    kind: InputKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
-    /// Raw, by language.
+enum InputKind {
+    /// Direct mode: raw records, which producers partition by language.
     Raw(Decoder),
-    /// From route. A language that does not live in its partition is a disagreement about the map.
+    /// Routed mode: records from route, with fingerprints of these settings.
     Routed { fingerprints: u32 },
 }
 
-/// What cannot be read, and never will be: the partition stops.
+/// A record or a state that this process can never read: the partition stops.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unreadable(String);
@@ -53,39 +55,39 @@ impl Unreadable {
     }
 }
 
-/// For each item of a batch, its record's place and where the article is in the record's value.
-pub(crate) type Places = Vec<(usize, ArticleSlice)>;
+/// For each item of a batch: the index of its record, and where the article is in the record's value.
+pub(crate) type ItemOrigins = Vec<(usize, ArticleSlice)>;
 
 /// A partition's records as a batch.
-pub(crate) struct Taken {
+pub(crate) struct ReadBatch {
     pub(crate) batch: Batch,
-    pub(crate) places: Places,
-    /// Articles and deletes that were judged before, and are left out.
+    pub(crate) origins: ItemOrigins,
+    /// Number of articles and deletes that were skipped because they had been judged before.
     pub(crate) repeated: u64,
 }
 
-/// The idempotent receiver: articles and deletes at or below the highest raw offset that was judged for their raw
-/// partition are repeats. Route commits in raw order, so an offset below it can only come again when route lost its own.
-/// Forgets and relocation notices are not counted: each is compared with what is known of the article it is about.
+/// The idempotent receiver: articles and deletes at or below the highest judged offset of their raw partition are
+/// repeats. Route commits in raw order, so a lower offset appears again only if route lost its committed offset.
+/// Forgets and relocation notices are not skipped: each is compared with what the state knows about its article.
 struct Receiver<'a> {
-    /// As the state has it.
+    /// Highest judged offsets, from the state.
     judged: &'a BTreeMap<(TopicId, i32), i64>,
-    /// The highest of this batch.
+    /// Highest offsets of this batch.
     batch: BTreeMap<(TopicId, i32), i64>,
     repeated: u64,
 }
 
 impl Receiver<'_> {
-    /// The id of another topic that was judged from, if there is one.
-    fn same_topic(&self, carried: &Carried) -> Result<(), TopicId> {
+    /// Refuses a record from a raw topic other than the one judged so far; the error is that topic's id.
+    fn same_topic(&self, routed_record: &RoutedRecord) -> Result<(), TopicId> {
         let mut known = self.judged.keys().chain(self.batch.keys()).map(|&(topic, _)| topic);
-        known.find(|known| known.differs_from(carried.topic)).map_or(Ok(()), Err)
+        known.find(|known| known.differs_from(routed_record.topic)).map_or(Ok(()), Err)
     }
 
-    /// Takes note of an article or delete, unless it was judged before.
+    /// Whether an article or delete has not been judged before. If so, its offset is recorded.
     fn is_new(&mut self, topic: TopicId, from: &Position) -> bool {
         let Position::Topic { partition, offset, .. } = *from else { return true };
-        // Two ids that do not differ are of one topic, also where one of them is not known.
+        // An unknown id does not differ from any other: brokers may not report ids.
         let held = self.judged.iter().chain(&self.batch);
         let held = held.filter(|((known, at), _)| *at == partition && !known.differs_from(topic));
         if held.map(|(_, &highest)| highest).max().is_some_and(|highest| offset <= highest)
@@ -100,7 +102,7 @@ impl Receiver<'_> {
 }
 
 impl BatchReader {
-    /// Raw articles, in so many partitions.
+    /// For direct mode: reads the raw topic, which has this many partitions.
     pub(crate) fn raw(config: &Config, partitions: i32, registry: Option<&Arc<Registry>>) -> BatchReader {
         let (topic, languages) = (config.bus.topics.raw.clone(), config.bus.languages.clone());
         BatchReader {
@@ -109,11 +111,11 @@ impl BatchReader {
             topic,
             languages,
             partitions,
-            kind: Kind::Raw(Decoder::new(config, false, registry)),
+            kind: InputKind::Raw(Decoder::new(config, false, registry)),
         }
     }
 
-    /// What route has written to so many partitions.
+    /// For routed mode: reads the routed topic, which has this many partitions.
     pub(crate) fn routed(config: &Config, partitions: i32) -> BatchReader {
         let (topic, languages) = (config.bus.topics.routed.clone(), config.bus.languages.clone());
         let fingerprints = Decoder::new(config, true, None).fingerprints();
@@ -125,7 +127,7 @@ impl BatchReader {
             raw_topic,
             languages,
             partitions,
-            kind: Kind::Routed { fingerprints },
+            kind: InputKind::Routed { fingerprints },
         }
     }
 
@@ -134,42 +136,45 @@ impl BatchReader {
     }
 
     pub(crate) fn is_routed(&self) -> bool {
-        matches!(self.kind, Kind::Routed { .. })
+        matches!(self.kind, InputKind::Routed { .. })
     }
 
-    /// Asks for what these records were written with.
+    /// Fetches the writer schemas of these records.
     ///
     /// # Errors
-    /// Somebody must be waited for.
-    pub(crate) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
+    /// The schema registry is unavailable: keep the records and retry.
+    pub(crate) fn load_schemas<'r>(
+        &mut self,
+        records: impl Iterator<Item = &'r Record>,
+    ) -> Result<(), String> {
         match &mut self.kind {
-            Kind::Raw(decoder) => decoder.gather(records),
-            Kind::Routed { .. } => Ok(()),
+            InputKind::Raw(decoder) => decoder.load_schemas(records),
+            InputKind::Routed { .. } => Ok(()),
         }
     }
 
-    /// What was gathered for is decided.
-    pub(crate) fn settle(&mut self) {
-        if let Kind::Raw(decoder) = &mut self.kind {
-            decoder.settle();
+    /// Called once the batch is planned: the schema cache may evict entries.
+    pub(crate) fn evict_schemas(&mut self) {
+        if let InputKind::Raw(decoder) = &mut self.kind {
+            decoder.evict_schemas();
         }
     }
 
-    /// The batch of a partition's records, without a position. A record whose article goes out in other bytes than its
-    /// own has those from here on.
+    /// Reads a batch; the caller adds the bus position. If a payload replaces the record's own bytes in the output, it
+    /// replaces the record's value here.
     pub(crate) fn batch(
         &self,
         partition: i32,
         records: &mut [Record],
         progress: &Progress,
-    ) -> Result<Taken, Unreadable> {
+    ) -> Result<ReadBatch, Unreadable> {
         let mut batch = Batch::default();
-        let mut places = Places::with_capacity(records.len());
+        let mut origins = ItemOrigins::with_capacity(records.len());
         let mut receiver = Receiver { judged: &progress.raw, batch: BTreeMap::new(), repeated: 0 };
         match &self.kind {
-            Kind::Raw(decoder) => {
-                let place = |record: &Record| record.position(&self.topic, partition);
-                let decoded = decoder.decode_all(records, place);
+            InputKind::Raw(decoder) => {
+                let position = |record: &Record| record.position(&self.topic, partition);
+                let decoded = decoder.decode_all(records, position);
                 for ((at, record), (incoming, payload)) in records.iter_mut().enumerate().zip(decoded) {
                     let mut incoming = control::read(record).unwrap_or(incoming);
                     if let Incoming::Article(prepared) = &mut incoming
@@ -178,20 +183,20 @@ impl BatchReader {
                         prepared.flags.push(Flag::Stray);
                     }
                     let (time, log_time) = (record.time, record.log_time);
-                    batch.items.push(Item { position: place(record), time, log_time, incoming });
-                    let mut placed = ArticleSlice::WHOLE;
-                    if let Some((form, bytes)) = payload {
-                        placed.form = form;
+                    batch.items.push(Item { position: position(record), time, log_time, incoming });
+                    let mut slice = ArticleSlice::WHOLE;
+                    if let Some((encoding, bytes)) = payload {
+                        slice.encoding = encoding;
                         record.value = Some(bytes);
                     }
-                    places.push((at, placed));
+                    origins.push((at, slice));
                 }
             }
-            Kind::Routed { fingerprints } => {
+            InputKind::Routed { fingerprints } => {
                 for (at, record) in records.iter_mut().enumerate() {
-                    let mut add = |position, time, log_time, incoming, placed| {
+                    let mut add = |position, time, log_time, incoming, slice| {
                         batch.items.push(Item { position, time, log_time, incoming });
-                        places.push((at, placed));
+                        origins.push((at, slice));
                     };
                     let value = record.value.as_deref().unwrap_or_default();
                     let control = routed::decode_control(value);
@@ -202,36 +207,36 @@ impl BatchReader {
                         add(record.position(&self.topic, partition), None, None, set, ArticleSlice::WHOLE);
                         continue;
                     }
-                    let carried = self.read(partition, record, *fingerprints)?;
+                    let routed_record = self.read(partition, record, *fingerprints)?;
                     record.headers_dropped = headers_dropped(&record.headers);
-                    // The routed topic may have refused the time that the raw record came with.
-                    match &carried.routed {
+                    // The routed topic may have refused the raw record's time, so it is taken from the value.
+                    match &routed_record.event {
                         Some(
-                            Routed::Article { time, .. }
-                            | Routed::Delete { time, .. }
-                            | Routed::Notice { time, .. },
+                            RoutedEvent::Article { time, .. }
+                            | RoutedEvent::Delete { time, .. }
+                            | RoutedEvent::Notice { time, .. },
                         ) => record.time = *time,
                         None => {}
                     }
                     let record = &*record;
                     let stop = |why: String| self.unreadable(partition, record, why);
                     receiver
-                        .same_topic(&carried)
-                        .map_err(|other| stop(recreated(&self.raw_topic, carried.topic, other)))?;
-                    for Forget { id, from, time, to } in carried.forgets {
-                        let forget = Incoming::Forget { ids: vec![id], to, raw: carried.topic };
+                        .same_topic(&routed_record)
+                        .map_err(|other| stop(recreated(&self.raw_topic, routed_record.topic, other)))?;
+                    for Forget { id, from, time, to } in routed_record.forgets {
+                        let forget = Incoming::Forget { ids: vec![id], to, raw: routed_record.topic };
                         add(from, time, None, forget, ArticleSlice::WHOLE);
                     }
-                    match carried.routed {
-                        Some(Routed::Notice { notice, from, time }) => {
+                    match routed_record.event {
+                        Some(RoutedEvent::Notice { notice, from, time }) => {
                             add(from, time, None, Incoming::Notice(notice), ArticleSlice::WHOLE);
                         }
-                        Some(routed) if !receiver.is_new(carried.topic, routed.from()) => {}
-                        Some(Routed::Article { prepared, from, time, stamp, placed }) => {
+                        Some(routed) if !receiver.is_new(routed_record.topic, routed.from()) => {}
+                        Some(RoutedEvent::Article { prepared, from, time, stamp, slice }) => {
                             let incoming = record.unless_dead(Incoming::Article(prepared), &from);
-                            add(from, time, stamp, incoming, placed);
+                            add(from, time, stamp, incoming, slice);
                         }
-                        Some(Routed::Delete { id, from, time, stamp }) => {
+                        Some(RoutedEvent::Delete { id, from, time, stamp }) => {
                             let incoming = record.unless_dead(Incoming::Delete(id), &from);
                             add(from, time, stamp, incoming, ArticleSlice::WHOLE);
                         }
@@ -243,48 +248,48 @@ impl BatchReader {
         batch.inputs.extend(self.made_with());
         batch.raw = receiver.batch;
         batch.relocates = self.is_routed() && self.partitions > 1;
-        Ok(Taken { batch, places, repeated: receiver.repeated })
+        Ok(ReadBatch { batch, origins, repeated: receiver.repeated })
     }
 
     fn unreadable(&self, partition: i32, record: &Record, why: String) -> Unreadable {
         Unreadable(format!("{} partition {partition} offset {}: {why}", self.topic, record.offset))
     }
 
-    fn read(&self, partition: i32, record: &Record, fingerprints: u32) -> Result<Carried, Unreadable> {
+    fn read(&self, partition: i32, record: &Record, fingerprints: u32) -> Result<RoutedRecord, Unreadable> {
         let stop = |why: String| self.unreadable(partition, record, why);
         let read = routed::decode(record.value.as_deref().unwrap_or_default());
         let read = read.map_err(|error| stop(error.to_string()))?;
-        if let Some(Routed::Article { prepared, .. }) = &read.routed {
+        if let Some(RoutedEvent::Article { prepared, .. }) = &read.event {
             let (language, home) = (prepared.language, self.home(prepared.language));
             if home != partition {
                 return Err(stop(format!(
-                    "an article in {language}, which lives in partition {home}: route has other settings in stage.languages, or another number of partitions"
+                    "an article in {language}, whose home is partition {home}: route has other settings in stage.languages, or saw another number of partitions; give all processes the same settings"
                 )));
             }
             if prepared.fingerprint.config != fingerprints {
                 return Err(stop(
-                    "a fingerprint made with other settings in [text]; give route and match the same, or begin a new generation".into(),
+                    "a fingerprint computed with other settings in [text]; give route and match the same settings, or start a new generation".into(),
                 ));
             }
         }
         Ok(read)
     }
 
-    /// The hash of what fingerprints are made with.
+    /// Hash of the settings that determine fingerprints.
     fn fingerprints(&self) -> u32 {
         match &self.kind {
-            Kind::Raw(decoder) => decoder.fingerprints(),
-            Kind::Routed { fingerprints } => *fingerprints,
+            InputKind::Raw(decoder) => decoder.fingerprints(),
+            InputKind::Routed { fingerprints } => *fingerprints,
         }
     }
 
-    /// Whether state and output are to follow in silence.
+    /// Whether the record only updates state and nothing is published for it.
     pub(crate) fn is_silent(&self, record: &Record) -> bool {
         self.is_routed() && routed::is_silent(record.value.as_deref().unwrap_or_default())
     }
 
-    /// Whether state was made with settings that ours do not go on from: then what is to be said.
-    pub(crate) fn misfit(&self, progress: &Progress) -> Option<String> {
+    /// Why this state cannot be continued with the current settings, and what to do; `None` if it can.
+    pub(crate) fn incompatibility(&self, progress: &Progress) -> Option<String> {
         let checks = [
             Self::other_application,
             Self::other_partitions,
@@ -295,7 +300,7 @@ impl BatchReader {
         checks.into_iter().find_map(|check| check(self, progress))
     }
 
-    /// Two applications on one changelog would each restore what the other wrote.
+    /// Refuses the state of another application: two of them on one changelog would each restore what the other wrote.
     fn other_application(&self, progress: &Progress) -> Option<String> {
         let written = progress.bus.as_ref()?.application.as_str();
         (written != self.application).then(|| {
@@ -307,21 +312,21 @@ impl BatchReader {
         })
     }
 
-    /// Whether state was made of other fingerprints than ours, which cannot be compared: then what is to be said.
+    /// Refuses state with fingerprints of other settings: they cannot be compared with ours.
     fn other_fingerprints(&self, progress: &Progress) -> Option<String> {
         let made_with = progress.inputs.get(&fingerprints_name())?.next;
         (made_with != u64::from(self.fingerprints())).then(|| {
             format!(
-                "this state holds fingerprints that were made with other settings in [text], and they cannot be \
+                "this state holds fingerprints computed with other settings in [text], and they cannot be \
                  compared; put the settings back, or {NEW_GENERATION}"
             )
         })
     }
 
-    /// The settings that state is made with, kept with it.
+    /// The settings that the state depends on, recorded in it.
     fn made_with(&self) -> impl Iterator<Item = (InputName, Input)> {
         let partitions = u64::try_from(self.partitions).unwrap_or(0);
-        // In direct mode the producers' keys are the map, and only the number of partitions is known of it.
+        // In direct mode the producers' keys position languages, so only the number of partitions is known.
         let note = self.is_routed().then(|| BoundedStr::new(&codes(&self.languages).join(" ")));
         [
             (map_name(), Input { next: partitions, note }),
@@ -335,60 +340,61 @@ impl BatchReader {
         home(&self.languages, language, self.partitions)
     }
 
-    /// Whether state was made for another number of partitions: then what is to be said.
+    /// Refuses state that was built for another number of partitions.
     fn other_partitions(&self, progress: &Progress) -> Option<String> {
         let (made_for, ours) = (progress.inputs.get(&map_name())?.next, self.partitions);
         (i64::try_from(made_for) != Ok(i64::from(ours))).then(|| {
             format!(
-                "this state was made for {made_for} partitions, but {} has {ours}: articles would come to other partitions than their earlier copies; partitions cannot be taken away, so {NEW_GENERATION}",
+                "this state was made for {made_for} partitions, but {} has {ours}: articles would go to other partitions than their earlier copies; partitions cannot be removed from a topic, so {NEW_GENERATION}",
                 self.topic
             )
         })
     }
 
-    /// Whether state was made with another map than ours appends to: then what is to be said.
+    /// Refuses state if `stage.languages` changed in any way other than appending languages that have no articles yet.
     fn other_map(&self, progress: &Progress) -> Option<String> {
         let note = progress.inputs.get(&map_name()).filter(|_| self.is_routed())?.note.as_ref();
         let theirs: Vec<&str> = note.map_or("", |note| note.as_str()).split_whitespace().collect();
         let ours = codes(&self.languages);
-        let said = |what: String| {
+        let refuse = |what: String| {
             Some(format!(
                 "{what}; put stage.languages back (appending a language that has no articles yet is safe), or {NEW_GENERATION}"
             ))
         };
         if !ours.starts_with(&theirs) {
             let (theirs, ours) = (theirs.join(" "), ours.join(" "));
-            return said(format!(
-                "this state was made with the languages \"{theirs}\", and the settings say \"{ours}\""
+            return refuse(format!(
+                "this state was made with the languages \"{theirs}\", but stage.languages is now \"{ours}\""
             ));
         }
         let partition = progress.bus.as_ref()?.partition;
         let moved = progress.languages.keys().find(|&&language| self.home(language) != partition)?;
-        said(format!(
-            "articles in {moved} live in partition {partition}, and the settings would move them to partition {}",
+        refuse(format!(
+            "articles in {moved} live in partition {partition}, but the settings would move them to partition {}",
             self.home(*moved)
         ))
     }
 
-    /// Whether the languages of state were told apart by another table than ours: then what is to be said.
+    /// Refuses state whose languages were detected with another version of the language table.
     fn other_table(&self, progress: &Progress) -> Option<String> {
         let theirs = progress.inputs.get(&table_name())?.next;
         (theirs != LANGUAGE_TABLE).then(|| {
             format!(
-                "this state was made with language table {theirs}, and this program has {LANGUAGE_TABLE}: articles may live in other partitions than their earlier copies; start the version that made it, or {NEW_GENERATION}"
+                "this state was made with language table {theirs}, but this program has {LANGUAGE_TABLE}: articles may go to other partitions than their earlier copies; start the version that made it, or {NEW_GENERATION}"
             )
         })
     }
 }
 
-/// In direct mode the key of a record decides its partition. Where it names another language than the text has, copies of the
-/// article under the right key are somewhere else. A key that names no language says nothing.
+/// Whether a record of direct mode is in the wrong partition. There the key decides the partition, so if it names another
+/// language than the text's, copies of the article under the right key are elsewhere. A key that names no language proves
+/// nothing.
 fn is_stray(key: Option<&[u8]>, prepared: &Prepared) -> bool {
     let named = key.and_then(|key| str::from_utf8(key).ok()).and_then(language::find);
     named.is_some_and(|row| row.home() != prepared.language) && prepared.fingerprint.tokens > 0
 }
 
-/// The version of the table that tells languages apart.
+/// Version of the table that language detection uses.
 const LANGUAGE_TABLE: u64 = language::TABLE_VERSION as u64;
 
 const NEW_GENERATION: &str = "start a new generation with the next number in stage.generation, which builds its state from the raw topic";
@@ -413,16 +419,16 @@ fn table_name() -> InputName {
 mod tests {
     use super::*;
     use crate::config::Settings;
-    use crate::kafka::route::routed::{Forgets, RawTopic, Source};
+    use crate::kafka::route::routed::{Forgets, RawSource, RawTopic};
     use samestory_engine::index::{BusPosition, Counters, TopicName};
     use samestory_engine::model::ArticleId;
 
-    fn intake(languages: &str, partitions: i32) -> BatchReader {
+    fn reader(languages: &str, partitions: i32) -> BatchReader {
         let settings: Settings = toml::from_str(&format!("[stage]\nlanguages = {languages}")).unwrap();
         BatchReader::routed(&Config::try_from(settings).unwrap(), partitions)
     }
 
-    /// What a partition of a stage with these settings has written, after articles in these languages.
+    /// The progress that a partition records with these settings, after articles in these languages.
     fn written(made: &BatchReader, partition: i32, arrived: &[&str]) -> Progress {
         let language = |code: &&str| samestory_engine::text::language::find(code).unwrap().lang;
         Progress {
@@ -442,38 +448,43 @@ mod tests {
         }
     }
 
-    // The map was compared as text, and it ended with the whole table: appending a language, which the documentation calls
-    // safe, was refused. The way out that was named, `state rebuild`, said "done" and changed nothing.
+    // The language map was compared as text and ended with the whole table, so appending a language, which is
+    // documented as safe, was refused. The suggested way out, `state rebuild`, reported "done" and changed nothing.
     #[test]
     fn appending_a_language_is_accepted_and_any_other_change_is_refused() {
-        let made = intake("[\"en\", \"hi\"]", 3);
+        let made = reader("[\"en\", \"hi\"]", 3);
         let progress = written(&made, 1, &["en"]);
-        assert_eq!(made.misfit(&progress), None);
-        assert_eq!(made.misfit(&Progress::default()), None);
-        assert_eq!(intake("[\"en\", \"hi\", \"bn\"]", 3).misfit(&progress), None);
+        assert_eq!(made.incompatibility(&progress), None);
+        assert_eq!(made.incompatibility(&Progress::default()), None);
+        assert_eq!(reader("[\"en\", \"hi\", \"bn\"]", 3).incompatibility(&progress), None);
         for other in ["[\"hi\", \"en\"]", "[\"en\"]", "[]", "[\"en\", \"bn\", \"hi\"]"] {
-            let said = intake(other, 3).misfit(&progress).unwrap();
+            let why = reader(other, 3).incompatibility(&progress).unwrap();
             for part in ["put stage.languages back", "und en hi", "new generation"] {
-                assert!(said.contains(part) && !said.contains("state rebuild"), "{other}: {said}");
+                assert!(why.contains(part) && !why.contains("state rebuild"), "{other}: {why}");
             }
         }
-        assert!(intake("[\"en\", \"hi\"]", 4).misfit(&progress).unwrap().contains("made for 3 partitions"));
+        assert!(
+            reader("[\"en\", \"hi\"]", 4)
+                .incompatibility(&progress)
+                .unwrap()
+                .contains("made for 3 partitions")
+        );
     }
 
     #[test]
     fn appending_a_language_that_has_articles_elsewhere_is_refused_by_name() {
-        let made = intake("[\"en\"]", 3);
+        let made = reader("[\"en\"]", 3);
         let (bengali, appended) =
             (samestory_engine::text::language::find("bn").unwrap().lang, "[\"en\", \"bn\"]");
-        let (before, after) = (made.home(bengali), intake(appended, 3).home(bengali));
+        let (before, after) = (made.home(bengali), reader(appended, 3).home(bengali));
         assert_ne!(before, after, "choose another language for this test");
-        let said = intake(appended, 3).misfit(&written(&made, before, &["bn"])).unwrap();
-        assert!(said.contains(&format!("articles in bn live in partition {before}")), "{said}");
-        assert_eq!(intake(appended, 3).misfit(&written(&made, 1, &["en"])), None);
+        let why = reader(appended, 3).incompatibility(&written(&made, before, &["bn"])).unwrap();
+        assert!(why.contains(&format!("articles in bn live in partition {before}")), "{why}");
+        assert_eq!(reader(appended, 3).incompatibility(&written(&made, 1, &["en"])), None);
     }
 
-    // In direct mode nothing was recorded of the partitions: after some were added, the copies of an article came to other
-    // partitions than the article, and were unique.
+    // In direct mode the number of partitions was not recorded: after some were added, copies of an article went to other
+    // partitions than the article and were unique.
     #[test]
     fn a_direct_state_made_for_another_number_of_partitions_is_refused() {
         let direct = |partitions| {
@@ -481,24 +492,24 @@ mod tests {
             BatchReader::raw(&Config::try_from(settings).unwrap(), partitions, None)
         };
         let progress = written(&direct(2), 1, &["en", "hi"]);
-        assert_eq!(direct(2).misfit(&progress), None);
-        let said = direct(3).misfit(&progress).unwrap();
+        assert_eq!(direct(2).incompatibility(&progress), None);
+        let why = direct(3).incompatibility(&progress).unwrap();
         for part in ["made for 2 partitions", "articles.raw has 3", "new generation"] {
-            assert!(said.contains(part), "{said}");
+            assert!(why.contains(part), "{why}");
         }
     }
 
-    // Nothing tied a language to a partition: an article under the key of another language was compared with nobody who could
-    // have been its copy, and no word said so.
+    // In direct mode nothing tied a language to a partition: an article under the key of another language was never
+    // compared with its copies, and nothing reported it.
     #[test]
     fn an_article_under_the_key_of_another_language_is_flagged() {
         let settings: Settings = toml::from_str("[stage]\nmode = \"direct\"").unwrap();
-        let intake = BatchReader::raw(&Config::try_from(settings).unwrap(), 2, None);
+        let reader = BatchReader::raw(&Config::try_from(settings).unwrap(), 2, None);
         let flagged = |key: Option<&str>, body: &str| {
             let value = format!(r#"{{"id": "a1", "body": "{body}"}}"#).into_bytes();
             let key = key.map(|key| key.as_bytes().to_vec());
             let mut records = [Record { key, value: Some(value), ..Record::default() }];
-            let taken = intake.batch(0, &mut records, &Progress::default()).unwrap();
+            let taken = reader.batch(0, &mut records, &Progress::default()).unwrap();
             let [Item { incoming: Incoming::Article(prepared), .. }] = &taken.batch.items[..] else {
                 panic!("not an article")
             };
@@ -511,30 +522,31 @@ mod tests {
         for key in [None, Some("a1"), Some("\u{0}")] {
             assert!(!flagged(key, english), "{key:?} names no language");
         }
-        assert!(!flagged(Some("hi"), ""), "no text, no copies");
+        assert!(!flagged(Some("hi"), ""), "without text it has no copies");
     }
 
     #[test]
     fn a_state_made_with_another_language_table_is_refused() {
-        let made = intake("[\"en\"]", 3);
+        let made = reader("[\"en\"]", 3);
         let mut progress = written(&made, 1, &["en"]);
         progress.inputs.insert(table_name(), Input { next: LANGUAGE_TABLE + 1, note: None });
-        let told = format!("language table {}, and this program has {LANGUAGE_TABLE}", LANGUAGE_TABLE + 1);
-        assert!(made.misfit(&progress).unwrap().contains(&told));
+        let expected =
+            format!("language table {}, but this program has {LANGUAGE_TABLE}", LANGUAGE_TABLE + 1);
+        assert!(made.incompatibility(&progress).unwrap().contains(&expected));
     }
 
     #[test]
-    fn languages_are_spread_in_their_order() {
-        let languages = &intake("[\"en\", \"hi\"]", 2).languages;
+    fn languages_are_spread_over_partitions_in_order() {
+        let languages = &reader("[\"en\", \"hi\"]", 2).languages;
         let home_of = |code| home(languages, samestory_engine::text::language::find(code).unwrap().lang, 2);
         assert_eq!((home(languages, Lang::UND, 2), home_of("en"), home_of("hi")), (0, 1, 0));
     }
 
-    /// Deletes at these raw offsets, each from this raw topic and partition 0.
+    /// Deletes at these offsets of partition 0 of this raw topic, each with one forget.
     fn deletes(topic: TopicId, offsets: &[i64]) -> Vec<Record> {
         let delete = |&offset: &i64| {
             let id = ArticleId::new(&format!("a{offset}")).unwrap();
-            let source = Source { partition: 0, offset, time: None, stamp: None };
+            let source = RawSource { partition: 0, offset, time: None, stamp: None };
             let mut forgets = Forgets::default();
             forgets.push(&id, source, 1);
             let topic = RawTopic { name: "articles.raw", id: topic };
@@ -545,24 +557,24 @@ mod tests {
     }
 
     #[test]
-    fn a_delete_that_was_judged_is_ignored_and_its_forgets_are_not() {
-        let intake = intake("[\"en\"]", 2);
+    fn a_repeated_delete_is_skipped_but_its_forgets_are_not() {
+        let reader = reader("[\"en\"]", 2);
         let ours = TopicId::from_halves(1, 2);
         let mut progress = Progress { raw: BTreeMap::from([((ours, 0), 5)]), ..Progress::default() };
-        // A broker that does not say ids is not another broker.
+        // A broker that reports no topic ids does not count as another topic.
         for topic in [ours, TopicId::UNKNOWN] {
-            let taken = intake.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), &progress).unwrap();
-            assert_eq!((taken.repeated, taken.places.len(), taken.batch.items.len()), (3, 7, 7));
+            let taken = reader.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), &progress).unwrap();
+            assert_eq!((taken.repeated, taken.origins.len(), taken.batch.items.len()), (3, 7, 7));
             assert_eq!(taken.batch.raw, BTreeMap::from([((topic, 0), 9)]));
         }
         let other = TopicId::from_halves(3, 4);
-        let stopped = intake.batch(1, &mut deletes(other, &[9]), &progress).err().unwrap().to_string();
+        let stopped = reader.batch(1, &mut deletes(other, &[9]), &progress).err().unwrap().to_string();
         for part in [&ours.to_string(), &other.to_string(), "stage.generation"] {
             assert!(stopped.contains(part), "{stopped}");
         }
-        // Nothing was judged yet, and one batch has both.
+        // Nothing has been judged yet, but one batch holds records of both topics.
         progress.raw.clear();
         let mut both = [deletes(ours, &[1]), deletes(other, &[2])].concat();
-        assert!(intake.batch(1, &mut both, &progress).is_err());
+        assert!(reader.batch(1, &mut both, &progress).is_err());
     }
 }

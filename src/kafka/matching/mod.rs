@@ -1,4 +1,7 @@
-//! The stage with state: look-up → verdict → state. Reads routed articles, or raw ones where they come by language.
+//! The `match` role: judges articles and keeps the state of its partitions. [`intake`] reads routed records (raw ones
+//! in direct mode), the engine plans, [`outgoing`] turns decisions into Kafka records, and `tasks` takes a partition
+//! from claim to running. A store changes only after the transaction that holds the same changes in the changelog has
+//! committed.
 
 mod attempts;
 pub(crate) mod intake;
@@ -30,20 +33,20 @@ use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
 use super::turn::txn::CommittedTxn;
 use super::turn::{faults, measure};
-use intake::{BatchReader, Places, Taken, Unreadable};
+use intake::{BatchReader, ItemOrigins, ReadBatch, Unreadable};
 use outgoing::{Original, Writer};
 
 pub(crate) use attempts::Attempts;
 use tasks::Task;
 
-/// How often what was applied is written down, so that a crash replays minutes and not hours.
+/// How often memtables are flushed, so that a restart after a crash replays minutes of changelog and not hours.
 pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 
-/// How often topics' ids are compared while partitions are worked on. librdkafka reads on from the same offset in a topic
-/// that was deleted and created again, if that is long enough (2.12 has a FIXME there).
-const COMPARE: Duration = Duration::from_secs(10);
+/// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated
+/// topic if that topic is long enough (2.12 has a FIXME there).
+const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The stage with state.
+/// The `match` role as a [`Stage`].
 pub(crate) struct Matcher {
     pub(crate) bus: Bus,
     pub(crate) engine: Engine,
@@ -52,54 +55,54 @@ pub(crate) struct Matcher {
     pub(crate) writer: Writer,
     pub(crate) accept: Decisions,
     pub(crate) disagreed: Disagreed,
-    /// Stores that fail.
+    /// Consecutive store failures, by partition.
     pub(crate) attempts: Attempts,
-    /// Restores that may run.
+    /// Limits how many restores run at once.
     pub(crate) slots: Slots,
-    /// The partitions of the process.
+    /// The partitions that this process holds on disk.
     pub(crate) holdings: Holdings,
-    /// Where a store that keeps failing is reported.
+    /// Receives the report of a store that keeps failing.
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) generations: Generations,
     pub(crate) tasks: BTreeMap<i32, Task>,
-    /// Causes for which partitions were made from zero in the life of this process.
+    /// By partition, why its state was rebuilt from nothing while this process has been running.
     pub(crate) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
-    /// Partitions whose state could not be opened when it was last tried, and why.
+    /// Partitions whose state could not be opened at the last attempt, and why.
     pub(crate) unusable: BTreeMap<i32, String>,
-    /// How often what was applied is written down.
+    /// How often memtables are flushed.
     pub(crate) flush: Duration,
-    /// Where purging may go up to, by partition.
+    /// Tells the purger, by partition, the offset below which input may be deleted.
     pub(crate) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
-    /// Where the stores are shown to those who ask.
+    /// Makes running stores available to the query API.
     pub(crate) shelf: Arc<StoreRegistry>,
-    /// When the topics' ids were last compared.
+    /// When the topic ids were last checked.
     pub(crate) compared: Instant,
 }
 
-/// A decision about all partitions of a batch.
-pub(crate) struct Judged {
-    partitions: Vec<Part>,
+/// The plan of one turn: a plan for each partition.
+pub(crate) struct MatchPlan {
+    partitions: Vec<PartitionPlan>,
 }
 
-struct Part {
+struct PartitionPlan {
     partition: i32,
     plan: Plan,
-    /// The changes, worked out for the store as it is.
+    /// The plan's changes as rows, computed against the store as it is now.
     write_set: WriteSet,
-    places: Places,
+    origins: ItemOrigins,
     records: Vec<Record>,
-    /// Articles and deletes that were judged before, and are left out.
+    /// Number of articles and deletes that were skipped because they had been judged before.
     repeated: u64,
-    /// Below this offset nothing is said.
+    /// Nothing is published for records below this offset.
     suppress_below: i64,
-    /// Where it goes on after it has waited for the generation before.
+    /// If the partition must wait for the previous generation: the offset where it resumes.
     waits: Option<i64>,
 }
 
-impl Part {
-    /// What is decided and not kept silent, with the place of its record.
-    fn said(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
-        let decided = self.plan.decided.iter().zip(self.places.iter().copied());
+impl PartitionPlan {
+    /// The decisions whose outputs are published, each with the origin of its item.
+    fn published(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
+        let decided = self.plan.decided.iter().zip(self.origins.iter().copied());
         decided.filter(|(_, (at, _))| {
             let record = self.records.get(*at);
             !record.is_some_and(|record| record.offset < self.suppress_below || intake.is_silent(record))
@@ -107,33 +110,39 @@ impl Part {
     }
 }
 
-/// Why a partition stops.
-enum Trouble {
+/// Why a partition could not be planned.
+enum PlanFailure {
     Store(StoreError),
-    /// Nothing that waiting would change.
+    /// Waiting does not help: the partition stops.
     Stop(Unreadable),
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        Trouble::Store(error)
+impl From<StoreError> for PlanFailure {
+    fn from(error: StoreError) -> PlanFailure {
+        PlanFailure::Store(error)
     }
 }
 
-impl From<Unreadable> for Trouble {
-    fn from(unreadable: Unreadable) -> Trouble {
-        Trouble::Stop(unreadable)
+impl From<Unreadable> for PlanFailure {
+    fn from(unreadable: Unreadable) -> PlanFailure {
+        PlanFailure::Stop(unreadable)
     }
 }
 
 impl Matcher {
-    fn plan_one(&mut self, partition: i32, mut records: Vec<Record>, next: i64) -> Result<Part, Trouble> {
+    fn plan_one(
+        &mut self,
+        partition: i32,
+        mut records: Vec<Record>,
+        next: i64,
+    ) -> Result<PartitionPlan, PlanFailure> {
         let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
             return Err(Unreadable::new("it is not running").into());
         };
         let progress = running.store.progress()?;
         let leader_epoch = records.last().and_then(|record| record.leader_epoch);
-        let Taken { mut batch, places, repeated } = self.intake.batch(partition, &mut records, &progress)?;
+        let ReadBatch { mut batch, origins, repeated } =
+            self.intake.batch(partition, &mut records, &progress)?;
         batch.bus = Some(BusPosition {
             application: TopicName::new(&self.bus.app),
             cluster: running.here.cluster.clone(),
@@ -147,9 +156,9 @@ impl Matcher {
         if faults::mutant("wall-clock") {
             batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
         }
-        self.writer.fit_all(&mut batch, &places, &mut records);
+        self.writer.fit_all(&mut batch, &origins, &mut records);
         let (plan, write_set) = self.engine.plan(&running.store, batch)?;
-        // Before anything is committed: room that cannot be made is found out now.
+        // Create column families before anything is committed: this may fail, and after the commit it must not.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
             let new = !running.store.languages().contains(&language);
@@ -158,11 +167,11 @@ impl Matcher {
                 faults::point("create-family");
             }
         }
-        Ok(Part {
+        Ok(PartitionPlan {
             partition,
             plan,
             write_set,
-            places,
+            origins,
             records,
             repeated,
             suppress_below: i64::MIN,
@@ -172,10 +181,10 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// Partitions whose topics are not the ones that their positions belong to any more. They are taken over again, which
-    /// stops them by name.
+    /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
+    /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
-        let often = faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64);
+        let often = faults::number("SAMESTORY_COMPARE_MS", TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
         let idle = !self.tasks.values().any(|task| matches!(task, Task::Running(_)));
         if idle || self.compared.elapsed() < Duration::from_millis(often) {
             return Vec::new();
@@ -184,7 +193,7 @@ impl Matcher {
         let now = match self.here() {
             Ok(now) => now,
             Err(error) => {
-                tracing::debug!(%error, "comparing topic ids; it is tried again");
+                tracing::debug!(%error, "topic ids unavailable, retrying");
                 return Vec::new();
             }
         };
@@ -192,10 +201,7 @@ impl Matcher {
         let recreated: Vec<i32> =
             self.tasks.iter().filter(|(_, task)| other(task)).map(|(&partition, _)| partition).collect();
         for &partition in &recreated {
-            tracing::error!(
-                partition,
-                "a topic was deleted and created again; the partition is taken over again"
-            );
+            tracing::error!(partition, "a topic was deleted and created again; claiming the partition again");
             self.revoked(partition);
             self.assigned(partition);
         }
@@ -204,7 +210,7 @@ impl Matcher {
 }
 
 impl Stage for Matcher {
-    type Planned = Judged;
+    type Planned = MatchPlan;
 
     fn assigned(&mut self, partition: i32) {
         self.holdings.assigned(partition);
@@ -217,7 +223,7 @@ impl Stage for Matcher {
         if let Some(Task::Running(mut running)) = self.tasks.remove(&partition)
             && let Err(error) = running.store.flush()
         {
-            tracing::warn!(partition, "closing: {error}; the changelog has it all");
+            tracing::warn!(partition, %error, "flush failed while closing; nothing is lost, the changelog holds every change");
         }
         self.holdings.revoked(partition);
     }
@@ -263,17 +269,17 @@ impl Stage for Matcher {
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
-        self.intake.gather(records.values().flatten())
+        self.intake.load_schemas(records.values().flatten())
     }
 
-    fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<Judged> {
+    fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<MatchPlan> {
         for (&partition, task) in &self.tasks {
             if matches!(task, Task::Running(running) if running.unpublished_position.is_some()) {
                 records.entry(partition).or_default();
             }
         }
         let mut planning = Planning {
-            planned: Judged { partitions: Vec::new() },
+            planned: MatchPlan { partitions: Vec::new() },
             next: BTreeMap::new(),
             halted: Vec::new(),
         };
@@ -298,12 +304,12 @@ impl Stage for Matcher {
             match self.plan_one(partition, records, next) {
                 Ok(part) => {
                     planning.next.insert(partition, next);
-                    planning.planned.partitions.push(Part { suppress_below, waits, ..part });
+                    planning.planned.partitions.push(PartitionPlan { suppress_below, waits, ..part });
                 }
-                Err(trouble) => {
-                    match trouble {
-                        Trouble::Store(error) => self.fail(partition, error),
-                        Trouble::Stop(why) => {
+                Err(failure) => {
+                    match failure {
+                        PlanFailure::Store(error) => self.fail(partition, error),
+                        PlanFailure::Stop(why) => {
                             tracing::error!(partition, "stopped: {why}");
                             self.tasks.insert(partition, Task::Stopped);
                         }
@@ -312,7 +318,7 @@ impl Stage for Matcher {
                 }
             }
         }
-        self.intake.settle();
+        self.intake.evict_schemas();
         if faults::mutant("state-before-commit") {
             for part in &planning.planned.partitions {
                 if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
@@ -325,29 +331,29 @@ impl Stage for Matcher {
         planning
     }
 
-    fn outgoing<'a>(&'a self, judged: &'a Judged) -> Vec<Outgoing<'a>> {
+    fn outgoing<'a>(&'a self, plan: &'a MatchPlan) -> Vec<Outgoing<'a>> {
         let mut out = Vec::new();
         let nothing = Record::default();
-        for part in &judged.partitions {
-            for (decided, (at, placed)) in part.said(&self.intake) {
+        for part in &plan.partitions {
+            for (decided, (at, slice)) in part.published(&self.intake) {
                 let record = part.records.get(at).unwrap_or(&nothing);
-                self.writer.decided(decided, Original { record, placed }, &mut out);
+                self.writer.decided(decided, Original { record, slice }, &mut out);
             }
             out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
         }
         out
     }
 
-    fn apply(&mut self, judged: Judged, committed: &CommittedTxn) -> Vec<i32> {
+    fn apply(&mut self, plan: MatchPlan, committed: &CommittedTxn) -> Vec<i32> {
         let mut halted = Vec::new();
-        for part in judged.partitions {
+        for part in plan.partitions {
             let partition = part.partition;
             let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
             if running.unpublished_position.take().is_some() {
                 self.accept.spend(partition);
             }
-            let said = part.said(&self.intake).flat_map(|(decided, _)| &decided.outputs);
-            measure::plan(&part.plan.stats, said);
+            let outputs = part.published(&self.intake).flat_map(|(decided, _)| &decided.outputs);
+            measure::plan(&part.plan.stats, outputs);
             metrics::repeated("match", part.repeated);
             if part.plan.stats.stream_times_set > 0 {
                 let times = part.plan.stats.stream_times_set;
@@ -365,7 +371,7 @@ impl Stage for Matcher {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
                     if let (Some(purge), Some(next)) = (&self.purge, next) {
-                        // Whoever purges may have ended; that is no reason to stop.
+                        // The purger may have ended; that is no reason to stop.
                         let _sent = purge.send((partition, next));
                     }
                     if let Some(from) = part.waits {
@@ -373,9 +379,12 @@ impl Stage for Matcher {
                         halted.push(partition);
                     }
                 }
-                // It is behind its log now: close it, open it again, replay.
+                // The store is now behind its changelog: close it, open it again, replay.
                 Err(error) => {
-                    tracing::error!(partition, "state could not follow what was committed: {error}");
+                    tracing::error!(
+                        partition,
+                        "committed changes could not be applied; reopening and replaying: {error}"
+                    );
                     self.fail(partition, error);
                     halted.push(partition);
                 }
@@ -388,7 +397,7 @@ impl Stage for Matcher {
     fn out_of_range(&mut self) -> Vec<i32> {
         let running = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Running(_)));
         let running: Vec<i32> = running.map(|(&partition, _)| partition).collect();
-        // Taken over again: that compares positions with the log, and stops those that do not fit.
+        // The takeover compares positions with the log, and stops partitions whose position is not in it.
         for &partition in &running {
             self.tasks.remove(&partition);
             self.assigned(partition);

@@ -1,4 +1,6 @@
-//! Decisions → records: topics, keys, values and headers as the contract has them.
+//! Decisions → Kafka records. [`Writer`] gives every output its topic, key, value and headers as `docs/contract.md`
+//! describes them; route uses it for dead letters. It also measures records before they are judged, because an article
+//! that cannot be delivered must leave no trace in the state.
 
 use std::sync::Arc;
 
@@ -11,20 +13,20 @@ use samestory_engine::index::{Change, OutputTopic};
 use samestory_engine::model::{ArticleId, Position, Verdict};
 use samestory_engine::model::{DeadLetter, DeadLetterReason, Tagged};
 
-use super::intake::Places;
+use super::intake::ItemOrigins;
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::route::payload::{ArticleSlice, PayloadEncoding};
 use crate::kafka::route::routed;
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
 
-/// What begins so is ours; whatever came in under such a name is not passed on.
-const OURS: &str = "samestory-";
-const ERRORS: &str = "__samestory.errors.";
-/// Bytes of headers that came in and did not go out.
+/// Prefixes of our own headers. Input headers with such names are not copied to the output.
+const HEADER_PREFIX: &str = "samestory-";
+const ERROR_HEADER_PREFIX: &str = "__samestory.errors.";
+/// Total bytes of the input headers that were not copied to the output.
 const HEADERS_DROPPED: &str = "samestory-headers-dropped";
 
-/// Writes decisions as records.
+/// Turns decisions into records.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     pub(crate) topics: TopicNames,
@@ -33,60 +35,66 @@ pub(crate) struct Writer {
     pub(crate) limits: Arc<Limits>,
 }
 
-/// Whether the tagged article of a record can be delivered. Decided before the article is judged, from the record and the
-/// limits alone: one that cannot be delivered must leave no trace in state.
+/// Whether the tagged article of a record can be delivered. This is decided before the article is judged, from the
+/// record and the limits alone: an article that cannot be delivered must leave no trace in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Whole,
-    /// Without the headers that came in.
+    /// Only without the input headers.
     WithoutHeaders,
-    /// Not at all: so many bytes, where so many are allowed.
+    /// Not at all: its size, and the size that the topics allow.
     No {
         bytes: usize,
         limit: usize,
     },
 }
 
-/// Room for everything that stands beside an article in a record, in value and headers together. On the output topics that is
-/// a verdict: at most nine ids of 512 bytes that JSON writes with six for one, twice, and some hundred bytes of numbers and
-/// names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of forgets.
-pub(crate) const VERDICT: usize = 64 << 10;
+/// Room reserved for everything besides the article in a record, value and headers together. On the output topics that
+/// is a verdict: at most nine ids of 512 bytes, each byte of which JSON may escape to six, twice, and a few hundred
+/// bytes of numbers and names. On the routed topic it is a fingerprint, texts for display, and at most 8 KiB of
+/// forgets.
+pub(crate) const VERDICT_OVERHEAD: usize = 64 << 10;
 
-/// How values of ours are written.
+/// The encoding of envelopes and cluster records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputEncoding {
-    /// As JSON.
     Json,
-    /// As Avro, with the ids that our schemas have in the registry.
-    Avro { unique: u32, near_duplicate: u32, clusters: u32 },
+    /// Avro, with the ids of our schemas in the registry.
+    Avro {
+        unique: u32,
+        near_duplicate: u32,
+        clusters: u32,
+    },
 }
 
-/// An input as it came, for what goes out with it.
+/// The input record that an output is written for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Original<'a> {
     pub(crate) record: &'a Record,
     /// Where the article is in the record's value.
-    pub(crate) placed: ArticleSlice,
+    pub(crate) slice: ArticleSlice,
 }
 
 impl Original<'_> {
     fn value(&self) -> Option<&[u8]> {
-        self.record.value.as_deref().and_then(|value| value.get(self.placed.from..))
+        self.record.value.as_deref().and_then(|value| value.get(self.slice.from..))
     }
 
     fn headers(&self) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
         let dropped = self.record.headers_dropped;
         let dropped = (dropped > 0).then(|| (HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into())));
-        passed_on(&self.record.headers).cloned().chain(dropped)
+        copied_headers(&self.record.headers).cloned().chain(dropped)
     }
 }
 
-/// The headers that go out again: all but those with a name of ours, which nobody else may set.
-fn passed_on(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
-    headers.iter().filter(|(name, _)| !name.starts_with(OURS) && !name.starts_with(ERRORS))
+/// The input headers that are copied to the output: all except those with our own prefixes, which only we may set.
+fn copied_headers(headers: &Headers) -> impl Iterator<Item = &(String, Option<Vec<u8>>)> {
+    headers
+        .iter()
+        .filter(|(name, _)| !name.starts_with(HEADER_PREFIX) && !name.starts_with(ERROR_HEADER_PREFIX))
 }
 
-/// Reads from a routed record how much route has dropped.
+/// Bytes of headers that route dropped, as it noted in the routed record.
 pub(crate) fn headers_dropped(headers: &Headers) -> usize {
     let found = headers.iter().find(|(name, _)| name == HEADERS_DROPPED);
     let text = found.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
@@ -94,7 +102,7 @@ pub(crate) fn headers_dropped(headers: &Headers) -> usize {
 }
 
 impl Writer {
-    /// What goes out for one input, in order.
+    /// Appends the records of one decision, in order.
     pub(crate) fn decided<'a>(
         &'a self,
         decided: &Decided,
@@ -102,13 +110,14 @@ impl Writer {
         out: &mut Vec<Outgoing<'a>>,
     ) {
         let single = self.topics.unique == self.topics.near_duplicate;
-        let mut nulled = false;
+        let mut retracted = false;
         for output in &decided.outputs {
             match output {
                 Output::Tagged(tagged) => out.push(self.tagged(tagged, original)),
-                // On one topic for all, the article itself says where it moved; only what is gone is retracted, once.
+                // On a single topic the article's new record replaces the old one; only a deleted article is retracted,
+                // once.
                 Output::Tombstone { lives, .. }
-                    if single && (*lives || std::mem::replace(&mut nulled, true)) => {}
+                    if single && (*lives || std::mem::replace(&mut retracted, true)) => {}
                 Output::Tombstone { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
                 Output::Notice { notice, .. } if faults::mutant("two-voices") => {
                     out.extend(
@@ -141,7 +150,8 @@ impl Writer {
                 }
                 Output::ClusterDeleted { id, remaining } => {
                     let mut tombstone = self.cluster(id.to_string(), None, &decided.position);
-                    let canonical = |id: &ArticleId| (format!("{OURS}canonical"), Some(id.as_str().into()));
+                    let canonical =
+                        |id: &ArticleId| (format!("{HEADER_PREFIX}canonical"), Some(id.as_str().into()));
                     tombstone.headers.extend(remaining.as_ref().map(canonical));
                     out.push(tombstone);
                 }
@@ -158,13 +168,13 @@ impl Writer {
             },
             key: Some(id.as_str().into()),
             headers: position(&decided.position),
-            // A forget has a time of its own: which record it travels with is an accident.
+            // A forget has a time of its own: it travels with an arbitrary record.
             time: decided.time,
             ..Outgoing::default()
         }
     }
 
-    /// Whether the tagged article can be delivered, whatever its verdict.
+    /// Whether the tagged article can be delivered, for any verdict.
     pub(crate) fn fit(&self, original: Original<'_>) -> Fit {
         let article = original.value().map_or(0, <[u8]>::len);
         let value = match (self.form, self.wire) {
@@ -173,7 +183,7 @@ impl Writer {
         };
         let topics = [&self.topics.unique, &self.topics.near_duplicate];
         let limit = topics.map(|topic| self.limits.of(topic).bytes).into_iter().min().unwrap_or(0);
-        let bytes = value + VERDICT;
+        let bytes = value + VERDICT_OVERHEAD;
         match bytes + weight(&original.headers().collect()) {
             _ if bytes > limit => Fit::No { bytes, limit },
             all if all > limit => Fit::WithoutHeaders,
@@ -181,19 +191,19 @@ impl Writer {
         }
     }
 
-    /// Drops the headers of records whose tagged article would be too large with them, and makes dead letters of those
-    /// that are too large without.
-    pub(crate) fn fit_all(&self, batch: &mut Batch, places: &Places, records: &mut [Record]) {
+    /// Drops the headers of records whose tagged article would be too large with them, and turns articles that are too
+    /// large even without headers into dead letters.
+    pub(crate) fn fit_all(&self, batch: &mut Batch, origins: &ItemOrigins, records: &mut [Record]) {
         if faults::mutant("unmeasured") {
             return;
         }
-        for (item, &(at, placed)) in batch.items.iter_mut().zip(places) {
+        for (item, &(at, slice)) in batch.items.iter_mut().zip(origins) {
             let Some(record) = records.get_mut(at) else { continue };
             let article = match &item.incoming {
                 Incoming::Article(article) | Incoming::Bodiless { article, .. } => article,
                 _ => continue,
             };
-            match self.fit(Original { record, placed }) {
+            match self.fit(Original { record, slice }) {
                 Fit::Whole => {}
                 Fit::WithoutHeaders => record.drop_headers(),
                 Fit::No { bytes, limit } => {
@@ -213,7 +223,7 @@ impl Writer {
             (ValueForm::Envelope, OutputEncoding::Avro { unique, near_duplicate, .. }) => {
                 let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
                 let mut value = avro::frame(id, article.len() + 1024);
-                let article = match original.placed.form {
+                let article = match original.slice.encoding {
                     PayloadEncoding::Mapped => ArticlePart::Mapped(article),
                     PayloadEncoding::Own | PayloadEncoding::Json => ArticlePart::Original(article),
                 };
@@ -242,26 +252,27 @@ impl Writer {
         Outgoing { topic: &self.topics.clusters, key, value, headers, ..Outgoing::default() }
     }
 
-    /// The record as it came, with the reason beside it.
+    /// The input record unchanged, with the reason in headers. Value, headers and key are dropped as far as they do not
+    /// fit.
     pub(crate) fn dead_letter(&self, letter: &DeadLetter, original: Original<'_>) -> Outgoing<'_> {
         let record = original.record;
         let mut headers: Headers = original.headers().collect();
-        let mut say = |suffix: &str, value: String| {
-            headers.push((format!("{ERRORS}{suffix}"), Some(value.into_bytes())));
+        let mut add = |suffix: &str, value: String| {
+            headers.push((format!("{ERROR_HEADER_PREFIX}{suffix}"), Some(value.into_bytes())));
         };
         if let Position::Topic { topic, partition, offset } = &letter.position {
-            say("topic", topic.to_string());
-            say("partition", partition.to_string());
-            say("offset", offset.to_string());
+            add("topic", topic.to_string());
+            add("partition", partition.to_string());
+            add("offset", offset.to_string());
         }
         let stage = match letter.reason {
             DeadLetterReason::Undeliverable => "deliver",
             DeadLetterReason::Unreadable => "read",
             _ => "decode",
         };
-        say("stage", stage.into());
-        say("exception.class.name", letter.reason.as_str().into());
-        say("exception.message", letter.message.clone());
+        add("stage", stage.into());
+        add("exception.class.name", letter.reason.as_str().into());
+        add("exception.message", letter.message.clone());
         let value = original.value().map(<[u8]>::to_vec);
         let mut out = Outgoing {
             topic: &self.topics.dead_letter,
@@ -269,25 +280,28 @@ impl Writer {
             key: record.key.clone(),
             value,
             headers,
-            // The broker may have refused the record for its time.
+            // The broker may have refused the record because of its time.
             time: record.time.filter(|_| !matches!(record.fate, Some(Fate::Undeliverable { .. }))),
         };
         let limit = self.limits.of(&self.topics.dead_letter).bytes;
         let copy = record.copied();
         if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
             let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
-            out.headers.push((format!("{ERRORS}value.dropped.bytes"), Some(bytes.to_string().into_bytes())));
+            out.headers.push((
+                format!("{ERROR_HEADER_PREFIX}value.dropped.bytes"),
+                Some(bytes.to_string().into_bytes()),
+            ));
         }
-        // What came in is almost too large by its key and headers alone.
+        // Key and headers alone may be too large.
         if copy > Copied::WithoutValue || out.bytes() > limit {
-            out.headers.retain(|(name, _)| name.starts_with(ERRORS));
+            out.headers.retain(|(name, _)| name.starts_with(ERROR_HEADER_PREFIX));
             out.key = None;
-            out.headers.push((format!("{ERRORS}headers.dropped"), Some(b"true".to_vec())));
+            out.headers.push((format!("{ERROR_HEADER_PREFIX}headers.dropped"), Some(b"true".to_vec())));
         }
         out
     }
 
-    /// A change as its changelog record.
+    /// The changelog record of a change.
     pub(crate) fn change(&self, change: &Change, partition: i32) -> Outgoing<'_> {
         let (key, value) = change.encode();
         let topic = &self.topics.changelog;
@@ -295,11 +309,12 @@ impl Writer {
     }
 }
 
-/// The headers that an article takes along to the routed topic, which takes records of `limit` bytes: none where it would be
-/// too large with them. Decided from the article alone, so that forgets which travel with it make no difference.
+/// The input headers that an article keeps on the routed topic, whose records may have `limit` bytes: all of them, or
+/// none if it would be too large with them. The decision depends on the article alone, not on the forgets that travel
+/// with it.
 ///
 /// # Errors
-/// It is too large without headers, too.
+/// The article is too large even without headers.
 pub(crate) fn fitting_headers(
     limit: usize,
     from: &Position,
@@ -307,11 +322,11 @@ pub(crate) fn fitting_headers(
     headers: &Headers,
 ) -> Result<Headers, DeadLetter> {
     let limit = if faults::mutant("unmeasured") { usize::MAX } else { limit };
-    let bytes = article + VERDICT;
+    let bytes = article + VERDICT_OVERHEAD;
     if bytes > limit {
         return Err(too_large(from.clone(), bytes, limit));
     }
-    let kept: Headers = passed_on(headers).cloned().collect();
+    let kept: Headers = copied_headers(headers).cloned().collect();
     match weight(&kept) {
         dropped if bytes + dropped > limit => {
             Ok(vec![(HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into_bytes()))])
@@ -321,20 +336,21 @@ pub(crate) fn fitting_headers(
 }
 
 fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
-    let message = format!("up to {bytes} bytes as it would go out; the topic takes {limit}");
+    let message = format!("up to {bytes} bytes in the output; the topic accepts {limit}");
     DeadLetter { position, reason: DeadLetterReason::TooLarge, message }
 }
 
-/// Whether the article can stand in JSON as it is.
+/// Whether the article's bytes are JSON and can be embedded in the envelope unchanged.
 fn is_json(original: Original<'_>) -> bool {
-    match original.placed.form {
+    match original.slice.encoding {
         PayloadEncoding::Json => true,
         PayloadEncoding::Own => !avro::is_framed(original.value().unwrap_or_default()),
         PayloadEncoding::Mapped => false,
     }
 }
 
-/// What is not JSON can only come from before the settings were changed: it goes out as a text of digits, not lost.
+/// The envelope around an article. Bytes that are not JSON were routed before the settings changed; they go out as a
+/// string of hexadecimal digits, so nothing is lost.
 fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
     let article = original.value().unwrap_or_default();
     if is_json(original) {
@@ -344,40 +360,41 @@ fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
     json::enveloped(tagged, format!("\"{digits}\"").as_bytes())
 }
 
-/// The verdict as headers, so that a reader can filter without decoding.
+/// Adds the verdict as headers, so that consumers can filter without decoding values.
 fn verdict(tagged: &Tagged, headers: &mut Headers) {
-    let mut say =
-        |name: &str, value: String| headers.push((format!("{OURS}{name}"), Some(value.into_bytes())));
-    say("verdict", tagged.verdict.as_str().into());
+    let mut add = |name: &str, value: String| {
+        headers.push((format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes())))
+    };
+    add("verdict", tagged.verdict.as_str().into());
     if let Some(kind) = tagged.match_type {
-        say("match-type", kind.as_str().into());
+        add("match-type", kind.as_str().into());
     }
     if let Some(id) = &tagged.duplicate_of {
-        say("duplicate-of", id.to_string());
+        add("duplicate-of", id.to_string());
     }
-    say("cluster", tagged.cluster.to_string());
-    say("canonical", tagged.canonical_id.to_string());
-    say("similarity", tagged.similarity.get().to_string());
-    say("confidence", tagged.confidence.get().to_string());
-    say("language", tagged.language.to_string());
-    say("revision", tagged.revision.to_string());
+    add("cluster", tagged.cluster.to_string());
+    add("canonical", tagged.canonical_id.to_string());
+    add("similarity", tagged.similarity.get().to_string());
+    add("confidence", tagged.confidence.get().to_string());
+    add("language", tagged.language.to_string());
+    add("revision", tagged.revision.to_string());
     if !tagged.flags.is_empty() {
         let flags: Vec<&str> = tagged.flags.iter().map(|flag| flag.as_str()).collect();
-        say("flags", flags.join(","));
+        add("flags", flags.join(","));
     }
     if !tagged.related.is_empty() {
-        say("related", json::related(&tagged.related));
+        add("related", json::related(&tagged.related));
     }
 }
 
-/// Where the input was that a record goes out for.
+/// Headers with the position of the input record.
 fn position(position: &Position) -> Headers {
     let Position::Topic { topic, partition, offset } = position else { return Headers::new() };
-    let say = |name: &str, value: String| (format!("{OURS}{name}"), Some(value.into_bytes()));
+    let header = |name: &str, value: String| (format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes()));
     vec![
-        say("topic", topic.to_string()),
-        say("partition", partition.to_string()),
-        say("offset", offset.to_string()),
+        header("topic", topic.to_string()),
+        header("partition", partition.to_string()),
+        header("offset", offset.to_string()),
     ]
 }
 
@@ -396,20 +413,20 @@ mod tests {
     fn fit(value: Vec<u8>, header: usize) -> Fit {
         let headers = vec![("h".to_owned(), Some(vec![0; header]))];
         let record = Record { value: Some(value), headers, ..Record::default() };
-        writer(200_000).fit(Original { record: &record, placed: ArticleSlice::WHOLE })
+        writer(200_000).fit(Original { record: &record, slice: ArticleSlice::WHOLE })
     }
 
     #[test]
-    fn headers_go_first_and_then_the_article() {
+    fn headers_are_dropped_before_the_article_is() {
         assert_eq!(fit(b"{}".to_vec(), 10), Fit::Whole);
         assert_eq!(fit(b"{}".to_vec(), 140_000), Fit::WithoutHeaders);
         assert!(matches!(fit(vec![b' '; 140_000], 10), Fit::No { limit: 200_000, .. }));
     }
 
-    /// Avro that was routed before the settings asked for JSON goes out as hex digits, twice as long: it passed the limit on
-    /// the way in and was refused on the way out, for ever.
+    // Avro that was routed before the settings asked for JSON goes out as hexadecimal digits, twice as long. It passed
+    // the size check on input, the broker refused it on output, and it was retried forever.
     #[test]
-    fn hex_digits_count_twice() {
+    fn the_size_check_counts_hexadecimal_output_twice() {
         let avro = |bytes: usize| [vec![0; 5], vec![b'a'; bytes]].concat();
         assert_eq!(fit(avro(60_000), 10), Fit::Whole);
         assert!(matches!(fit(avro(80_000), 10), Fit::No { .. }));
@@ -417,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_is_made_smaller_until_it_fits() {
+    fn a_dead_letter_shrinks_until_it_fits() {
         let writer = writer(200_000);
         let letter = |value: usize, header: usize, fate: Option<Fate>| {
             let headers = vec![("h".to_owned(), Some(vec![0; header]))];
@@ -427,9 +444,9 @@ mod tests {
                 Record { time, key, value: Some(vec![1; value]), headers, fate, ..Record::default() };
             let position = record.position("raw", 0);
             let letter = too_large(position, 1, 1);
-            let out = writer.dead_letter(&letter, Original { record: &record, placed: ArticleSlice::WHOLE });
+            let out = writer.dead_letter(&letter, Original { record: &record, slice: ArticleSlice::WHOLE });
             assert!(out.bytes() <= 200_000);
-            // A time may be what the broker refused.
+            // The broker may have refused the record because of its time.
             assert_eq!(out.time.is_some(), record.fate.is_none());
             (out.value.is_some(), out.key.is_some(), out.headers.iter().any(|(name, _)| name == "h"))
         };

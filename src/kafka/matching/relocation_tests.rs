@@ -1,7 +1,8 @@
-//! One voice for an id: several partitions of match at different speeds, and readers that take a tombstone for a delete.
+//! Relocations between partitions of match that run at different speeds: consumers that treat a tombstone as a delete
+//! must never lose a live article.
 //!
-//! A partition is replayed record by record. What it sends to the routed topic is appended to the log of the partition that
-//! it is for, and what it publishes is noted in the order in which it is written.
+//! Each partition is a [`Replay`], fed record by record. A relocation notice is appended to the log of its destination,
+//! and every record on an output topic is collected in the order in which it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ const FR: i32 = 2;
 const DE: i32 = 3;
 const HOUR: i64 = 3_600_000;
 
-/// Numbers that follow from a seed.
+/// A seeded generator of pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -32,7 +33,7 @@ impl Random {
     }
 }
 
-/// Seventy words that follow from the number of a story: the same number again is the same text.
+/// Seventy words that depend only on the number of the story: equal numbers give equal texts.
 fn text(story: u64) -> String {
     const WORDS: [&str; 8] = ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
     let mut order = Random(story + 1);
@@ -44,11 +45,11 @@ fn text(story: u64) -> String {
 #[derive(Clone)]
 struct Version {
     id: String,
-    /// Language and story; nothing for a delete.
+    /// Language and story; `None` for a delete.
     article: Option<(&'static str, u64)>,
-    /// Event time, where it is not now.
+    /// Event time; `None` means now.
     fetched_at: Option<i64>,
-    /// Bytes beside the text.
+    /// Bytes to add to the record besides the text.
     ballast: usize,
 }
 
@@ -62,14 +63,14 @@ fn delete(id: &str) -> Version {
 
 /// A record on an output topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct Published {
     /// The partition that wrote it.
     writer: i32,
     topic: OutputTopic,
     id: String,
-    /// Where the raw record was.
+    /// Offset of the raw record.
     offset: i64,
-    /// A record, not a tombstone.
+    /// False for a tombstone.
     live: bool,
 }
 
@@ -80,12 +81,12 @@ struct Bus {
     next: i64,
     now: i64,
     logs: Vec<Vec<Read>>,
-    /// How far each partition has read its log, and the highest raw offset that it has heard of.
-    done: Vec<usize>,
-    heard: Vec<i64>,
+    /// Per partition: how far it has read its log, and the highest raw offset in what it has read.
+    read_up_to: Vec<usize>,
+    highest_read: Vec<i64>,
     matches: Vec<Replay>,
-    said: Vec<Said>,
-    /// Relocation notices: from, to.
+    published: Vec<Published>,
+    /// Relocation notices: sender and destination.
     notices: Vec<(usize, i32)>,
     is_single: bool,
 }
@@ -97,7 +98,7 @@ impl Bus {
             let settings: Settings = toml::from_str(settings).unwrap();
             Config::try_from(settings).unwrap()
         };
-        // Limits of the output topics are match's own: route takes whatever its own topic takes.
+        // Limits of the output topics apply to match only: route gets settings without them.
         let routes = config(LANGUAGES);
         let config = config(&format!("{LANGUAGES}{settings}"));
         let routing = Routing {
@@ -115,10 +116,10 @@ impl Bus {
             next: 0,
             now: 1_772_000_000_000,
             logs: vec![Vec::new(); count],
-            done: vec![0; count],
-            heard: vec![-1; count],
+            read_up_to: vec![0; count],
+            highest_read: vec![-1; count],
             matches: (0..PARTITIONS).map(|at| Replay::new(&config, at, PARTITIONS)).collect(),
-            said: Vec::new(),
+            published: Vec::new(),
             notices: Vec::new(),
             is_single: config.bus.topics.unique == config.bus.topics.near_duplicate,
             config,
@@ -154,7 +155,9 @@ impl Bus {
         }
         self.routing.route(0, records, EventTime::from_millis(self.now), &mut outbox);
         for send in outbox.finish() {
-            let RouteOutput::To { partition, key, value, headers, time } = send else { panic!("{send:?}") };
+            let RouteOutput::Routed { partition, key, value, headers, time } = send else {
+                panic!("{send:?}")
+            };
             let time = time.map(EventTime::millis);
             self.append(
                 partition,
@@ -169,12 +172,12 @@ impl Bus {
         log.push(Read { offset, ..read });
     }
 
-    /// One record of one partition; nothing where it has read all.
-    fn take_one(&mut self, at: usize) -> bool {
-        let Some(read) = self.logs[at].get(self.done[at]).cloned() else { return false };
-        self.done[at] += 1;
+    /// Lets one partition read one record. Returns false if it has read its whole log.
+    fn read_one(&mut self, at: usize) -> bool {
+        let Some(read) = self.logs[at].get(self.read_up_to[at]).cloned() else { return false };
+        self.read_up_to[at] += 1;
         for event in events(read.value.as_deref().unwrap()).unwrap() {
-            self.heard[at] = self.heard[at].max(event.offset);
+            self.highest_read[at] = self.highest_read[at].max(event.offset);
         }
         let time = read.time;
         for sent in self.matches[at].take(read).unwrap() {
@@ -193,83 +196,86 @@ impl Bus {
                 _ => continue,
             };
             let (_, offset) = sent.headers.iter().find(|(name, _)| name == "samestory-offset").unwrap();
-            let said = Said {
+            let record = Published {
                 writer: at as i32,
                 topic,
                 id: String::from_utf8(sent.key.unwrap()).unwrap(),
                 offset: String::from_utf8(offset.clone().unwrap()).unwrap().parse().unwrap(),
                 live: sent.value.is_some(),
             };
-            self.check_tombstone(&said);
-            self.said.push(said);
+            self.check_tombstone(&record);
+            self.published.push(record);
         }
         true
     }
 
-    /// Where the newest version of an article is published, another partition retracts it only if it has not read yet that
-    /// the article had left: nobody who knows of a move retracts what the new home has published.
-    fn check_tombstone(&self, said: &Said) {
+    /// Checks that no partition that knows of a move retracts what the new home has published: a partition may retract
+    /// the topic of the newest version only if it has not yet read that the article moved away.
+    fn check_tombstone(&self, record: &Published) {
         let offset = |document: &Document| match document.position {
             Position::Topic { offset, .. } => offset,
             Position::File { .. } => panic!("a file"),
         };
-        let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &said.id)?, at)));
+        let documents = (0..PARTITIONS).filter_map(|at| Some((self.document(at, &record.id)?, at)));
         let Some((newest, home)) = documents.max_by_key(|(document, _)| offset(document)) else { return };
-        // A tombstone for a later version than any that is stored: that version is deleted, or a dead letter.
-        if !said.live && said.offset <= offset(&newest) && newest.outlet.and(said.topic) == newest.outlet {
-            let heard = self.heard[said.writer as usize];
-            // To the writer the article is gone, by a delete that the home has not read yet. A later version would have changed that.
-            let gone = self.residence(said.writer, &said.id) == Some(Whereabouts::Gone);
+        // A tombstone for a version later than every stored one is right: that version is a delete or a dead letter.
+        if !record.live
+            && record.offset <= offset(&newest)
+            && newest.outlet.and(record.topic) == newest.outlet
+        {
+            let highest_read = self.highest_read[record.writer as usize];
+            // The writer has read a delete that the home has not read yet, and no later version.
+            let gone = self.residence(record.writer, &record.id) == Some(Whereabouts::Gone);
             assert!(
-                gone || home != said.writer && heard < offset(&newest),
-                "{said:?} retracts what lives in {home}: {:?}",
-                self.histories(&said.id)
+                gone || home != record.writer && highest_read < offset(&newest),
+                "{record:?} retracts an article that lives in {home}: {:?}",
+                self.histories(&record.id)
             );
         }
     }
 
-    /// Everything that a partition can read now.
+    /// Lets a partition read its whole log.
     fn drain(&mut self, partition: i32) {
-        while self.take_one(partition as usize) {}
+        while self.read_one(partition as usize) {}
     }
 
-    /// Everything, in this order of partitions, again and again.
+    /// Lets all partitions read, in this order, until no log has an unread record.
     fn settle(&mut self, order: &[i32]) {
-        while (0..self.logs.len()).any(|at| self.done[at] < self.logs[at].len()) {
+        while (0..self.logs.len()).any(|at| self.read_up_to[at] < self.logs[at].len()) {
             (0..PARTITIONS).filter(|at| !order.contains(at)).for_each(|at| self.drain(at));
             order.iter().for_each(|&at| self.drain(at));
         }
     }
 
-    /// Everything, in an order by chance.
-    fn settle_by_chance(&mut self, random: &mut Random) {
-        while (0..self.logs.len()).any(|at| self.done[at] < self.logs[at].len()) {
+    /// Lets all partitions read a few records at a time, in random order.
+    fn settle_randomly(&mut self, random: &mut Random) {
+        while (0..self.logs.len()).any(|at| self.read_up_to[at] < self.logs[at].len()) {
             let (at, records) = (random.below(PARTITIONS as u64), 1 + random.below(6));
             for _ in 0..records {
-                self.take_one(at as usize);
+                self.read_one(at as usize);
             }
         }
     }
 
-    /// What a topic holds for a reader that takes a tombstone for a delete: by id, the source offset.
+    /// A topic as a consumer sees it that treats a tombstone as a delete: by id, the source offset.
     fn table(&self, topic: OutputTopic) -> BTreeMap<String, i64> {
         let mut table = BTreeMap::new();
-        for said in self.said.iter().filter(|said| said.topic == topic) {
-            match said.live {
-                true => drop(table.insert(said.id.clone(), said.offset)),
-                false => drop(table.remove(&said.id)),
+        for record in self.published.iter().filter(|record| record.topic == topic) {
+            match record.live {
+                true => drop(table.insert(record.id.clone(), record.offset)),
+                false => drop(table.remove(&record.id)),
             }
         }
         table
     }
 
-    /// The same for a reader that ignores what is older than what it has, tombstones included.
+    /// The same for a consumer that ignores records and tombstones with a lower source offset than it has seen.
     fn table_by_offset(&self, topic: OutputTopic) -> BTreeSet<String> {
         let mut last: BTreeMap<String, (i64, bool)> = BTreeMap::new();
-        for said in self.said.iter().filter(|said| said.topic == topic) {
-            let held = last.entry(said.id.clone()).or_insert((-1, false));
-            if said.offset >= held.0 {
-                *held = (said.offset, said.live);
+        for record in self.published.iter().filter(|record| record.topic == topic) {
+            let held = last.entry(record.id.clone()).or_insert((-1, false));
+            if record.offset >= held.0 {
+                *held = (record.offset, record.live);
             }
         }
         last.into_iter().filter(|(_, (_, live))| *live).map(|(id, _)| id).collect()
@@ -286,7 +292,7 @@ impl Bus {
         row.map(|Residence { whereabouts, .. }| whereabouts)
     }
 
-    /// Which of these ids live on a topic, by the documents of all partitions.
+    /// The ids that live on a topic according to the documents of all partitions.
     fn living(&self, topic: OutputTopic, ids: &BTreeSet<String>) -> BTreeSet<String> {
         let lives = |id: &&String| {
             let documents = (0..PARTITIONS).filter_map(|at| self.document(at, id));
@@ -297,18 +303,19 @@ impl Bus {
         ids.iter().filter(lives).cloned().collect()
     }
 
-    /// Records and tombstones of an id on a topic, in order: `r7`, `t8`.
+    /// Records and tombstones of an id on a topic, in order, with source offsets: `r7`, `t8`.
     fn history(&self, topic: OutputTopic, id: &str) -> String {
-        let said = self.said.iter().filter(|said| said.topic == topic && said.id == id);
-        let said = said.map(|said| format!("{}{}", if said.live { 'r' } else { 't' }, said.offset));
-        said.collect::<Vec<_>>().join(" ")
+        let records = self.published.iter().filter(|record| record.topic == topic && record.id == id);
+        let records =
+            records.map(|record| format!("{}{}", if record.live { 'r' } else { 't' }, record.offset));
+        records.collect::<Vec<_>>().join(" ")
     }
 
     fn histories(&self, id: &str) -> [String; 2] {
         [OutputTopic::Unique, OutputTopic::NearDuplicate].map(|topic| self.history(topic, id))
     }
 
-    /// Stream time of a language is at least an hour and a half later when this is read.
+    /// Routes articles that advance the stream time of a language by at least an hour and a half.
     fn let_time_pass(&mut self, language: &'static str) {
         self.now += 3 * HOUR / 2;
         let story = 1_000_000 + self.next as u64;
@@ -325,15 +332,15 @@ fn languages_live_where_these_tests_expect_them() {
     assert_eq!(["en", "fr", "de"].map(at), [EN, FR, DE]);
 }
 
-// An update moved an article to another language, and so to another partition. The old one wrote tombstones when it heard of it,
-// behind the record of the new one: a KTable or a Connect sink deleted a live article.
+// An update moved an article to another language and so to another partition. The old partition wrote tombstones after
+// the new one had published the article: a KTable or a Connect sink deleted a live article.
 #[test]
 fn the_former_home_writes_no_tombstone() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("");
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
         bus.settle(&order);
-        // To the same topic, and then to the other one.
+        // First to the same output topic, then to the other one.
         bus.route(&[article("x", "fr", 3)]);
         bus.settle(&order);
         assert_eq!(bus.histories("x"), ["r1 r2", ""], "{order:?}");
@@ -344,13 +351,13 @@ fn the_former_home_writes_no_tombstone() {
         bus.route(&[article("y", "fr", 2)]);
         bus.settle(&order);
         assert_eq!(bus.histories("y"), ["r3 t5", "r5"], "the new home retracts it");
-        let tombstone = bus.said.iter().find(|said| !said.live).unwrap();
+        let tombstone = bus.published.iter().find(|record| !record.live).unwrap();
         assert_eq!(tombstone.writer, FR, "{order:?}");
     }
 }
 
 #[test]
-fn there_and_back_leaves_the_article_where_it_is() {
+fn an_article_that_moves_back_stays_published() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("");
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
@@ -375,16 +382,16 @@ fn there_and_back_leaves_the_article_where_it_is() {
     }
 }
 
-/// Both moves are in one batch of route, and the partition in the middle is read last, or first.
+/// Both moves are in one batch of route, and the partition in the middle reads last, or first.
 #[test]
-fn twice_in_one_batch_the_notice_follows_the_article() {
+fn a_notice_follows_an_article_that_moves_twice_in_one_batch() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("");
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
         bus.settle(&order);
         bus.route(&[article("x", "fr", 2), article("x", "en", 3)]);
         bus.settle(&order);
-        // The notice reaches the middle behind the second move, and comes back with it.
+        // The notice reaches the middle partition after the second move, which sends it back.
         assert_eq!(bus.histories("x"), ["r1 r3", "r2 t3"], "{order:?}");
         assert!(bus.notices.contains(&(FR as usize, EN)));
     }
@@ -397,16 +404,16 @@ fn a_notice_is_forwarded_to_the_current_home() {
     bus.settle(&[EN, FR, DE]);
     bus.route(&[article("x", "fr", 3)]);
     bus.route(&[article("x", "de", 2)]);
-    // The middle has seen the article come and go before the first one hears of anything.
+    // The middle partition reads both moves before the first one reads anything.
     [FR, DE, EN, FR, DE].into_iter().for_each(|at| bus.drain(at));
     assert_eq!(bus.notices, [(FR as usize, DE), (EN as usize, FR), (FR as usize, DE)]);
-    // One tombstone for what the first home published, one for what the second did.
+    // One tombstone for the first home's record, one for the second home's.
     assert_eq!(bus.histories("x"), ["r1 r2 t3 t2", "r3"]);
-    assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: DE }), "it knows the last home");
+    assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: DE }), "it knows the current home");
 }
 
 #[test]
-fn a_delete_in_flight_leaves_nothing() {
+fn a_delete_during_a_move_leaves_nothing_published() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("");
         bus.route(&[article("other", "fr", 2)]);
@@ -426,7 +433,7 @@ fn a_delete_in_flight_leaves_nothing() {
 }
 
 #[test]
-fn a_new_version_that_is_a_dead_letter_takes_the_old_one_with_it() {
+fn a_relocated_version_that_is_a_dead_letter_retracts_the_old_one() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("[topics]\nmax_message_bytes = 100000\n");
         bus.route(&[article("x", "en", 1)]);
@@ -435,12 +442,12 @@ fn a_new_version_that_is_a_dead_letter_takes_the_old_one_with_it() {
         bus.settle(&order);
         assert_eq!(bus.histories("x"), ["r0 t1", ""], "{order:?}");
         assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Gone));
-        // And it may come again.
+        // A later version can be published again.
         bus.route(&[article("x", "fr", 2)]);
         bus.settle(&order);
         assert_eq!(bus.histories("x"), ["r0 t1 r2", ""]);
         assert_eq!(bus.residence(FR, "x"), None);
-        // A dead letter beside a version that lives here takes nothing.
+        // A dead letter for an article that lives in this partition retracts nothing.
         bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 5) }]);
         bus.settle(&order);
         assert_eq!(bus.table(OutputTopic::Unique).get("x"), Some(&2));
@@ -448,7 +455,7 @@ fn a_new_version_that_is_a_dead_letter_takes_the_old_one_with_it() {
 }
 
 #[test]
-fn an_article_that_arrives_expired_is_remembered_where_it_is_published() {
+fn an_article_that_arrives_expired_is_remembered_as_published() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("");
         bus.let_time_pass("fr");
@@ -464,14 +471,14 @@ fn an_article_that_arrives_expired_is_remembered_where_it_is_published() {
         assert_eq!(bus.histories("x"), moved, "{order:?}");
         assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Published(OutputTopic::NearDuplicate)));
         assert!(bus.document(FR, "x").is_none());
-        // It goes on: what was published there is retracted too.
+        // When it moves again, its record there is retracted too.
         bus.route(&[article("x", "en", 7)]);
         bus.settle(&order);
         let [unique, near] = bus.histories("x");
         assert_eq!(unique, format!("{} r{}", moved[0], second + 1));
         assert_eq!(near, format!("r{second} t{}", second + 1));
         assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Moved { to: EN }));
-        // A delete finds what was published and not stored.
+        // A delete also retracts an article that was published but not stored.
         bus.route(&[Version { fetched_at: old, ..article("x", "fr", 2) }]);
         bus.settle(&order);
         bus.route(&[delete("x")]);
@@ -487,30 +494,34 @@ fn a_silent_record_sends_no_notice() {
     let mut bus = Bus::new("");
     bus.route_as(&[article("other", "fr", 2), article("x", "en", 1), article("x", "fr", 3)], true);
     bus.settle(&[EN, FR]);
-    assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "the old generation has said it");
+    assert_eq!((bus.published.len(), bus.notices.len()), (0, 0), "the old generation has published it");
     assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: FR }));
-    // The first record that is not silent moves what the old generation has published.
+    // The first record that is not silent moves the article that the old generation published.
     bus.route(&[article("x", "en", 2)]);
     bus.settle(&[EN, FR]);
     assert_eq!(bus.notices, [(FR as usize, EN)]);
-    assert_eq!(bus.histories("x"), ["r3", ""], "it is on the same topic");
+    assert_eq!(bus.histories("x"), ["r3", ""], "the output topic is the same");
     bus.route(&[article("x", "fr", 2)]);
     bus.settle(&[EN, FR]);
     assert_eq!(bus.histories("x"), ["r3 t4", "r4"]);
 }
 
 #[test]
-fn before_publish_from_nothing_is_retracted_and_nothing_is_lost() {
+fn versions_before_publish_from_retract_nothing() {
     let from = 1_772_000_000_000 + 10 * HOUR;
     let mut bus = Bus::new("[output]\npublish_from = \"2026-02-25T16:13:20Z\"\n");
     assert_eq!(bus.config.engine.publish_from, Some(EventTime::from_millis(from)));
     bus.route(&[article("x", "en", 1), article("x", "fr", 3), article("x", "en", 4)]);
     bus.settle(&[EN, FR]);
-    assert_eq!((bus.said.len(), bus.notices.len()), (0, 0), "what was never published needs no retraction");
+    assert_eq!(
+        (bus.published.len(), bus.notices.len()),
+        (0, 0),
+        "an unpublished article needs no retraction"
+    );
     bus.now = from + HOUR;
     bus.route(&[article("other", "fr", 2), article("y", "en", 5)]);
     bus.settle(&[EN, FR]);
-    // A late version from before that time is not published, and leaves what was published where it is.
+    // A late version from before that time is not published, and the published record stays.
     bus.now = from - HOUR / 4;
     let late = bus.next;
     bus.route(&[article("y", "fr", 6)]);
@@ -528,7 +539,7 @@ fn before_publish_from_nothing_is_retracted_and_nothing_is_lost() {
 }
 
 #[test]
-fn on_one_topic_only_what_is_gone_is_retracted() {
+fn on_a_single_topic_only_deleted_articles_are_retracted() {
     for order in [[EN, FR], [FR, EN]] {
         let mut bus = Bus::new("[output]\ntopics = \"single\"\n[topics]\nmax_message_bytes = 100000\n");
         assert!(bus.is_single);
@@ -552,7 +563,7 @@ fn residences_expire_with_their_language() {
     [FR, EN].into_iter().for_each(|at| bus.drain(at));
     assert_eq!(bus.residence(EN, "x"), Some(Whereabouts::Moved { to: FR }));
     assert_eq!(bus.residence(EN, "y"), Some(Whereabouts::Gone));
-    // A retention passes in the new home before it hears of the notice.
+    // The retention passes in the new home before it reads the notice.
     bus.let_time_pass("fr");
     let last = bus.logs[FR as usize].len();
     let log = &mut bus.logs[FR as usize];
@@ -561,15 +572,18 @@ fn residences_expire_with_their_language() {
     log.push(notice);
     assert_eq!(log.len(), last);
     bus.let_time_pass("en");
-    let before = bus.said.len();
+    let before = bus.published.len();
     bus.settle(&[EN, FR]);
     assert_eq!((bus.residence(EN, "x"), bus.residence(EN, "y")), (None, None));
-    assert!(bus.said[before..].iter().all(|said| said.id.starts_with("later")), "nothing is known any more");
+    assert!(
+        bus.published[before..].iter().all(|record| record.id.starts_with("later")),
+        "the residences have expired"
+    );
 }
 
-/// Notices come again when a partition sends them again; that changes nothing.
+/// A partition may send its notices again.
 #[test]
-fn a_notice_that_comes_again_changes_nothing() {
+fn a_repeated_notice_changes_nothing() {
     let mut bus = Bus::new("");
     let moves = ["en", "fr", "de", "fr", "en", "de"];
     bus.route(&[article("other", "fr", 2), article("more", "de", 2)]);
@@ -592,8 +606,8 @@ fn a_notice_that_comes_again_changes_nothing() {
     assert_eq!(tables, living, "{:?}", bus.histories("x"));
 }
 
-/// A version of one of a few ids. Texts are few, too, so that verdicts differ.
-fn by_chance(random: &mut Random, id: u64) -> Version {
+/// A random version of an article. There are few texts, so both unique articles and duplicates occur.
+fn random_version(random: &mut Random, id: u64) -> Version {
     let id = format!("a{id}");
     match random.below(8) {
         0 => delete(&id),
@@ -601,20 +615,21 @@ fn by_chance(random: &mut Random, id: u64) -> Version {
     }
 }
 
-/// One move at a time, partitions at any speed: a reader that takes a tombstone for a delete is right after each.
+/// One move per article and round, partitions at any speed: after each round a consumer that treats a tombstone as a
+/// delete is right.
 #[test]
-fn however_fast_partitions_are_a_tombstone_deletes_no_live_article() {
+fn no_tombstone_deletes_a_live_article_at_any_speed() {
     let ids: BTreeSet<String> = (0..10).map(|id| format!("a{id}")).collect();
     for seed in 0..40 {
         let mut random = Random(seed);
         let mut bus = Bus::new("");
         for round in 0..25 {
-            let versions: Vec<Version> = (0..10).map(|id| by_chance(&mut random, id)).collect();
+            let versions: Vec<Version> = (0..10).map(|id| random_version(&mut random, id)).collect();
             let versions: Vec<Version> = versions.into_iter().filter(|_| random.below(3) > 0).collect();
             let cut = random.below(versions.len() as u64 + 1) as usize;
             bus.route(&versions[..cut]);
             bus.route(&versions[cut..]);
-            bus.settle_by_chance(&mut random);
+            bus.settle_randomly(&mut random);
             for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
                 let table: BTreeSet<String> = bus.table(topic).into_keys().collect();
                 assert_eq!(table, bus.living(topic, &ids), "seed {seed}, round {round}, {topic:?}");
@@ -624,10 +639,10 @@ fn however_fast_partitions_are_a_tombstone_deletes_no_live_article() {
     }
 }
 
-/// Moves at any speed, also where a partition lags behind several of them. Then it may write a record or a tombstone of a
-/// version that others have replaced ([`Bus::check_tombstone`] sees that nobody else does), and the source offset tells.
+/// A partition may lag behind several moves. Then it may publish or retract a version that another partition has replaced
+/// ([`Bus::check_tombstone`] checks that only a lagging partition does), and consumers recognise it by the source offset.
 #[test]
-fn wherever_a_partition_lags_the_source_offset_tells() {
+fn the_source_offset_identifies_records_of_a_lagging_partition() {
     let ids: BTreeSet<String> = (0..6).map(|id| format!("a{id}")).collect();
     let mut forwarded = 0;
     for seed in 100..140 {
@@ -637,16 +652,16 @@ fn wherever_a_partition_lags_the_source_offset_tells() {
             let versions: Vec<Version> = (0..random.below(12))
                 .map(|_| {
                     let id = random.below(6);
-                    by_chance(&mut random, id)
+                    random_version(&mut random, id)
                 })
                 .collect();
             bus.route(&versions);
             for _ in 0..random.below(30) {
                 let at = random.below(PARTITIONS as u64);
-                bus.take_one(at as usize);
+                bus.read_one(at as usize);
             }
         }
-        bus.settle_by_chance(&mut random);
+        bus.settle_randomly(&mut random);
         forwarded += bus.notices.len();
         for topic in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             assert_eq!(bus.table_by_offset(topic), bus.living(topic, &ids), "seed {seed}, {topic:?}");

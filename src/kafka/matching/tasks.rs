@@ -1,4 +1,7 @@
-//! How a partition comes to be worked on, and what becomes of it when it cannot be: claimed, restored, running, stopped.
+//! The life of a partition in the `match` role: claimed, restored, running, and stopped if it cannot continue. Each
+//! step advances by [`Matcher::advance_one`]; [`crate::kafka::recovery`] decides where to resume and restores the
+//! store. A partition runs only when its store is at the high watermark of its changelog and its position fits the
+//! input topic.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,20 +24,20 @@ use samestory_engine::index::{Attestor, Registration, Rocks, StoreError, View, c
 
 use super::Matcher;
 
-/// How long a partition waits before it looks for a free slot again.
-const SLOT: Duration = Duration::from_millis(20);
+/// Pause before a partition looks for a free restore slot again.
+const SLOT_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// One partition's life.
+/// The states of an assigned partition.
 pub(crate) enum Task {
-    /// Its offset is asked for. First of all: what is committed after this is not our predecessor's.
+    /// The committed offset is being looked up. This comes first: the previous owner commits nothing after it.
     Claiming { not_before: Instant },
-    /// There is no space for its state. It is claimed again once there is.
+    /// The disk has no room for the state. The partition is claimed again once it has.
     NoSpace { look_again: Instant },
-    /// Its state is brought to the end of its log.
+    /// The store is being brought to the high watermark of its changelog.
     Restoring { committed: Option<i64>, here: ClusterIds, restoring: Restoring, slot: Option<Slot> },
-    /// Only now can it be planned with and applied to.
+    /// Articles are judged. Plans are made and applied only in this state.
     Running(Box<Running>),
-    /// Somebody has to decide.
+    /// An operator has to decide.
     Stopped,
 }
 
@@ -44,26 +47,26 @@ impl Task {
     }
 }
 
-/// A partition that is worked on.
+/// A running partition.
 pub(crate) struct Running {
-    // Dropped first: nobody reads a store that is closed.
-    pub(crate) _shown: Registration,
+    // Declared before the store, so that it is dropped first: a closed store must have no readers.
+    pub(crate) _registration: Registration,
     pub(crate) store: Rocks,
     /// The only one of the store: what is applied to it was committed by a transaction.
     pub(crate) attestor: Attestor,
     /// The topics that its positions belong to.
     pub(crate) here: ClusterIds,
-    /// A position that the log does not know yet.
+    /// A position that is not in the changelog yet.
     pub(crate) unpublished_position: Option<i64>,
     pub(crate) flushed: Instant,
-    /// It waits for the generation before until then, and goes on from here.
+    /// While it waits for the previous generation: when to look again, and the offset where it resumes.
     pub(crate) held: Option<(Instant, i64)>,
-    /// As they were when it was last flushed.
+    /// Sizes at the last flush.
     pub(crate) sizes: Arc<Sizes>,
 }
 
 impl Matcher {
-    /// One step of one partition. Nothing, or where to read from.
+    /// Takes one step with one partition. Returns the offset to read from once it is running.
     pub(crate) fn advance_one(&mut self, partition: i32, task: Task, source: &Source) -> (Task, Option<i64>) {
         let result = match task {
             Task::Claiming { not_before } if not_before > Instant::now() => {
@@ -102,10 +105,10 @@ impl Matcher {
     fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
         let slot = if self.holdings.is_deleting(partition) { None } else { self.slots.take() };
         let Some(slot) = slot else {
-            return Ok((Task::Claiming { not_before: Instant::now() + SLOT }, None));
+            return Ok((Task::Claiming { not_before: Instant::now() + SLOT_RETRY_PAUSE }, None));
         };
         let committed = source.committed(partition)?;
-        // After the offset: an end that is being written is waited for there.
+        // After the offset: fetching it waits for a generation-end record that is still in an open transaction.
         if let Some(end) = self.generations.claim(&self.restorer.surveyor)? {
             tracing::error!(partition, "stopped: {}", Disagreement::Ended(Box::new(end)));
             return Ok((Task::Stopped, None));
@@ -116,7 +119,7 @@ impl Matcher {
         Ok((Task::Restoring { committed, here, restoring, slot: Some(slot) }, None))
     }
 
-    /// The topics as they are now.
+    /// The current ids of the cluster and its topics.
     pub(crate) fn here(&self) -> Result<ClusterIds, KafkaError> {
         let client = self.restorer.surveyor.client();
         ClusterIds::ask(client, &self.restorer.changelog, self.intake.topic(), PATIENCE)
@@ -131,7 +134,7 @@ impl Matcher {
     ) -> Result<(Task, Option<i64>), RestoreError> {
         let Followed { store, attestor } = match restoring.step()? {
             RestoreStep::More(restoring) => {
-                // One that waits for an open transaction does not keep the others waiting.
+                // A restore that waits for an open transaction gives its slot to another partition.
                 let slot = slot.filter(|_| !restoring.is_stalled());
                 return Ok((Task::Restoring { committed, here, restoring, slot }, None));
             }
@@ -139,12 +142,12 @@ impl Matcher {
             RestoreStep::Restored(followed) => *followed,
         };
         if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
-            // It is at the end of its log. If it is too old again in a month, that is another matter; a disk that
-            // damages what is written to it stays one.
+            // The state is complete now. If it is too old again in a month, that is a new event; a disk that has
+            // damaged data is likely to do it again.
             wiped.retain(|&cause| cause == Cause::Damaged);
         }
         let progress = store.progress()?;
-        if let Some(refusal) = self.intake.misfit(&progress) {
+        if let Some(refusal) = self.intake.incompatibility(&progress) {
             tracing::error!(partition, "stopped: {refusal}");
             return Ok((Task::Stopped, None));
         }
@@ -163,9 +166,9 @@ impl Matcher {
         let sizes = measure::sizes(&store);
         let shelf = &self.shelf;
         let running = |unpublished_position| {
-            let (_shown, flushed) = (shelf.register(partition, &store), Instant::now());
+            let (_registration, flushed) = (shelf.register(partition, &store), Instant::now());
             Task::Running(Box::new(Running {
-                _shown,
+                _registration,
                 store,
                 attestor,
                 here,
@@ -182,23 +185,23 @@ impl Matcher {
         }
         Ok(match takeover {
             Takeover::Resume(next) => {
-                tracing::info!(partition, next, "going on");
+                tracing::info!(partition, next, "resuming");
                 if let Some(purge) = &self.purge {
-                    // Whatever an earlier owner could not delete. A purge that has ended is no reason to stop.
+                    // The previous owner may not have purged everything. A purger that has ended is no reason to stop.
                     let _sent = purge.send((partition, next));
                 }
                 (running(None), Some(next))
             }
             Takeover::Begin => {
-                // What route has written is all to be judged.
+                // Everything that route has written must be judged, so `input.start` does not apply.
                 let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
                 let start = source.first_offset(partition, from, (low, high))?;
-                tracing::info!(partition, start, "beginning");
+                tracing::info!(partition, start, "starting with empty state");
                 let unpublished_position = (!faults::mutant("first-position-off")).then_some(start);
                 (running(unpublished_position), Some(start))
             }
             Takeover::Accepted { from, lost } => {
-                tracing::warn!(partition, from, lost, "going on as the operator has said");
+                tracing::warn!(partition, from, lost, "resuming as the operator decided");
                 (running(Some(from)), Some(from))
             }
             Takeover::Stop(disagreement) if self.disagreed.is_final(partition) => {
@@ -212,14 +215,14 @@ impl Matcher {
         })
     }
 
-    /// Closes a partition that cannot go on before it is looked at again.
+    /// Closes the store of a partition that failed, then decides what to do with it.
     pub(crate) fn fail(&mut self, partition: i32, error: StoreError) {
         self.tasks.remove(&partition);
         let task = self.failed(partition, error.into());
         self.tasks.insert(partition, task);
     }
 
-    /// What to do with a partition that cannot go on.
+    /// The next state of a partition that failed.
     fn failed(&mut self, partition: i32, error: RestoreError) -> Task {
         match &error {
             RestoreError::Store(error) => self.unusable.insert(partition, error.to_string()),
@@ -228,7 +231,7 @@ impl Matcher {
         let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_millis(after) };
         match error {
             RestoreError::Away(error) => {
-                tracing::debug!(%error, partition, "taking over; it is tried again");
+                tracing::debug!(%error, partition, "takeover failed, retrying");
                 again(200)
             }
             RestoreError::Store(error) => match error {
@@ -244,8 +247,8 @@ impl Matcher {
                 StoreError::Corrupt { .. } => {
                     tracing::error!(partition, "{error}");
                     if self.shelf.is_read(partition) {
-                        // A store that is still open writes to its path when it is closed at last: nothing else may
-                        // be there by then.
+                        // A read lease keeps the store open, and an open store writes to its directory when it closes:
+                        // a new store must not be there by then.
                         return again(1000);
                     }
                     self.quarantine(partition, Cause::Damaged)
@@ -273,7 +276,7 @@ impl Matcher {
         }
     }
 
-    /// Tries again after a while. After too many failures in a row the process exits: a restart gets new file handles and
+    /// Retries after a pause. After too many failures in a row the process exits: a restart gets new file handles and
     /// threads, or another node.
     fn failing(&mut self, partition: i32, error: &StoreError) -> Task {
         metrics::store_failures(1);
@@ -289,7 +292,7 @@ impl Matcher {
         Task::Claiming { not_before: Instant::now() + pause }
     }
 
-    /// Moves a store out of the way, so that the partition is rebuilt from its log.
+    /// Quarantines a store, so that the partition is rebuilt from its changelog.
     fn quarantine(&mut self, partition: i32, cause: Cause) -> Task {
         let directory = self.restorer.directory(partition);
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);

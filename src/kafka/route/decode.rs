@@ -1,47 +1,49 @@
-//! A raw record → what is to be decided about. Whatever cannot be is a dead letter, never an error.
+//! A raw record → an [`Incoming`] for the engine. [`Decoder`] parses JSON or Avro, maps the fields, checks who owns the
+//! id and computes the fingerprint; both roles, the probe and the replay use it. A record that cannot be decoded
+//! becomes a dead letter, never an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::config::{Config, InputFormat};
 use crate::formats::fields::{DecodeFailure, Field, Fields, RecordContext, Value, WithContext};
-use crate::formats::registry::{Known, Registry};
+use crate::formats::registry::{Registry, SchemaCache};
 use crate::formats::{Event, Owner, avro, isolate, json};
 use samestory_engine::engine::{Incoming, Preparer};
 use samestory_engine::model::{ArticleId, Position};
 use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
-use super::payload::{Payload, Wanted};
-use crate::kafka::matching::outgoing::VERDICT;
+use super::payload::{Payload, PayloadPolicy};
+use crate::kafka::matching::outgoing::VERDICT_OVERHEAD;
 use crate::kafka::turn::record::Record;
 
-/// Records that are worth a thread: some milliseconds of work.
-const SHARE: usize = 50;
-/// Threads that read a batch, at most.
-const THREADS: usize = 4;
+/// Records per thread: fewer are not worth starting one. This many take a few milliseconds.
+const RECORDS_PER_THREAD: usize = 50;
+/// Most threads that decode one batch.
+const MAX_THREADS: usize = 4;
 
-/// What a record is, and what goes out for the article instead of its own bytes, if anything.
+/// The decoded record, and the payload that replaces its own bytes in the output, if any.
 pub(crate) type Decoded = (Incoming, Payload);
 
-/// Reads raw records.
+/// Decodes raw records.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     preparer: Preparer,
     fields: Fields,
     owner: Owner,
-    /// Longer values are not even parsed.
+    /// Longer values are dead letters and are not parsed.
     limit: usize,
-    /// Whether a record without a value deletes the article that its key names.
+    /// Whether keys are article ids: then a tombstone deletes the article that its key names.
     keyed_by_id: bool,
     format: InputFormat,
-    wanted: Wanted,
-    /// The schemas of values that came as Avro.
-    known: Option<Known>,
+    payload_policy: PayloadPolicy,
+    /// Writer schemas of Avro values.
+    schemas: Option<SchemaCache>,
 }
 
 impl Decoder {
     pub(crate) fn new(config: &Config, keyed_by_id: bool, registry: Option<&Arc<Registry>>) -> Decoder {
-        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT);
+        let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT_OVERHEAD);
         Decoder {
             preparer: Preparer::new(config.text),
             fields: config.fields.clone(),
@@ -49,17 +51,20 @@ impl Decoder {
             limit: config.max_record().min(largest),
             keyed_by_id,
             format: config.bus.formats.input,
-            wanted: Wanted::new(config.bus.value, config.bus.formats),
-            known: registry.map(|registry| Known::new(Arc::clone(registry))),
+            payload_policy: PayloadPolicy::new(config.bus.value, config.bus.formats),
+            schemas: registry.map(|registry| SchemaCache::new(Arc::clone(registry))),
         }
     }
 
-    /// Asks the registry for what these records were written with, as far as it is not known.
+    /// Fetches the writer schemas of these records that are not cached yet.
     ///
     /// # Errors
-    /// The registry is in trouble, which says nothing about the records: wait, and ask again.
-    pub(crate) fn gather<'r>(&mut self, records: impl Iterator<Item = &'r Record>) -> Result<(), String> {
-        let Some(known) = self.known.as_mut().filter(|_| self.format != InputFormat::Json) else {
+    /// The registry is unavailable, which says nothing about the records: keep them and retry.
+    pub(crate) fn load_schemas<'r>(
+        &mut self,
+        records: impl Iterator<Item = &'r Record>,
+    ) -> Result<(), String> {
+        let Some(schemas) = self.schemas.as_mut().filter(|_| self.format != InputFormat::Json) else {
             return Ok(());
         };
         let values = records.filter_map(|record| record.value.as_deref());
@@ -69,23 +74,22 @@ impl Decoder {
             .filter_map(|value| avro::unframe(value).ok())
             .map(|framed| framed.id)
             .collect();
-        known.gather(&ids)
+        schemas.load(&ids)
     }
 
-    /// The records that were gathered for are decoded.
-    pub(crate) fn settle(&mut self) {
-        if let Some(known) = &mut self.known {
-            known.settle();
+    /// Called once the records have been decoded: the schema cache may evict entries.
+    pub(crate) fn evict_schemas(&mut self) {
+        if let Some(schemas) = &mut self.schemas {
+            schemas.evict();
         }
     }
 
-    /// The hash of what fingerprints are made with.
+    /// Hash of the settings that determine fingerprints.
     pub(crate) fn fingerprints(&self) -> u32 {
         self.preparer.config()
     }
 
-    /// Reads several, on several threads where there are many, and gives them in their order. Nothing that is read
-    /// depends on what was read before.
+    /// Decodes records in their order, on several threads if there are many. No result depends on an earlier record.
     pub(crate) fn decode_all(
         &self,
         records: &[Record],
@@ -94,7 +98,7 @@ impl Decoder {
         let decode = |records: &[Record]| -> Vec<Decoded> {
             records.iter().map(|record| self.decode(record, &position(record))).collect()
         };
-        let threads = (records.len() / SHARE).min(cores()).max(1);
+        let threads = (records.len() / RECORDS_PER_THREAD).min(cores()).max(1);
         let mut shares = records.chunks(records.len().div_ceil(threads).max(1));
         let own = shares.next().unwrap_or_default();
         std::thread::scope(|scope| {
@@ -109,7 +113,7 @@ impl Decoder {
                 match thread.map(|thread| thread.join()) {
                     Some(Ok(others)) => decoded.extend(others),
                     Some(Err(panic)) => std::panic::resume_unwind(panic),
-                    // Without a thread there is still this one.
+                    // The thread could not be started: decode its share here.
                     None => decoded.extend(decode(share)),
                 }
             }
@@ -117,7 +121,7 @@ impl Decoder {
         })
     }
 
-    /// Reads one.
+    /// Decodes one record.
     pub(crate) fn decode(&self, record: &Record, position: &Position) -> Decoded {
         if let Some(letter) = record.dead_letter(position) {
             return (Incoming::DeadLetter(letter), None);
@@ -148,22 +152,22 @@ impl Decoder {
 
     fn event(&self, record: &Record) -> Result<(Event, Payload), DecodeFailure> {
         let key = || record.key.as_deref().and_then(|key| str::from_utf8(key).ok()).map(str::to_owned);
-        let around = RecordContext { key: record.key.as_deref(), headers: &record.headers };
+        let context = RecordContext { key: record.key.as_deref(), headers: &record.headers };
         let Some(value) = &record.value else {
             let id = key().filter(|_| self.keyed_by_id).ok_or_else(|| {
                 let why = match self.keyed_by_id {
-                    true => "a record without a value deletes the article its key names, and it has no key",
-                    false => "a record without a value has no id; send a delete as an event with an id",
+                    true => "a tombstone deletes the article that its key names, and this one has no key",
+                    false => "a tombstone has no id here, because keys are not ids; send a delete as an event with an id",
                 };
                 DecodeFailure::new(DeadLetterReason::NoId, why)
             })?;
             let id = ArticleId::new(&id)
                 .map_err(|error| DecodeFailure::new(DeadLetterReason::NoId, error.to_string()))?;
-            self.owner.check(&id, || None, around)?;
+            self.owner.check(&id, || None, context)?;
             return Ok((Event::Delete(id), None));
         };
         if value.len() > self.limit {
-            let message = format!("a value of {} bytes; at most {} are read", value.len(), self.limit);
+            let message = format!("the value has {} bytes; at most {} are accepted", value.len(), self.limit);
             return Err(DecodeFailure::new(DeadLetterReason::TooLarge, message));
         }
         let name = || key().filter(|_| self.names_by_key());
@@ -174,62 +178,62 @@ impl Decoder {
         };
         if is_avro {
             let framed = avro::unframe(value)?;
-            let Some(known) = &self.known else {
-                let why = "begins with a zero byte, as Avro from a schema registry does; set registry.url";
+            let Some(schemas) = &self.schemas else {
+                let why = "begins with a zero byte, like Avro from a schema registry; set registry.url";
                 return Err(DecodeFailure::new(DeadLetterReason::Undecodable, why));
             };
-            let schema = known.get(framed.id)?;
+            let schema = schemas.get(framed.id)?;
             let datum = avro::Datum::parse(schema, framed.datum).map_err(|refusal| {
                 let message = format!("schema {}, {}", framed.id, refusal.message);
                 DecodeFailure::new(refusal.reason, message)
             })?;
-            let record = WithContext::Record(datum, around);
-            let event = self.owned_event(&record, name, around)?;
+            let record = WithContext::Record(datum, context);
+            let event = self.owned_event(&record, name, context)?;
             let WithContext::Record(datum, _) = record else { return Ok((event, None)) };
             return self.with_payload(event, Some(&datum));
         }
-        let record = WithContext::Record(json::Record::parse(value)?, around);
-        self.with_payload(self.owned_event(&record, name, around)?, None)
+        let record = WithContext::Record(json::Record::parse(value)?, context);
+        self.with_payload(self.owned_event(&record, name, context)?, None)
     }
 
-    /// Reads an article or a delete from a record whose source owns the id.
+    /// Maps a record to an article or delete, and checks that its source owns the id.
     fn owned_event<V: Value>(
         &self,
         record: &V,
         name: impl Fn() -> Option<String>,
-        around: RecordContext<'_>,
+        context: RecordContext<'_>,
     ) -> Result<Event, DecodeFailure> {
         let event = self.fields.event(record, name)?;
-        self.owner.check(event.id(), || self.fields.site(record), around)?;
+        self.owner.check(event.id(), || self.fields.site(record), context)?;
         Ok(event)
     }
 
-    /// Whether an article without an id is named by its record's key. A path in the settings that is missing in a record
-    /// is a dead letter: where keys are not ids (a site, a date), all articles of a key would become versions of one.
+    /// Whether the record's key is the id of an article that has none. Not if the settings name a path for the id: a
+    /// record without that path is a dead letter, because if keys are not ids (a site, a date) all articles of a key
+    /// would become versions of one.
     fn names_by_key(&self) -> bool {
         self.keyed_by_id && !self.fields.is_configured(Field::Id)
     }
 
-    /// For each field that a record has, the path or the name under which it was found; nothing for a record that
-    /// cannot be read.
+    /// For each field of a record, the path or name under which it was found; empty for a record that cannot be decoded.
     pub(crate) fn sources(&self, record: &Record) -> BTreeMap<Field, String> {
         fn found<V: Value>(fields: &Fields, record: &V) -> BTreeMap<Field, String> {
             let source = |field| Some((field, fields.source(record, field)?.to_owned()));
             Field::ALL.into_iter().filter_map(source).collect()
         }
         let Some(value) = &record.value else { return BTreeMap::new() };
-        let around = RecordContext { key: record.key.as_deref(), headers: &record.headers };
-        let mut sources = match (self.format, &self.known) {
-            (InputFormat::Avro | InputFormat::Auto, Some(known)) if avro::is_framed(value) => {
+        let context = RecordContext { key: record.key.as_deref(), headers: &record.headers };
+        let mut sources = match (self.format, &self.schemas) {
+            (InputFormat::Avro | InputFormat::Auto, Some(schemas)) if avro::is_framed(value) => {
                 let schema =
-                    avro::unframe(value).and_then(|framed| Ok((known.get(framed.id)?, framed.datum)));
+                    avro::unframe(value).and_then(|framed| Ok((schemas.get(framed.id)?, framed.datum)));
                 let Ok((schema, datum)) = schema else { return BTreeMap::new() };
                 let Ok(datum) = avro::Datum::parse(schema, datum) else { return BTreeMap::new() };
-                found(&self.fields, &WithContext::Record(datum, around))
+                found(&self.fields, &WithContext::Record(datum, context))
             }
             _ => {
                 let Ok(json) = json::Record::parse(value) else { return BTreeMap::new() };
-                found(&self.fields, &WithContext::Record(json, around))
+                found(&self.fields, &WithContext::Record(json, context))
             }
         };
         if record.key.is_some() && self.names_by_key() {
@@ -238,31 +242,34 @@ impl Decoder {
         sources
     }
 
-    /// What goes out instead of the record's own bytes may be longer than those, and must fit into a record too: one that
-    /// the broker refuses would be tried for ever.
+    /// Adds the payload. It may be longer than the record's own bytes and must fit into a record too: one that the broker
+    /// refuses would be retried forever.
     fn with_payload(
         &self,
         event: Event,
-        came: Option<&avro::Datum<'_>>,
+        datum: Option<&avro::Datum<'_>>,
     ) -> Result<(Event, Payload), DecodeFailure> {
         let payload = match &event {
-            Event::Article(article) | Event::Bodiless(article, _) => self.wanted.payload(article, came),
+            Event::Article(article) | Event::Bodiless(article, _) => {
+                self.payload_policy.payload(article, datum)
+            }
             Event::Delete(_) => None,
         };
         if let Some((_, bytes)) = &payload
             && bytes.len() > self.limit
         {
-            let message = format!("{} bytes as it would go out; at most {} do", bytes.len(), self.limit);
+            let message =
+                format!("{} bytes in the output encoding; at most {} are accepted", bytes.len(), self.limit);
             return Err(DecodeFailure::new(DeadLetterReason::TooLarge, message));
         }
         Ok((event, payload))
     }
 }
 
-/// Threads that are worth having: as many as may run at once.
+/// Threads that can run at once, at most [`MAX_THREADS`].
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(THREADS))
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS))
 }
 
 #[cfg(test)]
@@ -291,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_deletes_what_its_key_names_where_keys_are_ids() {
+    fn a_tombstone_deletes_the_article_of_its_key_if_keys_are_ids() {
         let gone = decode(&record(Some("a"), None), true);
         assert!(matches!(gone, Incoming::Delete(id) if id.as_str() == "a"));
         assert_eq!(reason(&decode(&record(None, None), true)), DeadLetterReason::NoId);
@@ -299,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_the_id_of_an_article_that_has_none() {
+    fn an_article_without_an_id_gets_the_key_as_its_id() {
         let article = decode(&record(Some("k"), Some(r#"{"body":"text"}"#)), true);
         assert!(matches!(article, Incoming::Article(article) if article.id.as_str() == "k"));
         assert_eq!(
@@ -308,8 +315,8 @@ mod tests {
         );
     }
 
-    // `[input.fields] id = "meta.uid"` with a typing error fell back to the record's key without a word. The keys were
-    // sites: `config check` passed, `probe` said 100 %, and 60 articles became versions of one.
+    // `[input.fields] id = "meta.uid"` with a typing error silently fell back to the record's key. The keys were sites:
+    // `config check` passed, `probe` reported 100 %, and 60 articles became versions of one.
     #[test]
     fn a_configured_id_that_is_missing_is_a_dead_letter_and_not_the_key() {
         let settings: Settings = toml::from_str("[input.fields]\nid = \"meta.uid\"").unwrap();
@@ -327,9 +334,9 @@ mod tests {
         assert_eq!(sources, BTreeMap::from([(Field::Body, "body".to_owned())]));
     }
 
-    // Any producer could replace or delete any article, because an id was believed whoever sent it.
+    // Any producer could replace or delete any article, because nothing checked who may use an id.
     #[test]
-    fn an_article_an_update_or_a_delete_of_another_source_is_a_dead_letter() {
+    fn articles_updates_and_deletes_from_another_source_are_dead_letters() {
         let decoder = |owner: &str, keyed_by_id| {
             let settings: Settings = toml::from_str(&format!("[input]\nowner = \"{owner}\"")).unwrap();
             Decoder::new(&Config::try_from(settings).unwrap(), keyed_by_id, None)
@@ -343,7 +350,7 @@ mod tests {
             Incoming::Article(_) | Incoming::Bodiless { .. } | Incoming::Delete(_) => false,
             other => panic!("{other:?}"),
         };
-        // Routed reads with keys that are ids, direct without.
+        // In routed mode keys are ids, in direct mode they are not.
         for keyed_by_id in [true, false] {
             let by_host = decoder("host", keyed_by_id);
             for (value, owned) in [
@@ -375,22 +382,22 @@ mod tests {
                 );
             }
         }
-        // A null value is a delete only where keys are ids. It has headers and no host.
-        let null = record(Some("wire:7"), None);
+        // A tombstone is a delete only if keys are ids. It has headers but no host.
+        let tombstone = record(Some("wire:7"), None);
         let source = vec![("source".to_owned(), Some(b"wire".to_vec()))];
-        let owned = Record { headers: source, ..null.clone() };
+        let owned = Record { headers: source, ..tombstone.clone() };
         assert!(!refused(&decoder("header:source", true), &owned));
-        assert!(refused(&decoder("header:source", true), &null));
+        assert!(refused(&decoder("header:source", true), &tombstone));
         assert!(refused(&decoder("host", true), &owned));
-        assert!(!refused(&decoder("none", true), &null));
+        assert!(!refused(&decoder("none", true), &tombstone));
     }
 
     #[test]
-    fn many_are_read_as_one_by_one_and_in_their_order() {
+    fn decoding_a_batch_equals_decoding_one_by_one() {
         let config = Config::try_from(Settings::default()).unwrap();
         let decoder = Decoder::new(&config, true, None);
         let body = |n: usize| format!(r#"{{"body":"the river {n} rises"}}"#);
-        let records: Vec<Record> = (0..3 * SHARE + 7)
+        let records: Vec<Record> = (0..3 * RECORDS_PER_THREAD + 7)
             .map(|n| Record {
                 offset: n as i64,
                 ..record(Some(&format!("k{n}")), (n % 5 > 0).then(|| body(n)).as_deref())
@@ -406,10 +413,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_parsed() {
+    fn a_value_that_is_too_large_is_not_parsed() {
         let huge = format!("[{}", " ".repeat(5 << 20));
         assert_eq!(reason(&decode(&record(None, Some(&huge)), true)), DeadLetterReason::TooLarge);
-        // Headers are dropped, where they must be, for the article's sake.
+        // Large headers do not count: they can be dropped to deliver the article.
         let mut heavy = record(None, Some(r#"{"id":"a","body":"text"}"#));
         heavy.headers.push(("h".into(), Some(vec![0; 40 << 10])));
         assert!(matches!(decode(&heavy, true), Incoming::Article(_)));

@@ -1,4 +1,7 @@
-//! The stateless stage: raw article → fingerprint → the partition where its language lives.
+//! The `route` role: reads the raw topic, computes fingerprints and writes each article to the routed partition that is
+//! the home of its language. [`Route`] decides where each raw partition resumes, [`routing`] turns raw records into
+//! routed ones, and [`super::turn`] commits both in one transaction. Route keeps no state of its own: the committed
+//! offset is all it has.
 
 pub(crate) mod decode;
 pub(crate) mod payload;
@@ -34,68 +37,68 @@ use super::turn::txn::CommittedTxn;
 use payload::ArticleSlice;
 use routing::{RouteOutput, Routing};
 
-/// The stateless stage.
+/// The `route` role as a [`Stage`].
 pub(crate) struct Route {
     pub(crate) bus: Bus,
     pub(crate) routing: Routing,
     pub(crate) writer: Writer,
     pub(crate) surveyor: BaseConsumer<Quiet>,
-    /// The raw positions that match knows.
+    /// The raw positions in match's changelog.
     pub(crate) recorded: Preflight,
     pub(crate) accept: Decisions,
     pub(crate) disagreed: Disagreed,
     pub(crate) generations: Generations,
     pub(crate) tasks: BTreeMap<i32, Task>,
-    /// First offsets of partitions that we may not have, for a group that has read nothing yet. They are committed
-    /// together with that of partition 0.
+    /// Where every raw partition starts, if the group has committed nothing yet. The owner of partition 0 commits them
+    /// for all partitions, including those assigned to other members.
     pub(crate) first_offsets: BTreeMap<i32, i64>,
-    /// By partition: dead letters of records below this offset may have been written before.
+    /// Per partition: records below this offset may already have dead letters.
     pub(crate) repeats_below: BTreeMap<i32, i64>,
-    /// When the raw topic's id was last compared.
+    /// When the raw topic's id was last checked.
     pub(crate) compared: Instant,
 }
 
-/// One partition's life.
+/// The states of an assigned raw partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Its offset is asked for.
+    /// The committed offset is being looked up.
     Claiming {
         not_before: Instant,
     },
-    /// Its first offset is committed before its first record is read: a restart or a rebalance must not choose another.
+    /// The first offset is committed before the first record is read: a restart or a rebalance must not choose another.
     Starting {
         next: i64,
     },
     Running,
-    /// Waits for the generation before, and goes on from here.
+    /// Waits for the previous generation, then resumes at `next`.
     Held {
         not_before: Instant,
         next: i64,
     },
-    /// Somebody has to decide.
+    /// An operator has to decide.
     Stopped,
 }
 
-/// What goes out for a batch.
-pub(crate) struct Routed {
+/// The planned output of one turn.
+pub(crate) struct RoutePlan {
     records: Vec<RouteOutput>,
-    /// Partitions that wait for the generation before when this is done, and where they go on.
+    /// Partitions that wait for the previous generation after this turn, with the offset where they resume.
     held: Vec<(i32, i64)>,
-    /// Partitions whose first offset this commits.
+    /// Partitions whose first offset this turn commits.
     starts: Vec<(i32, i64)>,
 }
 
 /// Where a partition without a committed offset starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// Behind the highest raw offset that match knows.
+    /// After the highest raw offset in match's changelog.
     After(i64),
     /// At its beginning, whatever `input.start` says: other partitions of the topic are known, so this one is new.
     Beginning,
-    /// Nobody has read the topic: at `input.start`, and all other partitions with it.
+    /// At `input.start`, together with all other partitions: the topic has never been read.
     First,
-    /// Nobody has read the topic, and the owner of partition 0 chooses. If each owner chose for itself, the slower of
-    /// two would take its partition for a new one.
+    /// The topic has never been read, and the owner of partition 0 chooses for all. If each owner chose for itself, the
+    /// slower of two would mistake its partition for a new one.
     Wait,
 }
 
@@ -109,19 +112,19 @@ fn start(partition: i32, known: &BTreeMap<i32, i64>, others_committed: bool) -> 
 }
 
 impl Route {
-    /// Finds out where a partition is read from. An offset comes with a partition that is ready.
+    /// Decides where a partition resumes. The offset is set once the partition can be read.
     fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), LookError> {
         if partition == 0 {
             self.first_offsets.clear();
         }
         let committed = source.committed(partition)?;
-        // After the offset: an end that is being written is waited for there.
+        // After the offset: fetching it waits for a generation-end record that is still in an open transaction.
         if let Some(end) = self.generations.claim(&self.surveyor)? {
             tracing::error!(partition, "stopped: {}", Disagreement::Ended(Box::new(end)));
             return Ok((Task::Stopped, None));
         }
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
-        let id = self.ask_topic_id()?;
+        let id = self.raw_topic_id()?;
         if let Some(known) = self.other_topic(id)? {
             tracing::error!(partition, "stopped: {}", recreated(source.topic(), id, known));
             return Ok((Task::Stopped, None));
@@ -131,12 +134,12 @@ impl Route {
             return Ok(match decide_stateless(partition, committed, (low, high), &self.accept.left()) {
                 Takeover::Resume(next) => {
                     self.disagreed.forget(partition);
-                    tracing::info!(partition, next, "going on");
+                    tracing::info!(partition, next, "resuming");
                     (Task::Running, Some(next))
                 }
                 Takeover::Accepted { from, lost } => {
-                    tracing::warn!(partition, from, lost, "going on as the operator has said");
-                    // Committed first, so that the decision has been applied before anything is read.
+                    tracing::warn!(partition, from, lost, "resuming as the operator decided");
+                    // The offset is committed before anything is read, so the decision cannot apply twice.
                     (Task::Starting { next: from }, None)
                 }
                 Takeover::Stop(disagreement) => (self.disagree(partition, &disagreement), None),
@@ -160,7 +163,7 @@ impl Route {
                 let next = match decide(known, &self.accept.left()) {
                     Takeover::Resume(next) => next,
                     Takeover::Accepted { from, lost } => {
-                        tracing::warn!(partition, from, lost, "going on as the operator has said");
+                        tracing::warn!(partition, from, lost, "resuming as the operator decided");
                         from
                     }
                     Takeover::Stop(disagreement) => {
@@ -171,7 +174,7 @@ impl Route {
                 tracing::warn!(
                     partition,
                     next,
-                    "no committed offset; resuming after the highest raw offset that match knows. Articles are not judged twice; dead letters may be written again"
+                    "no committed offset; resuming after the highest raw offset that match has judged. No article is judged twice, but dead letters may be written again"
                 );
                 self.repeats_below.insert(partition, high);
                 next
@@ -191,7 +194,7 @@ impl Route {
                     Ok((partition, source.first_offset(partition, self.bus.start, ends)?))
                 };
                 let first = (0..partitions).map(at).collect::<Result<BTreeMap<i32, i64>, KafkaError>>()?;
-                tracing::info!(?first, "nobody has read the raw topic yet; starting at input.start");
+                tracing::info!(?first, "the raw topic has not been read before; starting at input.start");
                 let next = first.get(&partition).copied().unwrap_or(low);
                 self.first_offsets = first;
                 next
@@ -201,13 +204,13 @@ impl Route {
                     partition,
                     "waiting for the owner of partition 0 to commit the first offsets"
                 );
-                return Ok((Task::Claiming { not_before: Instant::now() + AGAIN }, None));
+                return Ok((Task::Claiming { not_before: Instant::now() + CLAIM_RETRY_PAUSE }, None));
             }
         };
         Ok((Task::Starting { next }, None))
     }
 
-    /// A partition that does not agree is claimed again a few times before it stops.
+    /// Retries the claim a few times before the partition stops: an offset may still be in flight.
     fn disagree(&mut self, partition: i32, disagreement: &Disagreement) -> Task {
         if self.disagreed.is_final(partition) {
             tracing::error!(partition, "stopped: {disagreement}");
@@ -217,19 +220,19 @@ impl Route {
         Task::Claiming { not_before: Instant::now() + CLAIM_AGAIN_AFTER }
     }
 
-    /// How many partitions the raw topic has now.
+    /// The current number of raw partitions.
     fn raw_partitions(&self, topic: &str) -> Result<i32, KafkaError> {
         let metadata = self.surveyor.fetch_metadata(Some(topic), PATIENCE)?;
         let count = metadata.topics().iter().map(|topic| topic.partitions().len()).max().unwrap_or(0);
         Ok(i32::try_from(count).unwrap_or(i32::MAX))
     }
 
-    fn ask_topic_id(&self) -> Result<TopicId, KafkaError> {
+    fn raw_topic_id(&self) -> Result<TopicId, KafkaError> {
         let id = ids::topic_id(self.surveyor.client(), &self.bus.topics.raw, PATIENCE)?;
         Ok(id.unwrap_or(TopicId::UNKNOWN))
     }
 
-    /// The id of another raw topic, of the same name, that this process has read or that match has judged articles of.
+    /// The id of a deleted raw topic of the same name, if this process has read it or match has judged articles from it.
     fn other_topic(&mut self, id: TopicId) -> Result<Option<TopicId>, KafkaError> {
         if id == TopicId::UNKNOWN {
             return Ok(None);
@@ -239,29 +242,29 @@ impl Route {
         Ok(known.into_iter().find(|known| known.differs_from(id)))
     }
 
-    /// Whether a dead letter may have been written before the committed offset was lost.
+    /// Whether this dead letter may already have been written, before the committed offset was lost.
     fn may_repeat(&self, position: &Position) -> bool {
         let Position::Topic { partition, offset, .. } = position else { return false };
         self.repeats_below.get(partition).is_some_and(|below| offset < below)
     }
 }
 
-/// How often the raw topic's id is compared. librdkafka reads on from the same offset in a topic that was deleted and
-/// created again, if that is long enough.
-const COMPARE: Duration = Duration::from_secs(10);
+/// How often the raw topic's id is checked. librdkafka keeps reading from the same offset in a recreated topic if that
+/// topic is long enough.
+const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a partition that cannot be claimed yet waits until it is asked for again.
-const AGAIN: Duration = Duration::from_millis(200);
+/// Pause between two attempts to claim a partition.
+const CLAIM_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// Why nothing is read from a topic that was deleted and created again.
+/// The reason for stopping at a recreated topic, and the ways out.
 pub(crate) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
     format!(
-        "topic {topic} has the id {ours}, but the state was made from one with the id {known}: it was deleted and created again, so offsets of the old one mean nothing in it; set topics.raw back to the old topic, or start a new generation with the next number in stage.generation, which builds its state from the new topic"
+        "topic {topic} has the id {ours}, but the state was built from a topic with the id {known}: the topic was deleted and created again, so offsets of the old one are meaningless in it; set topics.raw back to the old topic, or start a new generation with the next number in stage.generation, which builds its state from the new topic"
     )
 }
 
 impl Stage for Route {
-    type Planned = Routed;
+    type Planned = RoutePlan;
 
     fn assigned(&mut self, partition: i32) {
         self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
@@ -294,8 +297,8 @@ impl Stage for Route {
         for partition in claiming {
             let (task, from) = self.claim(partition, source).unwrap_or_else(|error| match error {
                 LookError::Away(error) => {
-                    tracing::debug!(%error, partition, "taking over; it is tried again");
-                    (Task::Claiming { not_before: Instant::now() + AGAIN }, None)
+                    tracing::debug!(%error, partition, "takeover failed, retrying");
+                    (Task::Claiming { not_before: Instant::now() + CLAIM_RETRY_PAUSE }, None)
                 }
                 foreign => {
                     tracing::error!(partition, "stopped: {foreign}");
@@ -329,10 +332,10 @@ impl Stage for Route {
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
-        self.routing.decoder.gather(records.values().flatten())
+        self.routing.decoder.load_schemas(records.values().flatten())
     }
 
-    fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Routed> {
+    fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<RoutePlan> {
         let (mut held, mut halted, clock) = (Vec::new(), Vec::new(), now());
         let starts = self.tasks.iter().filter_map(|(&partition, task)| match task {
             Task::Starting { next } => Some((partition, *next)),
@@ -365,13 +368,13 @@ impl Stage for Route {
             self.routing.route(partition, records, clock, &mut outbox);
         }
         let records = outbox.finish();
-        self.routing.decoder.settle();
-        Planning { planned: Routed { records, held, starts }, next, halted }
+        self.routing.decoder.evict_schemas();
+        Planning { planned: RoutePlan { records, held, starts }, next, halted }
     }
 
-    fn outgoing<'a>(&'a self, routed: &'a Routed) -> Vec<Outgoing<'a>> {
+    fn outgoing<'a>(&'a self, plan: &'a RoutePlan) -> Vec<Outgoing<'a>> {
         let outgoing = |send: &'a RouteOutput| match send {
-            RouteOutput::To { partition, key, value, headers, time } => Outgoing {
+            RouteOutput::Routed { partition, key, value, headers, time } => Outgoing {
                 topic: &self.bus.topics.routed,
                 partition: Some(*partition),
                 key: Some(key.clone()),
@@ -379,21 +382,21 @@ impl Stage for Route {
                 headers: headers.clone(),
                 time: *time,
             },
-            RouteOutput::Dead { letter, record } => {
-                self.writer.dead_letter(letter, Original { record, placed: ArticleSlice::WHOLE })
+            RouteOutput::DeadLetter { letter, record } => {
+                self.writer.dead_letter(letter, Original { record, slice: ArticleSlice::WHOLE })
             }
         };
-        routed.records.iter().map(outgoing).collect()
+        plan.records.iter().map(outgoing).collect()
     }
 
-    fn apply(&mut self, routed: Routed, _: &CommittedTxn) -> Vec<i32> {
-        for send in &routed.records {
-            if let RouteOutput::Dead { letter, .. } = send {
+    fn apply(&mut self, plan: RoutePlan, _: &CommittedTxn) -> Vec<i32> {
+        for send in &plan.records {
+            if let RouteOutput::DeadLetter { letter, .. } = send {
                 metrics::dead_letters(letter.reason.as_str(), 1);
                 metrics::repeated("route", u64::from(self.may_repeat(&letter.position)));
             }
         }
-        for &(partition, next) in &routed.starts {
+        for &(partition, next) in &plan.starts {
             if partition == 0 {
                 self.first_offsets.clear();
             }
@@ -401,10 +404,10 @@ impl Stage for Route {
             self.disagreed.forget(partition);
             self.tasks.insert(partition, Task::Held { not_before: Instant::now(), next });
         }
-        for &(partition, next) in &routed.held {
+        for &(partition, next) in &plan.held {
             self.tasks.insert(partition, Task::Held { not_before: Instant::now() + FOLLOW_INTERVAL, next });
         }
-        routed.held.into_iter().map(|(partition, _)| partition).collect()
+        plan.held.into_iter().map(|(partition, _)| partition).collect()
     }
 
     fn out_of_range(&mut self) -> Vec<i32> {
@@ -414,21 +417,22 @@ impl Stage for Route {
     }
 
     fn upkeep(&mut self) -> Vec<i32> {
-        let often = Duration::from_millis(faults::number("SAMESTORY_COMPARE_MS", COMPARE.as_millis() as u64));
+        let often = Duration::from_millis(faults::number(
+            "SAMESTORY_COMPARE_MS",
+            TOPIC_ID_CHECK_INTERVAL.as_millis() as u64,
+        ));
         if self.compared.elapsed() < often || !self.tasks.values().any(|task| *task == Task::Running) {
             return Vec::new();
         }
         self.compared = Instant::now();
-        match self.ask_topic_id() {
+        match self.raw_topic_id() {
             Ok(id) if id.differs_from(self.routing.topic_id) => {
-                tracing::error!(
-                    "the raw topic was deleted and created again; its partitions are taken over again"
-                );
+                tracing::error!("the raw topic was deleted and created again; claiming its partitions again");
                 self.out_of_range()
             }
             Ok(_) => Vec::new(),
             Err(error) => {
-                tracing::debug!(%error, "comparing topic ids; it is tried again");
+                tracing::debug!(%error, "topic id unavailable, retrying");
                 Vec::new()
             }
         }
@@ -454,11 +458,11 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_created_again_is_refused_by_both_ids() {
+    fn a_recreated_topic_is_refused_and_both_ids_are_named() {
         let (ours, known) = (TopicId::from_halves(1, 1), TopicId::from_halves(2, 2));
-        let said = recreated("articles.raw", ours, known);
+        let message = recreated("articles.raw", ours, known);
         for part in ["articles.raw", &ours.to_string(), &known.to_string(), "stage.generation"] {
-            assert!(said.contains(part), "{said}");
+            assert!(message.contains(part), "{message}");
         }
     }
 }

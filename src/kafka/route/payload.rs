@@ -1,19 +1,20 @@
-//! What stands for the article in what goes out: made where the article is read, so that whoever writes the envelope
-//! need not read it again.
+//! The bytes that represent the article in the output. [`super::decode`] produces them while it has the article
+//! decoded, and [`crate::kafka::matching::outgoing`] copies them into the envelope, so no article is parsed twice.
+//! Without a payload the record's own value goes out, byte for byte.
 
 use crate::config::{EnvelopeArticle, InputFormat, OutputFormat, ValueForm};
 use crate::formats::{avro, json};
 use samestory_engine::model::Article;
 
 samestory_engine::listed! {
-/// How the article's bytes are to be taken.
+/// The encoding of the article's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PayloadEncoding {
-    /// The raw record's value, as it came.
+    /// The raw record's value, unchanged.
     Own,
-    /// JSON: the article in our own fields, or what came as Avro.
+    /// JSON: the article in our own fields, or an Avro value converted.
     Json,
-    /// Avro: the article in our own fields, `raw-article.avsc`. Should that schema change, this is another form.
+    /// Avro: the article in our own fields, `raw-article.avsc`. If that schema changes, it needs another variant.
     Mapped,
 }
 }
@@ -32,52 +33,52 @@ impl PayloadEncoding {
     }
 }
 
-/// Where an article begins in a record's value, and how it is to be taken.
+/// Where an article begins in a record's value, and how it is encoded. It extends to the end of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArticleSlice {
     pub(crate) from: usize,
-    pub(crate) form: PayloadEncoding,
+    pub(crate) encoding: PayloadEncoding,
 }
 
 impl ArticleSlice {
-    /// The whole value, as it came.
-    pub(crate) const WHOLE: ArticleSlice = ArticleSlice { from: 0, form: PayloadEncoding::Own };
+    /// The whole value, unchanged.
+    pub(crate) const WHOLE: ArticleSlice = ArticleSlice { from: 0, encoding: PayloadEncoding::Own };
 }
 
-/// Other bytes than the record's own, and how they are to be taken.
+/// Bytes that replace the record's own in the output, if any, and their encoding.
 pub(crate) type Payload = Option<(PayloadEncoding, Vec<u8>)>;
 
-/// What settings ask for.
+/// The payload that the settings ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum PayloadPolicy {
     Own,
-    /// JSON, whatever came.
+    /// JSON; Avro values are converted.
     Readable,
     MappedJson,
     MappedAvro,
 }
 
-impl Wanted {
-    pub(crate) fn new(value: ValueForm, formats: crate::config::Formats) -> Wanted {
+impl PayloadPolicy {
+    pub(crate) fn new(value: ValueForm, formats: crate::config::Formats) -> PayloadPolicy {
         match (value, formats.article, formats.output) {
-            (ValueForm::Passthrough, _, _) => Wanted::Own,
-            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Avro) => Wanted::MappedAvro,
-            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Json) => Wanted::MappedJson,
-            (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Avro) => Wanted::Own,
+            (ValueForm::Passthrough, _, _) => PayloadPolicy::Own,
+            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Avro) => PayloadPolicy::MappedAvro,
+            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Json) => PayloadPolicy::MappedJson,
+            (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Avro) => PayloadPolicy::Own,
             (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Json) => match formats.input {
-                InputFormat::Json => Wanted::Own,
-                InputFormat::Avro | InputFormat::Auto => Wanted::Readable,
+                InputFormat::Json => PayloadPolicy::Own,
+                InputFormat::Avro | InputFormat::Auto => PayloadPolicy::Readable,
             },
         }
     }
 
-    /// What goes out for an article that came so; nothing where its own bytes do.
-    pub(crate) fn payload(self, article: &Article, came: Option<&avro::Datum<'_>>) -> Payload {
-        match (self, came) {
-            (Wanted::Own, _) | (Wanted::Readable, None) => None,
-            (Wanted::Readable, Some(datum)) => Some((PayloadEncoding::Json, avro::as_json(datum))),
-            (Wanted::MappedJson, _) => Some((PayloadEncoding::Json, json::mapped(article))),
-            (Wanted::MappedAvro, _) => {
+    /// The payload of an article; `None` if the record's own bytes go out. `datum` is set if the record was Avro.
+    pub(crate) fn payload(self, article: &Article, datum: Option<&avro::Datum<'_>>) -> Payload {
+        match (self, datum) {
+            (PayloadPolicy::Own, _) | (PayloadPolicy::Readable, None) => None,
+            (PayloadPolicy::Readable, Some(datum)) => Some((PayloadEncoding::Json, avro::as_json(datum))),
+            (PayloadPolicy::MappedJson, _) => Some((PayloadEncoding::Json, json::mapped(article))),
+            (PayloadPolicy::MappedAvro, _) => {
                 let mut bytes = Vec::with_capacity(article.body.len() + 512);
                 avro::write_article(article, &mut bytes);
                 Some((PayloadEncoding::Mapped, bytes))

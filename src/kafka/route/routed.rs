@@ -1,45 +1,46 @@
-//! Bytes of the routed topic: what route tells match, and what a partition of match tells another. Internal; both are the
-//! same program.
+//! The bytes of the routed topic. Route writes articles, deletes and forgets, match writes relocation notices, and an
+//! operator's command writes control records; match reads them all. The format is internal, and any other layout number
+//! is refused.
 //!
-//! Pieces as in [`samestory_engine::index::format::value`]'s table: little-endian, `text` is u16 length · UTF-8.
+//! Numbers and texts are as in [`samestory_engine::index::format::value`]: little-endian, `text` is u16 length · UTF-8.
 //!
 //! | bytes | field |
 //! |------:|-------|
 //! | 1 | layout, 5; any other is refused |
-//! | 1 | kind: 1 article, 2 delete, 3 nothing but forgets, 4 relocation notice, 16 control; and 128 where nothing is published for the record |
-//! | text, 16 | the raw topic: name, id (zeros: not known) |
-//! | 4 | forgets that come before the rest, then for each, in raw order: |
+//! | 1 | kind: 1 article, 2 delete, 3 only forgets, 4 relocation notice, 16 control; plus 128 if the record is silent |
+//! | text, 16 | the raw topic: name, id (zeros: unknown) |
+//! | 4 | number of forgets that precede the rest, then for each, in raw order: |
 //! | 4, 8, optional 8 | the raw record that moved the article: partition, offset, time |
 //! | 4, text | the routed partition that it moved to, the article's id |
 //!
-//! An **article** goes on with
+//! An **article** continues with
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | how the rest is to be taken: 0 as it came, 1 JSON, 2 `raw-article.avsc` |
+//! | 1 | encoding of the rest: 0 unchanged, 1 JSON, 2 `raw-article.avsc` |
 //! | 4, 8, optional 8 | the raw record: partition, offset, time |
-//! | optional 8 | route's stamp, see [`Routed`] |
+//! | optional 8 | route's stamp, see [`RoutedEvent`] |
 //! | text | id |
-//! | language, 1 | home; how it became known: 0 declared, 1 text, 2 none |
-//! | language, optional text | the language that is reported, the language that is declared |
+//! | language, 1 | home language; its source: 0 declared, 1 text, 2 none |
+//! | language, optional text | reported language, declared language |
 //! | optional 8, twice | published at, fetched at |
 //! | 4 | flags, one bit each |
 //! | optional text, three times | title, host, url |
-//! | 4, then so many | fingerprint |
-//! | rest | the record's value, untouched, or what goes out for it |
+//! | 4, then that many | fingerprint |
+//! | rest | the record's value unchanged, or the payload that replaces it |
 //!
 //! and a **delete** with the raw record (4, 8, optional 8), the stamp (optional 8) and the id (text).
 //!
-//! A **relocation notice** has no forgets, is written by match and goes on with
+//! A **relocation notice** has no forgets, is written by match and continues with
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 4, 8, optional 8 | the raw record until which the sender was the article's home: partition, offset, time |
-//! | 1 | outlet, as in [`samestory_engine::index::format::value`] |
-//! | 1 | how often it was forwarded where raw positions could not be compared |
+//! | 4, 8, optional 8 | the raw record that moved the article away from the sender: partition, offset, time |
+//! | 1 | output topic, as in [`samestory_engine::index::format::value`] |
+//! | 1 | how often it was forwarded although raw positions could not be compared |
 //! | text | id |
 //!
-//! A **control** record is written by an operator's command and not by route. Layout and kind are followed by the language
+//! A **control** record is written by an operator's command, not by route. Layout and kind are followed by the language
 //! whose stream time is set, and the time (language, 8).
 
 use samestory_engine::engine::{Notice, Prepared};
@@ -57,79 +58,81 @@ const DELETE: u8 = 2;
 const FORGETS: u8 = 3;
 const NOTICE: u8 = 4;
 const SET_STREAM_TIME: u8 = 16;
-/// State follows, and nothing goes out: another generation has said it.
+/// Match updates its state but publishes nothing: another generation has published it already.
 const SILENT: u8 = 128;
 const SOURCES: [LanguageSource; 3] = [LanguageSource::Declared, LanguageSource::Text, LanguageSource::None];
 
-/// A routed record as it was read: first the forgets, in raw order, then the article or delete.
+/// A decoded routed record: first the forgets, in raw order, then the article, delete or notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
-    /// The id of the raw topic, for all positions of the record.
+pub(crate) struct RoutedRecord {
+    /// The id of the raw topic that all positions of the record refer to.
     pub(crate) topic: TopicId,
-    /// Articles that other partitions have now.
+    /// Articles that now live in other partitions.
     pub(crate) forgets: Vec<Forget>,
-    /// Nothing in a record of forgets only.
-    pub(crate) routed: Option<Routed>,
+    /// `None` in a record that holds only forgets.
+    pub(crate) event: Option<RoutedEvent>,
 }
 
-/// An article or a delete, from one raw record.
+/// An article, a delete or a relocation notice, caused by one raw record.
 ///
-/// `stamp` is a clock that no crawler sets: the broker's, where that stamped the raw record when it was appended, else
-/// that of the route process when it routed the record. It is an input of the log and differs when a record is routed
-/// again; nothing else does.
+/// `stamp` is a clock that no crawler can set: the broker's append time if the raw topic has one, otherwise the time at
+/// which the route process routed the record. It is recorded in the log because it is the only field that differs when
+/// a record is routed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Routed {
-    /// An article of this partition's languages. What goes out for it is here in the record's value.
+pub(crate) enum RoutedEvent {
+    /// An article in a language of this partition. `slice` is where its payload is in the record's value.
     Article {
         prepared: Box<Prepared>,
         from: Position,
         time: Option<EventTime>,
         stamp: Option<EventTime>,
-        placed: ArticleSlice,
+        slice: ArticleSlice,
     },
-    /// An article is gone, in whatever language it is held.
+    /// The article is deleted, whatever its language.
     Delete { id: ArticleId, from: Position, time: Option<EventTime>, stamp: Option<EventTime> },
-    /// Another partition was the home of an article until the raw record `from`.
+    /// Another partition was the article's home until the raw record `from`.
     Notice { notice: Notice, from: Position, time: Option<EventTime> },
 }
 
-impl Routed {
-    /// The raw record.
+impl RoutedEvent {
+    /// The position of the raw record that caused it.
     pub(crate) fn from(&self) -> &Position {
         match self {
-            Routed::Article { from, .. } | Routed::Delete { from, .. } | Routed::Notice { from, .. } => from,
+            RoutedEvent::Article { from, .. }
+            | RoutedEvent::Delete { from, .. }
+            | RoutedEvent::Notice { from, .. } => from,
         }
     }
 }
 
-/// An article that another partition has now.
+/// An article that now lives in another partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Forget {
     pub(crate) id: ArticleId,
     /// The raw record that moved it, and that record's time.
     pub(crate) from: Position,
     pub(crate) time: Option<EventTime>,
-    /// The routed partition that it moved to.
+    /// The routed partition where it lives now.
     pub(crate) to: i32,
 }
 
-/// The raw topic that route reads.
+/// Name and id of the raw topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawTopic<'a> {
     pub(crate) name: &'a str,
     pub(crate) id: TopicId,
 }
 
-/// A raw record: where it is, when it was written, and route's stamp.
+/// A raw record: its position, its record time, and route's stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct RawSource {
     pub(crate) partition: i32,
     pub(crate) offset: i64,
     pub(crate) time: Option<EventTime>,
     pub(crate) stamp: Option<EventTime>,
 }
 
-impl Source {
+impl RawSource {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.partition.to_le_bytes());
         out.extend(self.offset.to_le_bytes());
@@ -137,7 +140,7 @@ impl Source {
     }
 }
 
-/// Forgets as bytes, in raw order.
+/// Encoded forgets, in raw order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forgets {
     count: u32,
@@ -145,8 +148,8 @@ pub(crate) struct Forgets {
 }
 
 impl Forgets {
-    /// An article moved to a partition with this raw record.
-    pub(crate) fn push(&mut self, id: &ArticleId, source: Source, to: i32) {
+    /// Appends a forget: the raw record `source` moved the article to partition `to`.
+    pub(crate) fn push(&mut self, id: &ArticleId, source: RawSource, to: i32) {
         self.count += 1;
         source.write(&mut self.bytes);
         self.bytes.extend(to.to_le_bytes());
@@ -157,7 +160,7 @@ impl Forgets {
         self.count == 0
     }
 
-    /// How long they are as bytes.
+    /// Encoded length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -173,18 +176,18 @@ fn begin(kind: u8, topic: RawTopic<'_>, forgets: &Forgets, more: usize) -> Vec<u
     out
 }
 
-/// The bytes of an article, behind the forgets that come before it.
+/// Encodes an article, preceded by the forgets for its partition.
 pub(crate) fn encode_article(
     prepared: &Prepared,
     topic: RawTopic<'_>,
     forgets: &Forgets,
-    source: Source,
-    form: PayloadEncoding,
+    source: RawSource,
+    encoding: PayloadEncoding,
     value: &[u8],
 ) -> Vec<u8> {
     let fingerprint = prepared.fingerprint.encode();
     let mut out = begin(ARTICLE, topic, forgets, fingerprint.len() + value.len());
-    out.push(form.number());
+    out.push(encoding.number());
     source.write(&mut out);
     out.optional(source.stamp, |out, stamp| out.time(stamp));
     out.id(&prepared.id);
@@ -210,12 +213,12 @@ pub(crate) fn encode_article(
     out
 }
 
-/// The bytes of a delete, behind the forgets that come before it.
+/// Encodes a delete, preceded by the forgets for its partition.
 pub(crate) fn encode_delete(
     id: &ArticleId,
     topic: RawTopic<'_>,
     forgets: &Forgets,
-    source: Source,
+    source: RawSource,
 ) -> Vec<u8> {
     let mut out = begin(DELETE, topic, forgets, 0);
     source.write(&mut out);
@@ -224,38 +227,38 @@ pub(crate) fn encode_delete(
     out
 }
 
-/// The bytes of a record that has nothing but forgets.
+/// Encodes a record that holds only forgets.
 pub(crate) fn encode_forgets(topic: RawTopic<'_>, forgets: &Forgets) -> Vec<u8> {
     begin(FORGETS, topic, forgets, 0)
 }
 
-/// The bytes of a relocation notice: the sender was the home until the raw record at this position.
+/// Encodes a relocation notice: the sender was the article's home until the raw record at this position.
 pub(crate) fn encode_notice(notice: &Notice, until: &Position, time: Option<EventTime>) -> Vec<u8> {
-    // Articles of files have no partitions to move between.
+    // Files have no partitions that an article could move between.
     let (topic, partition, offset) = match until {
         Position::Topic { topic, partition, offset } => (topic.as_str(), *partition, *offset),
         Position::File { .. } => ("", -1, -1),
     };
     let mut out = begin(NOTICE, RawTopic { name: topic, id: notice.raw }, &Forgets::default(), 0);
-    Source { partition, offset, time, stamp: None }.write(&mut out);
+    RawSource { partition, offset, time, stamp: None }.write(&mut out);
     out.extend([notice.outlet.number(), notice.detours]);
     out.id(&notice.id);
     out
 }
 
-/// Marks a record as one about which nothing is said.
+/// Marks an encoded record as silent: match publishes nothing for it.
 pub(crate) fn silence(bytes: &mut [u8]) {
     if let Some(kind) = bytes.get_mut(1) {
         *kind |= SILENT;
     }
 }
 
-/// Whether nothing is said about it.
+/// Whether an encoded record is silent.
 pub(crate) fn is_silent(bytes: &[u8]) -> bool {
     bytes.get(1).is_some_and(|kind| kind & SILENT != 0)
 }
 
-/// The bytes of a control record that sets the stream time of a language.
+/// Encodes a control record that sets the stream time of a language.
 pub(crate) fn encode_set_stream_time(language: Lang, at: EventTime) -> Vec<u8> {
     let mut out = vec![LAYOUT, SET_STREAM_TIME];
     out.language(language);
@@ -263,7 +266,7 @@ pub(crate) fn encode_set_stream_time(language: Lang, at: EventTime) -> Vec<u8> {
     out
 }
 
-/// Reads a control record; `None` where it is another kind of record.
+/// Decodes a control record; `None` for any other kind of record.
 ///
 /// # Errors
 /// As [`decode`].
@@ -279,11 +282,11 @@ pub(crate) fn decode_control(bytes: &[u8]) -> Result<Option<(Lang, EventTime)>, 
     Ok(Some(control))
 }
 
-/// Reads a routed record.
+/// Decodes a routed record of any kind except control.
 ///
 /// # Errors
-/// This program does not write such records: the topic is another's, or a newer version's. Stop.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
+/// The bytes are not of this layout: the topic belongs to another program or to a newer version. The partition must stop.
+pub(crate) fn decode(bytes: &[u8]) -> Result<RoutedRecord, DecodeError> {
     let mut read = ByteReader(bytes);
     read.layout("routed record", LAYOUT)?;
     let kind = read.byte()? & !SILENT;
@@ -295,14 +298,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
         let to = read.array().map(i32::from_le_bytes)?;
         forgets.push(Forget { id: read.id()?, from, time, to });
     }
-    let routed = match kind {
+    let event = match kind {
         ARTICLE => Some(article(read, &name, bytes.len())?),
         DELETE => {
             let (from, time) = position(&mut read, &name)?;
             let stamp = read.optional(ByteReader::time)?;
             let id = read.id()?;
             read.end()?;
-            Some(Routed::Delete { id, from, time, stamp })
+            Some(RoutedEvent::Delete { id, from, time, stamp })
         }
         FORGETS => {
             read.end()?;
@@ -314,16 +317,20 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Carried, DecodeError> {
             let detours = read.byte()?;
             let notice = Notice { id: read.id()?, outlet, raw: topic, detours };
             read.end()?;
-            Some(Routed::Notice { notice, from, time })
+            Some(RoutedEvent::Notice { notice, from, time })
         }
         _ => return Err(DecodeError::Value("a kind of routed record")),
     };
-    Ok(Carried { topic, forgets, routed })
+    Ok(RoutedRecord { topic, forgets, event })
 }
 
-fn article(mut read: ByteReader<'_>, topic: &BoundedStr<249>, length: usize) -> Result<Routed, DecodeError> {
-    let form =
-        PayloadEncoding::from_number(read.byte()?).ok_or(DecodeError::Value("a form of an article"))?;
+fn article(
+    mut read: ByteReader<'_>,
+    topic: &BoundedStr<249>,
+    length: usize,
+) -> Result<RoutedEvent, DecodeError> {
+    let encoding =
+        PayloadEncoding::from_number(read.byte()?).ok_or(DecodeError::Value("an encoding of an article"))?;
     let (from, time) = position(&mut read, topic)?;
     let stamp = read.optional(ByteReader::time)?;
     let id = read.id()?;
@@ -356,12 +363,12 @@ fn article(mut read: ByteReader<'_>, topic: &BoundedStr<249>, length: usize) -> 
         fetched_at,
         flags,
     };
-    Ok(Routed::Article {
+    Ok(RoutedEvent::Article {
         prepared: Box::new(prepared),
         from,
         time,
         stamp,
-        placed: ArticleSlice { from: length - read.0.len(), form },
+        slice: ArticleSlice { from: length - read.0.len(), encoding },
     })
 }
 
@@ -383,7 +390,7 @@ mod tests {
     use samestory_engine::text::Options;
 
     const TOPIC: RawTopic<'_> = RawTopic { name: "articles.raw", id: TopicId::from_bytes([9; 16]) };
-    const SOURCE: Source = Source {
+    const SOURCE: RawSource = RawSource {
         partition: 3,
         offset: 1 << 40,
         time: Some(EventTime::from_millis(17)),
@@ -413,47 +420,51 @@ mod tests {
         let (mut forgets, mut expected) = (Forgets::default(), Vec::new());
         for (number, time) in [(5, None), (6, Some(EventTime::from_millis(-1)))] {
             let id = ArticleId::new(&format!("moved-{number}")).unwrap();
-            forgets.push(&id, Source { offset: number, time, ..SOURCE }, 2);
+            forgets.push(&id, RawSource { offset: number, time, ..SOURCE }, 2);
             expected.push(Forget { id, from: at(3, number), time, to: 2 });
         }
         (forgets, expected)
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoding_and_decoding_are_inverse() {
         let (forgets, expected) = two_forgets();
         let bytes =
             encode_article(&prepared(), TOPIC, &forgets, SOURCE, PayloadEncoding::Json, b"{\"id\":1}");
         let read = decode(&bytes).unwrap();
         assert_eq!((read.topic, &read.forgets), (TOPIC.id, &expected));
-        let Some(Routed::Article { prepared: read, from, time, stamp, placed }) = read.routed else {
+        let Some(RoutedEvent::Article { prepared: read, from, time, stamp, slice }) = read.event else {
             panic!("no article")
         };
         assert_eq!((*read, from), (prepared(), at(3, 1 << 40)));
         assert_eq!((time, stamp), (SOURCE.time, SOURCE.stamp));
-        assert_eq!((&bytes[placed.from..], placed.form), (&b"{\"id\":1}"[..], PayloadEncoding::Json));
+        assert_eq!((&bytes[slice.from..], slice.encoding), (&b"{\"id\":1}"[..], PayloadEncoding::Json));
         let id = ArticleId::new("gone").unwrap();
-        let delete =
-            Routed::Delete { id: id.clone(), from: at(3, 1 << 40), time: SOURCE.time, stamp: SOURCE.stamp };
+        let delete = RoutedEvent::Delete {
+            id: id.clone(),
+            from: at(3, 1 << 40),
+            time: SOURCE.time,
+            stamp: SOURCE.stamp,
+        };
         let none = Forgets::default();
         let read = decode(&encode_delete(&id, TOPIC, &none, SOURCE)).unwrap();
-        assert_eq!(read, Carried { topic: TOPIC.id, forgets: Vec::new(), routed: Some(delete) });
+        assert_eq!(read, RoutedRecord { topic: TOPIC.id, forgets: Vec::new(), event: Some(delete) });
         let mut bytes = encode_forgets(TOPIC, &forgets);
         silence(&mut bytes);
         assert!(is_silent(&bytes));
-        let alone = Carried { topic: TOPIC.id, forgets: expected, routed: None };
+        let alone = RoutedRecord { topic: TOPIC.id, forgets: expected, event: None };
         assert_eq!(decode(&bytes).unwrap(), alone);
         let notice = Notice { id, outlet: OutputTopic::Both, raw: TOPIC.id, detours: 3 };
         let bytes = encode_notice(&notice, &at(3, 7), SOURCE.time);
-        let routed = Some(Routed::Notice { notice, from: at(3, 7), time: SOURCE.time });
-        assert_eq!(decode(&bytes).unwrap(), Carried { topic: TOPIC.id, forgets: Vec::new(), routed });
+        let event = Some(RoutedEvent::Notice { notice, from: at(3, 7), time: SOURCE.time });
+        assert_eq!(decode(&bytes).unwrap(), RoutedRecord { topic: TOPIC.id, forgets: Vec::new(), event });
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
         }
     }
 
     #[test]
-    fn a_control_record_is_told_from_what_route_writes() {
+    fn control_records_are_distinguished_from_routed_records() {
         let at = EventTime::from_millis(17);
         let bytes = encode_set_stream_time(Lang::UND, at);
         assert_eq!(decode_control(&bytes), Ok(Some((Lang::UND, at))));
@@ -463,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_of_another_version_is_refused() {
+    fn truncated_records_and_other_layouts_are_refused() {
         let (forgets, _) = two_forgets();
         let bytes = encode_article(&prepared(), TOPIC, &forgets, SOURCE, PayloadEncoding::Own, b"");
         for end in 0..bytes.len() {
@@ -472,10 +483,10 @@ mod tests {
         for layout in [1, 4, 9] {
             let mut other = bytes.clone();
             other[0] = layout;
-            let said = decode(&other).unwrap_err().to_string();
-            assert!(said.contains(&format!("layout {layout}")), "{said}");
+            let message = decode(&other).unwrap_err().to_string();
+            assert!(message.contains(&format!("layout {layout}")), "{message}");
         }
-        // A count that no bytes follow must not be believed.
+        // A count without the bytes to back it must not be trusted.
         let mut forgets = encode_forgets(TOPIC, &Forgets::default());
         let count = forgets.len() - 4;
         forgets[count..].copy_from_slice(&u32::MAX.to_le_bytes());

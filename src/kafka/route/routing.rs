@@ -1,9 +1,11 @@
-//! Raw records → routed records. Pure: for one raw partition the routed sequence is a function of the raw one, stamps
-//! excepted, wherever route's batches end.
+//! Raw records → routed records. [`Routing`] decodes, finds the home of each article and fills an [`Outbox`]; the bytes
+//! are those of [`super::routed`]. It is pure: apart from the stamps, the routed sequence of one raw partition is a
+//! function of its raw sequence, wherever batches end.
 //!
-//! An update may change an article's language, and so its partition. Route keeps no state and cannot know where an
-//! article was, so each article makes a forget for every other partition. Forgets keep raw order: they are attached in
-//! front of the next record of their partition, and the rest goes out in records of its own when the batch ends.
+//! An update may change an article's language, and with it the article's partition. Route keeps no state and cannot
+//! know where the article was, so each article produces a forget for every other partition. Forgets keep raw order:
+//! they travel in front of the next record of their partition, and any left over go out in records of their own when
+//! the batch ends.
 
 use crate::config::home;
 use samestory_engine::engine::Incoming;
@@ -12,53 +14,53 @@ use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
 use super::decode::{Decoded, Decoder};
 use super::payload::PayloadEncoding;
-use super::routed::{self, Forgets, RawTopic, Source};
+use super::routed::{self, Forgets, RawSource, RawTopic};
 use crate::kafka::matching::outgoing::fitting_headers;
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Headers, Record};
 
-/// From so many bytes on, forgets go out in a record of their own.
-const FULL: usize = 8 << 10;
-/// An article of so many bytes travels alone: it must not become too large for its topic by the forgets in front of it,
-/// because how many those are depends on where the batch began.
-const LARGE: usize = 64 << 10;
+/// Waiting forgets of this many bytes go out in a record of their own.
+const MAX_FORGETS_BYTES: usize = 8 << 10;
+/// An article of this many bytes travels without forgets. How many forgets precede it depends on where the batch began,
+/// and they must not decide whether it is too large for its topic.
+const LARGE_ARTICLE_BYTES: usize = 64 << 10;
 
-/// Routes raw records.
+/// Turns raw records into routed records.
 pub(crate) struct Routing {
     pub(crate) decoder: Decoder,
     /// In the order that spreads them over partitions.
     pub(crate) languages: Vec<Lang>,
-    /// The raw topic.
+    /// Name of the raw topic.
     pub(crate) topic: String,
     pub(crate) topic_id: TopicId,
-    /// Partitions of the routed topic.
+    /// Number of partitions of the routed topic.
     pub(crate) partitions: i32,
-    /// The largest record that the routed topic takes.
+    /// Largest record that the routed topic accepts, in bytes.
     pub(crate) limit: usize,
-    /// Articles without a text are dead letters: they may be updates of one that has one.
+    /// Whether articles without text become dead letters (`input.empty_update = "refuse"`).
     pub(crate) refuses_empty: bool,
 }
 
-/// A record that goes out for raw ones.
+/// A record that route writes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RouteOutput {
-    To { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
-    Dead { letter: DeadLetter, record: Record },
+    Routed { partition: i32, key: Vec<u8>, value: Vec<u8>, headers: Headers, time: Option<EventTime> },
+    DeadLetter { letter: DeadLetter, record: Record },
 }
 
-/// The records of a batch, in order, and the forgets that wait for the next record of their partition.
+/// Collects the records of a batch in order, and the forgets that wait for the next record of their partition.
 pub(crate) struct Outbox<'a> {
     topic: RawTopic<'a>,
     waiting: Vec<Waiting>,
-    /// State follows the records, and nothing is published for them.
+    /// Whether the next records only update state: match publishes nothing for them.
     silent: bool,
-    sends: Vec<RouteOutput>,
+    outputs: Vec<RouteOutput>,
 }
 
 #[derive(Clone, Default)]
 struct Waiting {
     forgets: Forgets,
-    /// The time of the last one.
+    /// Record time of the last forget.
     time: Option<EventTime>,
 }
 
@@ -68,11 +70,11 @@ impl Routing {
             topic: RawTopic { name: &self.topic, id: self.topic_id },
             waiting: vec![Waiting::default(); usize::try_from(self.partitions).unwrap_or(0)],
             silent: false,
-            sends: Vec::new(),
+            outputs: Vec::new(),
         }
     }
 
-    /// Routes records of one raw partition, in their order. `clock` is the process's own.
+    /// Routes consecutive records of one raw partition. `clock` is the time of this process.
     pub(crate) fn route(
         &self,
         partition: i32,
@@ -96,46 +98,47 @@ impl Routing {
         outbox: &mut Outbox<'_>,
     ) {
         let stamp = record.log_time.unwrap_or(clock);
-        let source = Source { partition, offset: record.offset, time: record.time, stamp: Some(stamp) };
+        let source = RawSource { partition, offset: record.offset, time: record.time, stamp: Some(stamp) };
         match incoming {
             Incoming::Article(prepared) if !prepared.has_text() && self.refuses_empty => {
                 let message = "an article without a text (input.empty_update = refuse)".to_owned();
                 let position = record.position(&self.topic, partition);
-                outbox.dead(DeadLetter { position, reason: DeadLetterReason::NoBody, message }, record);
+                outbox
+                    .dead_letter(DeadLetter { position, reason: DeadLetterReason::NoBody, message }, record);
             }
             Incoming::Article(prepared) => {
                 let home = home(&self.languages, prepared.language, self.partitions);
-                let (form, value) = match &payload {
-                    Some((form, bytes)) => (*form, bytes.as_slice()),
+                let (encoding, value) = match &payload {
+                    Some((encoding, bytes)) => (*encoding, bytes.as_slice()),
                     None => (PayloadEncoding::Own, record.value.as_deref().unwrap_or_default()),
                 };
                 let position = record.position(&self.topic, partition);
                 let headers = match fitting_headers(self.limit, &position, value.len(), &record.headers) {
                     Ok(headers) => headers,
-                    Err(letter) => return outbox.dead(letter, record),
+                    Err(letter) => return outbox.dead_letter(letter, record),
                 };
-                if record.bytes() + value.len() > LARGE {
+                if record.bytes() + value.len() > LARGE_ARTICLE_BYTES {
                     outbox.flush_one(home);
                 }
                 outbox.send(home, &prepared.id, headers, source.time, |topic, forgets| {
-                    routed::encode_article(&prepared, topic, forgets, source, form, value)
+                    routed::encode_article(&prepared, topic, forgets, source, encoding, value)
                 });
-                // Without a text it has no language: it went nowhere, and where its text is known it stays known.
+                // An article without text has no language, so it has not moved: a partition that knows its text keeps it.
                 if prepared.has_text() {
-                    outbox.moved(&prepared.id, source, home);
+                    outbox.forget_elsewhere(&prepared.id, source, home);
                 }
             }
             Incoming::Delete(id) => {
-                // No reader gets a delete's headers, and a copy for each partition may be megabytes.
+                // Headers of a delete reach no consumer, and a copy per partition may amount to megabytes.
                 for partition in 0..self.partitions {
                     outbox.send(partition, &id, Headers::new(), source.time, |topic, forgets| {
                         routed::encode_delete(&id, topic, forgets, source)
                     });
                 }
             }
-            // Only match knows whether there is a text to keep, and without one nobody knows which partition to ask.
+            // Only match could tell whether an earlier text exists, and without a text its partition is unknown.
             Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. } => {
-                outbox.dead(letter, record);
+                outbox.dead_letter(letter, record);
             }
             Incoming::Forget { .. }
             | Incoming::Notice(_)
@@ -146,23 +149,23 @@ impl Routing {
 }
 
 impl Outbox<'_> {
-    /// Whether anything is published for the records that follow.
+    /// Sets whether the following records are silent: they update state, but match publishes nothing for them.
     pub(crate) fn set_silent(&mut self, silent: bool) {
         if self.silent != silent {
-            // A record is silent as a whole, with the forgets in front of it.
+            // The flag covers a whole routed record, including the forgets in front.
             self.flush();
             self.silent = silent;
         }
     }
 
-    /// A record that cannot be judged. In silence the generation before has published it.
-    fn dead(&mut self, letter: DeadLetter, record: Record) {
+    /// Adds a dead letter. For a silent record the previous generation has already published it.
+    fn dead_letter(&mut self, letter: DeadLetter, record: Record) {
         if !self.silent {
-            self.sends.push(RouteOutput::Dead { letter, record });
+            self.outputs.push(RouteOutput::DeadLetter { letter, record });
         }
     }
 
-    /// An article or delete for a partition, behind the forgets that wait for it.
+    /// Adds an article or delete for a partition, preceded by the forgets that wait for it.
     fn send(
         &mut self,
         partition: i32,
@@ -176,8 +179,8 @@ impl Outbox<'_> {
         self.push(partition, id.as_str().into(), value, headers, time);
     }
 
-    /// An article has gone to a partition: every other one must forget it, if it has it.
-    fn moved(&mut self, id: &ArticleId, source: Source, to: i32) {
+    /// Tells every other partition to forget an article that now lives in partition `to`.
+    fn forget_elsewhere(&mut self, id: &ArticleId, source: RawSource, to: i32) {
         if faults::mutant("drop-forgets") {
             return;
         }
@@ -185,7 +188,7 @@ impl Outbox<'_> {
             let Some(waiting) = self.waiting_for(partition) else { continue };
             waiting.forgets.push(id, source, to);
             waiting.time = source.time;
-            if waiting.forgets.len() >= FULL {
+            if waiting.forgets.len() >= MAX_FORGETS_BYTES {
                 self.flush_one(partition);
             }
         }
@@ -218,13 +221,13 @@ impl Outbox<'_> {
         if self.silent {
             routed::silence(&mut value);
         }
-        self.sends.push(RouteOutput::To { partition, key, value, headers, time });
+        self.outputs.push(RouteOutput::Routed { partition, key, value, headers, time });
     }
 
-    /// The batch ends: all records, in order, and the forgets that no record took along.
+    /// Ends the batch. Returns all records in order; forgets that still wait get records of their own at the end.
     pub(crate) fn finish(mut self) -> Vec<RouteOutput> {
         self.flush();
-        self.sends
+        self.outputs
     }
 }
 
@@ -242,7 +245,7 @@ mod tests {
     const PARTITIONS: i32 = 3;
 
     fn config() -> Config {
-        // Invented words are in no language.
+        // The generated words belong to no language, so detection would not find one.
         let settings = "[language]\ntrust = \"declared\"\n[stage]\nlanguages = [\"en\", \"hi\"]";
         let settings: Settings = toml::from_str(settings).unwrap();
         Config::try_from(settings).unwrap()
@@ -260,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Numbers that follow from a seed.
+    /// A seeded generator of pseudo-random numbers.
     struct Random(u64);
 
     impl Random {
@@ -270,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A text of a story, with a few words of its own: two texts of one story are near-duplicates.
+    /// A text of a story, with up to two changed words: two texts of one story are near-duplicates.
     fn text(hindi: bool, story: u64, random: &mut Random) -> String {
         const ENGLISH: [&str; 8] =
             ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
@@ -285,11 +288,11 @@ mod tests {
         text.join(" ")
     }
 
-    /// Articles that change their language all the time, deletes, and records that cannot be read.
+    /// Articles that keep changing their language, deletes, and undecodable records.
     fn raw(seed: u64, count: i64) -> Vec<Record> {
         let mut random = Random(seed);
         let mut record = |offset: i64| {
-            // Versions of an article come from one raw partition, as they do where the key is the id.
+            // All versions of an article are in one raw partition, as they are if the key is the id.
             let id = format!("a{seed}-{}", random.below(12));
             let value = match random.below(20) {
                 0 => None,
@@ -312,10 +315,10 @@ mod tests {
         (0..count).map(&mut record).collect()
     }
 
-    /// An article without a text has no language. Sent to `und`, it made every other partition forget the article, and the
-    /// fingerprint of its text with it.
+    // An article without text has no language. It was sent to `und`, which made every other partition forget the article
+    // together with the fingerprint of its text.
     #[test]
-    fn an_article_without_a_text_makes_nobody_forget() {
+    fn an_article_without_text_sends_no_forgets() {
         let sent = |settings: &str, value: &str| -> Vec<RouteOutput> {
             let config = Config::try_from(toml::from_str::<Settings>(settings).unwrap()).unwrap();
             let routing = routing(&config);
@@ -331,18 +334,18 @@ mod tests {
         };
         let languages = "[stage]\nlanguages = [\"en\", \"hi\"]\n";
         let with_text = sent(languages, r#"{"id":"a","body":"the river rises and the school is closed"}"#);
-        assert_eq!(with_text.len(), 3, "one home, and two who forget");
+        assert_eq!(with_text.len(), 3, "the home, and a forget for each of the other two");
         let without = sent(languages, r#"{"id":"a","body":" "}"#);
-        assert!(matches!(&without[..], [RouteOutput::To { partition: 0, .. }]), "{without:?}");
+        assert!(matches!(&without[..], [RouteOutput::Routed { partition: 0, .. }]), "{without:?}");
         let refused = format!("{languages}[input]\nempty_update = \"refuse\"");
         for (settings, value) in [(&refused[..], r#"{"id":"a","body":""}"#), (languages, r#"{"id":"a"}"#)] {
             let refused = sent(settings, value);
-            let [RouteOutput::Dead { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
+            let [RouteOutput::DeadLetter { letter, .. }] = &refused[..] else { panic!("{refused:?}") };
             assert_eq!(letter.reason, DeadLetterReason::NoBody);
         }
     }
 
-    /// The routed records of each partition, with batches of these lengths.
+    /// The routed records of each partition when batches have these lengths.
     fn routed(
         routing: &Routing,
         raw: &BTreeMap<i32, Vec<Record>>,
@@ -356,7 +359,7 @@ mod tests {
                 routing.route(partition, batch, EventTime::from_millis(5), &mut outbox);
             }
             for send in outbox.finish() {
-                let RouteOutput::To { partition, key, value, headers, time } = send else { continue };
+                let RouteOutput::Routed { partition, key, value, headers, time } = send else { continue };
                 let log = routed.entry(partition).or_default();
                 let (offset, time) = (log.len() as i64, time.map(EventTime::millis));
                 log.push(Read { offset, time, key: Some(key), value: Some(value), headers, refused: false });
@@ -365,14 +368,14 @@ mod tests {
         routed
     }
 
-    fn told(routed: &BTreeMap<i32, Vec<Read>>) -> BTreeMap<(i32, i32), Vec<Event>> {
-        let mut told: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
+    fn events_of(routed: &BTreeMap<i32, Vec<Read>>) -> BTreeMap<(i32, i32), Vec<Event>> {
+        let mut all: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
         for (&partition, records) in routed {
             for event in records.iter().flat_map(|record| events(record.value.as_deref().unwrap()).unwrap()) {
-                told.entry((partition, event.partition)).or_default().push(event);
+                all.entry((partition, event.partition)).or_default().push(event);
             }
         }
-        told
+        all
     }
 
     fn as_read(record: &Record) -> Read {
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_batches_end_one_raw_partition_gives_one_routed_sequence() {
+    fn the_routed_sequence_does_not_depend_on_where_batches_end() {
         let config = config();
         let routing = routing(&config);
         for seed in 0..4 {
@@ -397,21 +400,21 @@ mod tests {
             assert!(expected.values().flatten().any(|event| matches!(event.what, What::Forget { .. })));
             for length in [1, 2, 25, 2000] {
                 assert!(
-                    told(&routed(&routing, &raw, || length)) == expected,
+                    events_of(&routed(&routing, &raw, || length)) == expected,
                     "seed {seed}, batches of {length}"
                 );
             }
             let mut random = Random(seed + 300);
-            let by_chance = routed(&routing, &raw, || random.below(9) as usize);
-            assert!(told(&by_chance) == expected, "seed {seed}");
+            let random_batches = routed(&routing, &raw, || random.below(9) as usize);
+            assert!(events_of(&random_batches) == expected, "seed {seed}");
         }
     }
 
-    /// Documents and clusters, and all that went out.
+    /// Per partition: everything that match publishes, and its documents and clusters.
     fn judged(config: &Config, routed: &BTreeMap<i32, Vec<Read>>) -> Vec<(Vec<Sent>, Vec<Row>)> {
         let judge = |(&partition, records): (&i32, &Vec<Read>)| {
             let (sent, mut state) = replay(config, partition, PARTITIONS, records.clone()).unwrap();
-            // It counts the records of the routed topic, which are fewer where forgets travel with others.
+            // Progress counts routed records, and their number depends on how many forgets share a record.
             state.retain(|row| row.family != "meta");
             (sent, state)
         };
@@ -419,9 +422,9 @@ mod tests {
     }
 
     // Forgets used to go out once per route batch, at its end, so an article was judged against one that had moved away
-    // 1,789 records before: with batch.max_articles = 25 instead of 2,000, 14 verdicts of one raw partition differed.
+    // 1,789 records earlier: with batch.max_articles = 25 instead of 2,000, 14 verdicts of one raw partition differed.
     #[test]
-    fn no_end_of_a_batch_shows_in_a_verdict() {
+    fn verdicts_do_not_depend_on_where_batches_end() {
         let config = config();
         let (routing, raw) = (routing(&config), BTreeMap::from([(0, raw(1, 240))]));
         let large = routed(&routing, &raw, || 2000);
@@ -430,9 +433,9 @@ mod tests {
             let small = routed(&routing, &raw, || length);
             assert!(judged(&config, &small) == expected, "batches of {length}");
         }
-        // The articles can tell the difference: with all forgets at the end of their batch, verdicts differ.
+        // These articles detect the bug: with all forgets at the end of their batch, verdicts differ.
         let oracle = oracle(&config, &raw);
-        let as_it_was = |length: usize| -> BTreeMap<i32, Vec<Read>> {
+        let forgets_last = |length: usize| -> BTreeMap<i32, Vec<Read>> {
             let reordered = large.iter().map(|(&partition, records)| {
                 let mut each: Vec<(i64, bool, Read)> = Vec::new();
                 for record in records {
@@ -449,12 +452,12 @@ mod tests {
             });
             reordered.collect()
         };
-        assert!(judged(&config, &as_it_was(2000)) != judged(&config, &as_it_was(25)));
-        assert!(judged(&config, &as_it_was(1)) == expected);
+        assert!(judged(&config, &forgets_last(2000)) != judged(&config, &forgets_last(25)));
+        assert!(judged(&config, &forgets_last(1)) == expected);
     }
 
-    // Route that lost its committed offset routes records again. Match judged them again: 30 articles gave 60 verdicts. And a
-    // forget that came again removed the article that had come back since.
+    // When route loses its committed offset, it routes records again. Match judged them again: 30 articles got 60
+    // verdicts, and a repeated forget removed an article that had returned in the meantime.
     #[test]
     fn records_that_are_routed_again_change_nothing() {
         let config = config();
@@ -477,24 +480,24 @@ mod tests {
     }
 
     #[test]
-    fn many_forgets_for_a_partition_that_gets_nothing_go_out_in_records_that_fit() {
+    fn forgets_for_a_partition_without_articles_go_out_in_small_records() {
         let config = config();
         let raw = BTreeMap::from([(0, raw(3, 900).into_iter().filter(|raw| raw.value.is_some()).collect())]);
         let routed = routed(&routing(&config), &raw, || 2000);
         let sizes: Vec<usize> = routed[&0].iter().map(|read| read.value.as_ref().unwrap().len()).collect();
-        assert!(sizes.len() > 2 && sizes.iter().all(|&size| size < FULL + 1024), "{sizes:?}");
+        assert!(sizes.len() > 2 && sizes.iter().all(|&size| size < MAX_FORGETS_BYTES + 1024), "{sizes:?}");
         let (forgets, articles) =
-            told(&routed).into_values().flatten().fold((0, 0), |(forgets, articles), event| {
-                match event.what {
-                    What::Forget { .. } => (forgets + 1, articles),
-                    _ => (forgets, articles + 1),
-                }
+            events_of(&routed).into_values().flatten().fold((0, 0), |(forgets, articles), event| match event
+                .what
+            {
+                What::Forget { .. } => (forgets + 1, articles),
+                _ => (forgets, articles + 1),
             });
         assert_eq!(forgets, articles * (PARTITIONS as usize - 1), "one for each other partition");
     }
 
     #[test]
-    fn what_is_silent_never_shares_a_record_with_what_is_not() {
+    fn a_routed_record_is_silent_as_a_whole_or_not_at_all() {
         let config = config();
         let routing = routing(&config);
         let mut outbox = routing.outbox();
@@ -504,14 +507,14 @@ mod tests {
         }
         for send in outbox.finish() {
             match send {
-                RouteOutput::To { value, .. } => {
+                RouteOutput::Routed { value, .. } => {
                     let silent = routed::is_silent(&value);
-                    let said = events(&value).unwrap();
-                    assert!(said.iter().all(|event| (event.partition != 1) == silent), "{said:?}");
+                    let events = events(&value).unwrap();
+                    assert!(events.iter().all(|event| (event.partition != 1) == silent), "{events:?}");
                 }
-                RouteOutput::Dead { letter, .. } => {
+                RouteOutput::DeadLetter { letter, .. } => {
                     let Position::Topic { partition, .. } = letter.position else { panic!("{letter:?}") };
-                    assert_eq!(partition, 1, "what is silent has no dead letter");
+                    assert_eq!(partition, 1, "a silent record has no dead letter");
                 }
             }
         }

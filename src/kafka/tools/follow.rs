@@ -1,4 +1,5 @@
-//! Verdicts as they arrive, for people who look on. Joins no group.
+//! Reads output topics as they are written, for `samestory follow`. It is an ordinary `read_committed` consumer that
+//! joins no group and commits nothing.
 
 use std::time::{Duration, Instant};
 
@@ -14,37 +15,37 @@ use crate::kafka::turn::source::owned;
 
 /// One record of an output topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// Where it stands.
+pub struct FollowedRecord {
+    /// The topic it was read from.
     pub topic: String,
-    /// Its key.
+    /// The record's key: an article id or a cluster id.
     pub key: String,
-    /// Whether it takes something back.
-    pub null: bool,
+    /// Whether the record has no value and retracts an earlier one.
+    pub is_tombstone: bool,
     headers: Vec<(String, String)>,
 }
 
-impl Seen {
-    /// A header by its name, without the `samestory-` that all of them begin with.
-    pub fn says(&self, name: &str) -> Option<&str> {
+impl FollowedRecord {
+    /// The value of a header, named without its `samestory-` prefix.
+    pub fn header(&self, name: &str) -> Option<&str> {
         let ours = |(key, _): &&(String, String)| key.strip_prefix("samestory-") == Some(name);
         self.headers.iter().find(ours).map(|(_, value)| value.as_str())
     }
 }
 
-/// Shows what is on these topics to `visit` until it has seen enough, or nothing has come for `idle`.
+/// Passes each record of these topics to `visit` until it returns false or no record arrives for `idle`.
 ///
 /// # Errors
-/// The broker refuses or does not answer.
+/// The broker is unreachable or refuses access.
 pub fn follow(
     bus: &Bus,
     topics: &[&str],
     from_beginning: bool,
     idle: Option<Duration>,
-    visit: &mut dyn FnMut(Seen) -> bool,
+    visit: &mut dyn FnMut(FollowedRecord) -> bool,
 ) -> Result<(), KafkaError> {
     let mut config = clients::surveyor(bus, "samestory-follow");
-    // The library wants a name to read under; nothing is ever committed under it.
+    // librdkafka requires a group id; nothing is ever committed under it.
     config
         .set("group.id", format!("{}.follow", bus.app))
         .set("isolation.level", "read_committed")
@@ -56,30 +57,30 @@ pub fn follow(
     let start = if from_beginning { Offset::Beginning } else { Offset::End };
     for topic in topics {
         let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(10))?;
-        for found in metadata.topics() {
-            for partition in found.partitions() {
+        for described in metadata.topics() {
+            for partition in described.partitions() {
                 list.add_partition_offset(topic, partition.id(), start)?;
             }
         }
     }
     consumer.assign(&list)?;
-    let mut heard = Instant::now();
-    while idle.is_none_or(|idle| heard.elapsed() < idle) {
+    let mut last_record = Instant::now();
+    while idle.is_none_or(|idle| last_record.elapsed() < idle) {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(200)) else { continue };
-        heard = Instant::now();
+        last_record = Instant::now();
         let (_, record) = owned(&message, usize::MAX);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let seen = Seen {
+        let record = FollowedRecord {
             topic: rdkafka::Message::topic(&message).to_owned(),
             key: record.key.as_deref().map(text).unwrap_or_default(),
-            null: record.value.is_none(),
+            is_tombstone: record.value.is_none(),
             headers: record
                 .headers
                 .into_iter()
                 .map(|(name, value)| (name, text(&value.unwrap_or_default())))
                 .collect(),
         };
-        if !visit(seen) {
+        if !visit(record) {
             break;
         }
     }

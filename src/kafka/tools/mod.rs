@@ -1,4 +1,5 @@
-//! Commands beside the stage that join no group: probe, produce, follow, and the replay that tests compare with.
+//! Kafka tools beside the stage: [`probe`], [`produce`] and [`follow`] serve commands, and `replay` serves tests. None
+//! of them joins a consumer group or takes part in the exactly-once guarantee.
 
 pub mod follow;
 pub mod probe;

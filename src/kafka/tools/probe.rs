@@ -1,6 +1,6 @@
-//! A look at a topic before anything is set up: can it be read, in which languages is it, how much repeats itself?
-//!
-//! Joins no group and writes nothing.
+//! Examines a raw topic before the stage is set up, for `samestory probe`: can its records be decoded, in which
+//! languages are they, and how many articles repeat an earlier one? It runs the decoder and the engine on a store in
+//! memory, joins no group and writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -22,64 +22,64 @@ use crate::kafka::client::Quiet;
 use crate::kafka::route::decode::Decoder;
 use crate::kafka::turn::source::owned;
 
-/// What was found.
+/// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probed {
-    /// Partitions of the topic.
+    /// Number of partitions of the topic.
     pub partitions: usize,
-    /// Records it holds, about.
+    /// Approximate number of records in the topic: the sum of its offset ranges.
     pub held: i64,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
-    /// Bytes of each value, ascending.
+    /// Length of each value in bytes, ascending.
     pub sizes: Vec<usize>,
-    /// Records without a key.
+    /// Articles without a key.
     pub without_key: u64,
-    /// Records whose key is not the article's id.
+    /// Articles whose key is not their id.
     pub other_key: u64,
-    /// Deletes.
+    /// Number of deletes.
     pub deletes: u64,
-    /// Dead letters by reason: how many, and what the first of them said.
+    /// Dead letters by reason: their number, and the message of the first one.
     pub failures: BTreeMap<DeadLetterReason, (u64, String)>,
-    /// Articles by language.
+    /// Number of articles by language.
     pub languages: BTreeMap<Lang, u64>,
-    /// Articles whose language had to be recognised from the text.
+    /// Articles whose language was detected from the text.
     pub detected: u64,
-    /// Articles by verdict, among themselves.
+    /// Number of articles by verdict, compared with each other only.
     pub verdicts: BTreeMap<Verdict, u64>,
-    /// Ids that came more than once.
+    /// Articles whose id occurred before.
     pub repeated_ids: u64,
-    /// Different ids among the articles.
+    /// Number of distinct article ids.
     pub distinct_ids: u64,
-    /// For each field, the names it was found under and how often.
+    /// For each field, the paths or names under which it was found, and how often.
     pub sources: BTreeMap<Field, BTreeMap<String, u64>>,
 }
 
-/// Why nothing can be said.
+/// Why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// There is no such topic.
     #[error("topic {0} does not exist on this broker")]
     NoTopic(String),
-    /// The broker refuses or does not answer.
-    #[error("the broker does not answer: {0}")]
+    /// The broker is unreachable or refuses access.
+    #[error("broker unreachable or access denied: {0}")]
     Broker(#[from] KafkaError),
-    /// The schema registry refuses or does not answer.
-    #[error("the schema registry: {0}")]
+    /// The schema registry is unreachable or refuses access.
+    #[error("schema registry: {0}")]
     Registry(String),
-    /// A mistake in the program.
+    /// The store in memory failed, which is a bug.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Reads the newest records of a topic, as many as `limit`, evenly over its partitions.
+/// Reads the newest records of a topic, at most `limit`, spread evenly over its partitions.
 ///
 /// # Errors
 /// See [`ProbeError`].
 pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeError> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut client = clients::surveyor(&config.bus, "samestory-probe");
-    // The library wants a name to read under; nothing is ever committed under it.
+    // librdkafka requires a group id; nothing is ever committed under it.
     client
         .set("group.id", format!("{}.probe", config.bus.app))
         .set("isolation.level", "read_committed")
@@ -88,9 +88,9 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
         .set("auto.offset.reset", "earliest");
     let consumer: BaseConsumer<Quiet> = client.create_with_context(Quiet)?;
     let metadata = consumer.fetch_metadata(Some(topic), PATIENCE)?;
-    let partitions = metadata.topics().first().filter(|found| found.error().is_none());
-    let partitions: Vec<i32> =
-        partitions.map_or_else(Vec::new, |found| found.partitions().iter().map(|part| part.id()).collect());
+    let described = metadata.topics().first().filter(|described| described.error().is_none());
+    let partitions: Vec<i32> = described
+        .map_or_else(Vec::new, |described| described.partitions().iter().map(|part| part.id()).collect());
     if partitions.is_empty() {
         return Err(ProbeError::NoTopic(topic.to_owned()));
     }
@@ -107,16 +107,16 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
         }
     }
     consumer.assign(&list)?;
-    let mut judge = Desk::new(config)?;
-    let mut heard = Instant::now();
-    while open > 0 && probed.records < limit && heard.elapsed() < PATIENCE {
+    let mut engine = ProbeEngine::new(config)?;
+    let mut last_record = Instant::now();
+    while open > 0 && probed.records < limit && last_record.elapsed() < PATIENCE {
         match consumer.poll(Duration::from_millis(200)) {
             Some(Ok(message)) => {
-                heard = Instant::now();
+                last_record = Instant::now();
                 let (partition, record) = owned(&message, usize::MAX);
                 probed.records += 1;
                 probed.sizes.push(record.value.as_ref().map_or(0, Vec::len));
-                judge.look(&mut probed, topic, partition, &record)?;
+                engine.examine(&mut probed, topic, partition, &record)?;
             }
             Some(Err(KafkaError::PartitionEOF(_))) => open -= 1,
             Some(Err(KafkaError::MessageConsumption(
@@ -130,19 +130,19 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
     Ok(probed)
 }
 
-/// The engine on a store in memory.
-struct Desk {
+/// Decoder and engine, with a store in memory.
+struct ProbeEngine {
     decoder: Decoder,
     engine: Engine,
     store: Memory,
-    /// Hashes of the ids that have come.
+    /// Hashes of the ids seen so far.
     ids: BTreeSet<u64>,
 }
 
-impl Desk {
-    fn new(config: &Config) -> Result<Desk, ProbeError> {
+impl ProbeEngine {
+    fn new(config: &Config) -> Result<ProbeEngine, ProbeError> {
         let registry = values::registry(config).map_err(|error| ProbeError::Registry(error.to_string()))?;
-        Ok(Desk {
+        Ok(ProbeEngine {
             decoder: Decoder::new(config, true, registry.as_ref()),
             engine: Engine::new(config.engine.clone()),
             store: Memory::new(config.postings.clone(), Durability::OwnWal),
@@ -150,7 +150,7 @@ impl Desk {
         })
     }
 
-    fn look(
+    fn examine(
         &mut self,
         probed: &mut Probed,
         topic: &str,
@@ -158,7 +158,7 @@ impl Desk {
         record: &crate::kafka::turn::record::Record,
     ) -> Result<(), ProbeError> {
         let position = record.position(topic, partition);
-        self.decoder.gather(std::iter::once(record)).map_err(ProbeError::Registry)?;
+        self.decoder.load_schemas(std::iter::once(record)).map_err(ProbeError::Registry)?;
         let (incoming, _) = self.decoder.decode(record, &position);
         match &incoming {
             Incoming::Article(article) => {

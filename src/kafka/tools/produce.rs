@@ -1,5 +1,5 @@
-//! Articles onto a topic: for histories, demonstrations and tests. Nothing here is part of the guarantee but that
-//! each record arrives once and in order.
+//! Writes articles to a topic, for backfills, demonstrations and tests. [`Sender`] is an idempotent producer without
+//! transactions: each record arrives once and in order, and the first delivery error ends the run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,22 +14,23 @@ use samestory_engine::model::EventTime;
 
 use crate::kafka::client as clients;
 
-/// Sends records, and hears of those that did not arrive.
+/// Sends records to one topic and reports those that could not be delivered.
 pub struct Sender {
-    producer: BaseProducer<Lost>,
+    producer: BaseProducer<FirstDeliveryError>,
     topic: String,
 }
 
+/// The first delivery error.
 #[derive(Default)]
-struct Lost(Mutex<Option<KafkaError>>);
+struct FirstDeliveryError(Mutex<Option<KafkaError>>);
 
-impl ClientContext for Lost {
+impl ClientContext for FirstDeliveryError {
     fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
         clients::log(level, facility, message);
     }
 }
 
-impl ProducerContext for Lost {
+impl ProducerContext for FirstDeliveryError {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, _: ()) {
@@ -40,10 +41,10 @@ impl ProducerContext for Lost {
 }
 
 impl Sender {
-    /// Connects.
+    /// Creates a producer for a topic.
     ///
     /// # Errors
-    /// The settings cannot be used.
+    /// librdkafka refuses the settings.
     pub fn new(bus: &Bus, topic: &str) -> Result<Sender, KafkaError> {
         let mut config = clients::base(bus, "samestory-produce");
         config
@@ -52,14 +53,14 @@ impl Sender {
             .set("linger.ms", "5")
             .set("compression.type", "lz4")
             .set("message.max.bytes", bus.topics.max_message_bytes.to_string());
-        let producer = config.create_with_context(Lost::default())?;
+        let producer = config.create_with_context(FirstDeliveryError::default())?;
         Ok(Sender { producer, topic: topic.to_owned() })
     }
 
-    /// Hands a record over; waits while too many are on their way.
+    /// Queues a record; waits while the queue is full.
     ///
     /// # Errors
-    /// This one or an earlier one did not arrive.
+    /// This record or an earlier one could not be delivered.
     pub fn send(
         &self,
         key: Option<&[u8]>,
@@ -81,20 +82,20 @@ impl Sender {
             }
         }
         self.producer.poll(Duration::ZERO);
-        self.lost()
+        self.delivery_result()
     }
 
-    /// Waits until all have arrived.
+    /// Waits until all records are delivered.
     ///
     /// # Errors
-    /// One did not.
+    /// A record could not be delivered.
     pub fn finish(self) -> Result<(), KafkaError> {
         self.producer.flush(Duration::from_secs(60))?;
-        self.lost()
+        self.delivery_result()
     }
 
-    fn lost(&self) -> Result<(), KafkaError> {
-        let lost = self.producer.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        lost.map_or(Ok(()), Err)
+    fn delivery_result(&self) -> Result<(), KafkaError> {
+        let error = self.producer.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        error.map_or(Ok(()), Err)
     }
 }

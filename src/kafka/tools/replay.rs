@@ -1,8 +1,8 @@
-//! What one undisturbed process would have said about a partition's records, for tests to compare with. Record by
-//! record, on a store in memory: no batches, no broker, no RocksDB.
+//! The reference that tests compare the stage with: what one undisturbed process publishes for a partition's records.
+//! It works record by record on a store in memory, without batches, broker or RocksDB.
 //!
-//! [`Raw`] says what route must make of raw records, without route's own code: the routed topic is asked only for the
-//! order in which raw partitions were mixed, and for stamps.
+//! [`Raw`] computes the routed records that raw records must lead to, without route's own code. From the routed topic
+//! it takes only the order in which raw partitions were interleaved, and the stamps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
 
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::admin::values;
-use crate::kafka::matching::intake::{BatchReader, Taken};
+use crate::kafka::matching::intake::{BatchReader, ReadBatch};
 use crate::kafka::matching::outgoing::{Original, OutputEncoding, Writer};
 use crate::kafka::route::decode::{Decoded, Decoder};
 use crate::kafka::route::payload::PayloadEncoding;
 use crate::kafka::route::routed;
-use crate::kafka::route::routed::{Forgets, RawTopic, Routed, Source};
+use crate::kafka::route::routed::{Forgets, RawSource, RawTopic, RoutedEvent};
 use crate::kafka::turn::record::{Copied, Fate, Record};
 
-/// A record of the input, as a bystander read it.
+/// A record of the input topic, as an ordinary consumer read it.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
-    /// Its offset.
+    /// Offset in the input topic.
     pub offset: i64,
-    /// Its time.
+    /// Record time in milliseconds since 1970.
     pub time: Option<i64>,
-    /// Its key.
+    /// The record's key.
     pub key: Option<Vec<u8>>,
-    /// Its value.
+    /// The record's value; `None` for a tombstone.
     pub value: Option<Vec<u8>>,
-    /// Its headers.
+    /// Headers in order.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// A topic refused what went out for it, so it became a dead letter.
+    /// Whether a topic refused the output of this record, so that it became a dead letter.
     pub refused: bool,
 }
 
@@ -49,27 +49,28 @@ impl From<Read> for Record {
     }
 }
 
-/// A record that should have gone out.
+/// A record that the stage must publish.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sent {
-    /// Where to.
+    /// The destination topic.
     pub topic: String,
-    /// The partition of a relocation notice; others go by their key.
+    /// The partition of a relocation notice; other records are partitioned by key.
     pub partition: Option<i32>,
-    /// Its key.
+    /// The record's key.
     pub key: Option<Vec<u8>>,
-    /// Its value.
+    /// The record's value; `None` for a tombstone.
     pub value: Option<Vec<u8>>,
-    /// Its headers.
+    /// Headers in order.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// Its time; nothing where it is the time of sending.
+    /// Record time in milliseconds since 1970; `None` if it is the time of sending.
     pub time: Option<i64>,
 }
 
-/// What should have gone out, the changelog apart, and what the state should be.
+/// Replays the records of a partition. Returns everything that must be published, except the changelog, and the final
+/// state.
 ///
 /// # Errors
-/// The records cannot be read.
+/// A record cannot be read.
 pub fn replay(
     config: &Config,
     partition: i32,
@@ -85,7 +86,7 @@ pub fn replay(
     Ok((sent, replay.state()?))
 }
 
-/// One undisturbed process at one partition, record by record.
+/// One undisturbed process with one partition, fed record by record.
 pub struct Replay {
     application: String,
     partition: i32,
@@ -96,7 +97,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Nothing was read yet.
+    /// Starts with an empty state, without a schema registry.
     pub fn new(config: &Config, partition: i32, partitions: i32) -> Replay {
         Replay::reading(config, partition, partitions, None)
     }
@@ -123,7 +124,7 @@ impl Replay {
         }
     }
 
-    /// What goes out for the next record.
+    /// Judges the next record. Returns the records that must be published for it.
     ///
     /// # Errors
     /// It cannot be read.
@@ -136,12 +137,12 @@ impl Replay {
         let mut records = [record];
         let silent = self.intake.is_silent(&records[0]);
         let progress = self.store.progress().map_err(|error| error.to_string())?;
-        self.intake.gather(records.iter())?;
-        let taken = self.intake.batch(partition, &mut records, &progress);
-        self.intake.settle();
-        let Taken { mut batch, places, .. } = taken.map_err(|error| error.to_string())?;
-        self.writer.fit_all(&mut batch, &places, &mut records);
-        // Ids and epochs are the broker's, so a replay does not know them.
+        self.intake.load_schemas(records.iter())?;
+        let read = self.intake.batch(partition, &mut records, &progress);
+        self.intake.evict_schemas();
+        let ReadBatch { mut batch, origins, .. } = read.map_err(|error| error.to_string())?;
+        self.writer.fit_all(&mut batch, &origins, &mut records);
+        // Topic ids and leader epochs come from a broker, which a replay does not have.
         batch.bus = Some(BusPosition {
             application: TopicName::new(&self.application),
             cluster: None,
@@ -154,8 +155,8 @@ impl Replay {
         });
         let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?.0;
         let mut out = Vec::new();
-        for (decided, (_, placed)) in plan.decided.iter().zip(places).filter(|_| !silent) {
-            self.writer.decided(decided, Original { record: &records[0], placed }, &mut out);
+        for (decided, (_, slice)) in plan.decided.iter().zip(origins).filter(|_| !silent) {
+            self.writer.decided(decided, Original { record: &records[0], slice }, &mut out);
         }
         let sent = out.into_iter().map(|out| Sent {
             topic: out.topic.to_owned(),
@@ -170,12 +171,12 @@ impl Replay {
         Ok(sent)
     }
 
-    /// The state as it is now.
+    /// The current state.
     pub fn store(&self) -> &Memory {
         &self.store
     }
 
-    /// All rows of the state.
+    /// All rows of the current state.
     ///
     /// # Errors
     /// It cannot be read.
@@ -184,27 +185,27 @@ impl Replay {
     }
 }
 
-/// What a routed partition is told about one raw record.
+/// One raw record as a routed partition sees it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
     /// The raw record's partition.
     pub partition: i32,
-    /// Its offset.
+    /// The raw record's offset.
     pub offset: i64,
     /// The article's id.
     pub id: String,
-    /// What is said of it.
+    /// What the partition has to do with the article.
     pub what: What,
 }
 
-/// See [`Event`].
+/// What a partition has to do with an article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// It is to be judged here.
+    /// Judge it.
     Article,
-    /// It is gone.
+    /// Delete it.
     Delete,
-    /// Another partition has it now.
+    /// Forget it: it lives in another partition now.
     Forget {
         /// That partition.
         to: i32,
@@ -219,18 +220,18 @@ fn event(id: &ArticleId, from: &Position, what: What) -> Event {
     Event { partition, offset, id: id.to_string(), what }
 }
 
-/// What a routed record says about raw records, in order. A relocation notice says nothing: it is not route's.
+/// The events of a routed record, in order. A relocation notice has none: route does not write it.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
-    let carried = routed::decode(value).map_err(|error| error.to_string())?;
+    let routed_record = routed::decode(value).map_err(|error| error.to_string())?;
     let forget = |forget: &routed::Forget| event(&forget.id, &forget.from, What::Forget { to: forget.to });
-    let mut events: Vec<Event> = carried.forgets.iter().map(forget).collect();
-    events.extend(carried.routed.and_then(|routed| match routed {
-        Routed::Article { prepared, from, .. } => Some(event(&prepared.id, &from, What::Article)),
-        Routed::Delete { id, from, .. } => Some(event(&id, &from, What::Delete)),
-        Routed::Notice { .. } => None,
+    let mut events: Vec<Event> = routed_record.forgets.iter().map(forget).collect();
+    events.extend(routed_record.event.and_then(|routed| match routed {
+        RoutedEvent::Article { prepared, from, .. } => Some(event(&prepared.id, &from, What::Article)),
+        RoutedEvent::Delete { id, from, .. } => Some(event(&id, &from, What::Delete)),
+        RoutedEvent::Notice { .. } => None,
     }));
     Ok(events)
 }
@@ -240,34 +241,34 @@ pub fn events(value: &[u8]) -> Result<Vec<Event>, String> {
 /// # Errors
 /// It cannot be read.
 pub fn is_notice(value: &[u8]) -> Result<bool, String> {
-    let carried = routed::decode(value).map_err(|error| error.to_string())?;
-    Ok(matches!(carried.routed, Some(Routed::Notice { .. })))
+    let routed_record = routed::decode(value).map_err(|error| error.to_string())?;
+    Ok(matches!(routed_record.event, Some(RoutedEvent::Notice { .. })))
 }
 
 /// A version of an article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Its raw offset.
+    /// Offset of the raw record.
     pub offset: i64,
-    /// The partition that it lives in; nothing for a delete.
+    /// The partition that is its home; `None` for a delete.
     pub home: Option<i32>,
-    /// The time of the raw record.
+    /// Time of the raw record in milliseconds since 1970.
     pub time: Option<i64>,
 }
 
-/// Raw records, and what route must make of them.
+/// Raw records, and the routed records that they must lead to.
 pub struct Raw {
     topic: String,
     languages: Vec<Lang>,
-    /// Of the routed topic.
+    /// Number of partitions of the routed topic.
     partitions: i32,
-    /// By raw partition and offset; dead letters are left out.
+    /// By raw partition and offset; without dead letters.
     records: BTreeMap<(i32, i64), (Record, Decoded)>,
 }
 
 impl Raw {
-    /// Reads raw records, each with its partition. Those at `dead` became dead letters, whatever can be read of them. Where
-    /// the registry does not answer, values that came as Avro are dead letters, too.
+    /// Decodes raw records, each with its partition. Those at `dead` became dead letters even if they can be decoded.
+    /// If the schema registry is unavailable, Avro values count as dead letters too.
     pub fn new(
         config: &Config,
         partitions: i32,
@@ -281,8 +282,8 @@ impl Raw {
             records.into_iter().filter(|(partition, read)| !dead.contains(&(*partition, read.offset)));
         let records: Vec<(i32, Record)> =
             records.map(|(partition, read)| (partition, Record::from(read))).collect();
-        if let Err(error) = decoder.gather(records.iter().map(|(_, record)| record)) {
-            tracing::error!(error, "the registry does not answer");
+        if let Err(error) = decoder.load_schemas(records.iter().map(|(_, record)| record)) {
+            tracing::error!(error, "schema registry unavailable; Avro records count as dead letters");
         }
         let records = records.into_iter().filter_map(|(partition, record)| {
             let decoded = decoder.decode(&record, &record.position(&topic, partition));
@@ -296,7 +297,7 @@ impl Raw {
         home(&self.languages, language, self.partitions)
     }
 
-    /// By routed and raw partition, what must be said, in order. It is the same for every way to cut batches.
+    /// The events that must be routed, in order, by routed and raw partition. They do not depend on where batches end.
     pub fn expected(&self) -> BTreeMap<(i32, i32), Vec<Event>> {
         let mut expected: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
         for (&(partition, _), (record, (incoming, _))) in &self.records {
@@ -320,7 +321,7 @@ impl Raw {
         expected
     }
 
-    /// By id, its versions in raw order. Ids that came from several raw partitions or without a text are left out: their
+    /// The versions of each id in raw order. Ids that occur in several raw partitions or without text are left out: their
     /// versions have no order, or no home.
     pub fn versions(&self) -> BTreeMap<String, Vec<Version>> {
         let homes = self.homes();
@@ -339,13 +340,13 @@ impl Raw {
         versions
     }
 
-    /// By id, the partition of its last version; nothing where that was a delete. Ids that came from several raw
-    /// partitions are left out: their versions have no order.
+    /// The home of each id's last version; `None` if that was a delete. Ids that occur in several raw partitions or
+    /// without text are left out: their versions have no order, or no home.
     pub fn homes(&self) -> BTreeMap<String, Option<i32>> {
         let mut homes: BTreeMap<String, (BTreeSet<i32>, Option<i32>)> = BTreeMap::new();
         for (&(partition, _), (_, (incoming, _))) in &self.records {
             let (id, home) = match incoming {
-                // It has no home: it is judged by itself, wherever its text may be known.
+                // Without text it has no home: it is judged by itself, whichever partition knows an earlier text.
                 Incoming::Article(prepared) if !prepared.has_text() => {
                     homes.entry(prepared.id.to_string()).or_default().0.extend([partition, -1]);
                     continue;
@@ -362,34 +363,35 @@ impl Raw {
         one.map(|(id, (_, home))| (id, home)).collect()
     }
 
-    /// A routed record as it must be: each thing that it says made anew from the raw record that it is about, in the
-    /// same order. A relocation notice is not route's, and stays as it is.
+    /// The routed record as it must be: each of its events rebuilt from its raw record, in the same order. Relocation
+    /// notices are returned unchanged, because route does not write them.
     ///
     /// # Errors
-    /// It says what no raw record says.
+    /// An event does not follow from its raw record.
     pub fn rerouted(&self, partition: i32, routed: &Read) -> Result<Vec<Read>, String> {
         let value = routed.value.as_deref().unwrap_or_default();
-        let carried = routed::decode(value).map_err(|error| error.to_string())?;
-        let stamp = match &carried.routed {
-            Some(Routed::Article { stamp, .. } | Routed::Delete { stamp, .. }) => *stamp,
-            Some(Routed::Notice { .. }) => return Ok(vec![routed.clone()]),
+        let routed_record = routed::decode(value).map_err(|error| error.to_string())?;
+        let stamp = match &routed_record.event {
+            Some(RoutedEvent::Article { stamp, .. } | RoutedEvent::Delete { stamp, .. }) => *stamp,
+            Some(RoutedEvent::Notice { .. }) => return Ok(vec![routed.clone()]),
             None => None,
         };
-        let topic = RawTopic { name: &self.topic, id: carried.topic };
+        let topic = RawTopic { name: &self.topic, id: routed_record.topic };
         let made = events(value)?.into_iter().map(|event| {
-            let unknown = || format!("nothing at {}/{} says {event:?}", event.partition, event.offset);
+            let unknown =
+                || format!("no raw record at {}/{} leads to {event:?}", event.partition, event.offset);
             let (record, (incoming, payload)) =
                 self.records.get(&(event.partition, event.offset)).ok_or_else(unknown)?;
             let (time, offset) = (record.time, record.offset);
-            let source = Source { partition: event.partition, offset, time, stamp };
+            let source = RawSource { partition: event.partition, offset, time, stamp };
             let none = Forgets::default();
             let (id, mut value) = match incoming {
                 Incoming::Article(prepared) if self.home(prepared.language) == partition => {
-                    let (form, value) = match payload {
-                        Some((form, bytes)) => (*form, bytes.as_slice()),
+                    let (encoding, value) = match payload {
+                        Some((encoding, bytes)) => (*encoding, bytes.as_slice()),
                         None => (PayloadEncoding::Own, record.value.as_deref().unwrap_or_default()),
                     };
-                    let value = routed::encode_article(prepared, topic, &none, source, form, value);
+                    let value = routed::encode_article(prepared, topic, &none, source, encoding, value);
                     (&prepared.id, value)
                 }
                 Incoming::Article(prepared) => {

@@ -1,6 +1,8 @@
 //! Avro and the schema registry, without a broker.
 
-// Our reader against that of `apache-avro`.
+// The generator of `docs/contract.md`.
+mod contract;
+// Our reader beside `apache-avro`'s.
 mod laws;
 // Hostile data.
 mod hostile;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use samestory::config::{Config, Settings};
-use samestory::formats::registry::{Known, Registry, RegistryError};
+use samestory::formats::registry::{Registry, RegistryError, SchemaCache};
 
 use super::fake_registry::{FakeRegistry, Reply};
 
@@ -55,16 +55,16 @@ fn trouble_of_every_kind_is_trouble() {
     fake_registry.behave(|_| Reply::new(401, ""));
     assert!(away(&asks).contains("registry.username"));
     fake_registry.behave(|_| Reply::new(200, "garbage"));
-    assert!(away(&asks).contains("something else than JSON"));
+    assert!(away(&asks).contains("did not answer with JSON"));
     fake_registry.behave(|_| Reply::new(200, "[1, 2]"));
-    assert!(away(&asks).contains("something else than a schema"));
+    assert!(away(&asks).contains("did not answer with a schema"));
     fake_registry.behave(|_| Reply::schema(&format!("\"{}\"", "x".repeat(20_000))));
     assert!(away(&asks).contains("more than 10000 bytes"));
     let hasty = registry(&fake_registry.url, "timeout = \"300ms\"");
     fake_registry.behave(|_| Reply { delay: Duration::from_secs(3), ..Reply::schema(SCHEMA) });
-    assert!(away(&hasty).contains("no answer in time"));
+    assert!(away(&hasty).contains("timed out"));
     fake_registry.behave(|_| Reply { drip: Duration::from_millis(100), ..Reply::schema(SCHEMA) });
-    assert!(away(&hasty).contains("no answer in time"));
+    assert!(away(&hasty).contains("timed out"));
     let url = fake_registry.url.clone();
     drop(fake_registry);
     away(&registry(&url, ""));
@@ -129,32 +129,32 @@ fn each_id_is_requested_once_and_the_cache_is_bounded() {
         "/schemas/ids/404" => Reply::no_schema(),
         _ => Reply::schema(SCHEMA),
     });
-    let mut known =
-        Known::new(Arc::new(registry(&fake_registry.url, "cache = 3\nnegative_cache = \"300ms\"")));
+    let mut cache =
+        SchemaCache::new(Arc::new(registry(&fake_registry.url, "cache = 3\nnegative_cache = \"300ms\"")));
     let ids = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<u32>>();
     let count = || fake_registry.asked().len();
     for _ in 0..50 {
-        known.gather(&ids(&[1, 2, 404])).unwrap();
-        assert!(known.get(1).is_ok() && known.get(404).unwrap_err().message.contains("404"));
-        known.settle();
+        cache.load(&ids(&[1, 2, 404])).unwrap();
+        assert!(cache.get(1).is_ok() && cache.get(404).unwrap_err().message.contains("404"));
+        cache.evict();
     }
     assert_eq!(count(), 3);
     std::thread::sleep(Duration::from_millis(350));
-    known.settle();
-    known.gather(&ids(&[1, 404])).unwrap();
-    assert_eq!(count(), 4, "a negative answer is cached for a while only");
-    known.settle();
-    known.gather(&ids(&[3, 4, 5, 6])).unwrap();
-    assert!([3, 4, 5, 6].iter().all(|&id| known.get(id).is_ok()), "a batch gets all the schemas it needs");
-    known.settle();
-    known.gather(&ids(&[5, 6])).unwrap();
+    cache.evict();
+    cache.load(&ids(&[1, 404])).unwrap();
+    assert_eq!(count(), 4, "a no is believed for a while only");
+    cache.evict();
+    cache.load(&ids(&[3, 4, 5, 6])).unwrap();
+    assert!([3, 4, 5, 6].iter().all(|&id| cache.get(id).is_ok()), "a batch has all it needs");
+    cache.evict();
+    cache.load(&ids(&[5, 6])).unwrap();
     assert_eq!(count(), 8);
-    known.gather(&ids(&[1])).unwrap();
+    cache.load(&ids(&[1])).unwrap();
     assert_eq!(count(), 9, "the oldest is forgotten first");
     fake_registry.behave(|_| Reply::new(503, ""));
-    assert!(known.gather(&ids(&[1, 9])).is_err());
+    assert!(cache.load(&ids(&[1, 9])).is_err());
     fake_registry.behave(|_| Reply::schema(SCHEMA));
-    known.gather(&ids(&[1, 9])).unwrap();
+    cache.load(&ids(&[1, 9])).unwrap();
 }
 
 /// A process that ends with the test.

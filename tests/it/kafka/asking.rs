@@ -1,4 +1,4 @@
-//! Questions to a stage that works: one process, and several that answer as one though a part of them is silent.
+//! The query API of a running stage: one process, and several that answer as one even while some of them do not respond.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::broker::shared;
 use super::bus::Record;
-use super::days::{articles, both, each_once, outputs};
+use super::days::{articles, assert_each_judged_once, into_two_partitions, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 use crate::serve::{ask_rudely, ask_slowly, fits};
 use crate::web::ask;
 
-/// In the order of `stage.languages`: with three partitions each has one of its own.
+/// In the order of `stage.languages`: with three partitions each language has its own.
 const LANGUAGES: [&str; 3] = ["en", "de", "fr"];
 
 fn body(story: usize) -> String {
@@ -28,7 +28,7 @@ fn article(id: &str, language: &str, story: usize) -> Record {
     Record { partition: Some(0), timestamp: Some(1_772_000_000_000), ..Record::new(id, &value) }
 }
 
-/// Asks with the token, and with these lines in the head.
+/// Sends a request with the token and these extra header lines.
 fn asked(address: &str, method: &str, path: &str, head: &str, body: &str) -> (u16, Value) {
     let length = body.len();
     let request = format!(
@@ -43,7 +43,7 @@ fn get(address: &str, path: &str) -> (u16, Value) {
     asked(address, "GET", path, "", "")
 }
 
-/// Asks until the answer will do.
+/// Repeats a request until the answer is accepted.
 fn ask_until(address: &str, path: &str, running: &Running, will_do: impl Fn(u16, &Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -51,12 +51,12 @@ fn ask_until(address: &str, path: &str, running: &Running, will_do: impl Fn(u16,
         if will_do(status, &answer) {
             return answer;
         }
-        assert!(Instant::now() < deadline, "{path}: {status} {answer}; {}", running.said());
+        assert!(Instant::now() < deadline, "{path}: {status} {answer}; {}", running.log());
         thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Three processes that know each other, and a stranger who is never there.
+/// Three processes that are peers of each other, and a fourth address where nobody answers.
 fn three<'b>(bench: &Bench<'b>) -> (Vec<Running>, Vec<String>) {
     std::fs::write(bench.dir.join("token"), "open sesame").unwrap();
     let ports: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -87,7 +87,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
     bench.produce(&records);
     let (mut running, addresses) = three(&bench);
     bench.wait_for(&["unique", "near"], records.len(), &running[0]);
-    // Whose article it is: that one alone knows it without asking others.
+    // Find the owner of an article: only that process knows it without forwarding.
     let alone = |address: &str, path: &str| asked(address, "GET", path, "samestory-forwarded: 1\r\n", "");
     let deadline = Instant::now() + PATIENCE;
     let owners: BTreeMap<&str, usize> = loop {
@@ -103,7 +103,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
         if let Some(owners) = owners.filter(apart) {
             break owners;
         }
-        assert!(Instant::now() < deadline, "{}", running[0].said());
+        assert!(Instant::now() < deadline, "{}", running[0].log());
         thread::sleep(Duration::from_millis(200));
     };
     let (_, document) = get(&addresses[0], "/api/v1/openapi.json");
@@ -133,7 +133,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
             assert_eq!((checked.0, &checked.1["verdict"]), (200, &json!("unique")), "{checked:?}");
         }
     }
-    // What is known of the two is in two processes.
+    // The two articles are in two processes.
     let pair = json!({"a": {"id": "en/first"}, "b": {"id": "de/first"}}).to_string();
     let explained = asked(&addresses[owners["fr"]], "POST", "/api/v1/explain", "", &pair);
     fits(&document, "/api/v1/explain", "post", &explained);
@@ -142,7 +142,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
     let nobody = get(&addresses[0], "/api/v1/articles/nobody");
     assert_eq!((nobody.0, &nobody.1["code"]), (404, &json!("unknown")), "all were asked: {nobody:?}");
 
-    // One stands still and has its connections accepted all the same.
+    // One process is stopped, but the kernel still accepts its connections.
     let silent = owners["de"];
     let others: Vec<usize> = (0..3).filter(|&at| at != silent).collect();
     running[silent].signal("STOP");
@@ -167,7 +167,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
         let checked = asked(&addresses[at], "POST", "/api/v1/check", "", &text);
         assert_eq!(checked.0, 503, "whether it is unique nobody can say: {checked:?}");
     }
-    // The others take its partition over, and know what it knew. Who still does not answer is named where that was asked.
+    // The others take over its partition and its state. A peer that still does not answer is named on request.
     for &at in &others {
         let path = "/api/v1/articles/de%2Ffirst";
         ask_until(&addresses[at], path, &running[at], |status, _| status == 200);
@@ -180,7 +180,7 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
     }
     running[silent].signal("CONT");
 
-    // One is killed: its address refuses.
+    // One process is killed: its address refuses connections.
     let dead = others[0];
     running.remove(dead).kill();
     let left = addresses[others[1]].clone();
@@ -202,10 +202,10 @@ fn three_processes_answer_as_one_and_name_those_that_do_not() {
 }
 
 #[test]
-fn a_process_that_cannot_ask_the_others_says_what_it_does_not_hold() {
+fn a_process_without_peers_names_the_partitions_that_it_does_not_hold() {
     let languages = format!("languages = {LANGUAGES:?}\n");
     let bench = Bench::new(shared(), "alone", &languages, "[topics]\npartitions = 2\n");
-    // The broker is asked for the number of partitions first; nothing is known until then.
+    // The number of partitions comes from the broker; nothing is known before.
     bench.produce(&[article("en/first", "en", 1), article("de/first", "de", 2)]);
     let mut one = bench.run_as("one", &[]);
     let address = one.query();
@@ -216,7 +216,7 @@ fn a_process_that_cannot_ask_the_others_says_what_it_does_not_hold() {
     bench.wait_for(&["unique"], 2, &one);
     let two = bench.run_as("two", &[]);
     let answer = ask_until(&address, "/api/v1/articles/nobody", &two, |status, answer| {
-        // While they change hands none of them may be here.
+        // During a rebalance this process may hold none of them.
         status == 503 && answer["absent_partitions"].as_array().unwrap().len() == 1
     });
     assert!(answer["detail"].as_str().unwrap().contains("http.peers"), "{answer}");
@@ -226,9 +226,9 @@ fn a_process_that_cannot_ask_the_others_says_what_it_does_not_hold() {
 }
 
 #[test]
-fn questions_without_pause_hold_up_neither_verdicts_nor_a_change_of_hands_nor_a_stop() {
+fn constant_queries_delay_neither_verdicts_nor_rebalances_nor_a_stop() {
     let bench = Bench::new(shared(), "asked", "", "");
-    bench.produce(&both(articles(0, 90)));
+    bench.produce(&into_two_partitions(articles(0, 90)));
     let mut one = bench.run_as("one", &[]);
     let address = one.query();
     outputs(&bench, 90, &one);
@@ -243,7 +243,7 @@ fn questions_without_pause_hold_up_neither_verdicts_nor_a_change_of_hands_nor_a_
                     let path = format!("/api/v1/articles/a{number:04}/similar");
                     let request =
                         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-                    // Where the process has ended, nobody answers any more.
+                    // The process may have ended.
                     let Ok(stream) = std::net::TcpStream::connect(address) else { continue };
                     drop(stream);
                     let answer = std::panic::catch_unwind(|| ask(address, request.as_bytes()));
@@ -253,31 +253,31 @@ fn questions_without_pause_hold_up_neither_verdicts_nor_a_change_of_hands_nor_a_
                 }
             });
         }
-        // Stores are taken back from those who read them, again and again.
+        // Each rebalance closes stores that are being read.
         for (round, name) in ["two", "three", "four"].into_iter().enumerate() {
             let mut other = bench.run_as(name, &[]);
-            other.wait_until_it_says("\"assigned\"");
+            other.wait_for_log("\"assigned\"");
             let (from, to) = (90 + round * 90, 180 + round * 90);
-            bench.produce(&both(articles(from, to)));
+            bench.produce(&into_two_partitions(articles(from, to)));
             outputs(&bench, to, &other);
             let began = Instant::now();
             assert!(other.stop().success());
             assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         }
-        bench.produce(&both(articles(360, 450)));
-        each_once(&outputs(&bench, 450, &one), 450);
+        bench.produce(&into_two_partitions(articles(360, 450)));
+        assert_each_judged_once(&outputs(&bench, 450, &one), 450);
         let began = Instant::now();
-        let said = one.said();
-        assert!(one.stop().success(), "{said}");
+        let printed = one.log();
+        assert!(one.stop().success(), "{printed}");
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-        assert!(!said.contains("cannot read the state for a query"), "{said}");
+        assert!(!printed.contains("could not be answered"), "{printed}");
         stop.store(true, Ordering::Relaxed);
     });
     assert!(answered.load(Ordering::Relaxed) > 100, "{answered:?}");
 }
 
 #[test]
-fn bad_questions_to_a_stage_are_bounded_and_verdicts_go_on() {
+fn bad_queries_are_bounded_and_do_not_stop_verdicts() {
     const BATCHES: usize = 8;
     let bench = Bench::new(shared(), "rudely", "", "[topics]\npartitions = 1\n");
     std::fs::write(bench.dir.join("token"), "open sesame").unwrap();
@@ -298,7 +298,7 @@ fn bad_questions_to_a_stage_are_bounded_and_verdicts_go_on() {
             rounds
         });
         scope.spawn(|| ask_slowly(&address));
-        // Batches one after the other, each from raw article to verdict.
+        // Measure each batch from raw article to verdict.
         let mut slowest = Duration::ZERO;
         for batch in 0..BATCHES {
             let articles: Vec<Record> =
@@ -313,7 +313,7 @@ fn bad_questions_to_a_stage_are_bounded_and_verdicts_go_on() {
     });
     println!("{rounds} rounds of bad questions; the slowest of {BATCHES} batches took {slowest:?}");
     assert!(rounds > 0 && slowest < Duration::from_secs(30), "{rounds} {slowest:?}");
-    // A thousand that say nothing. Verdicts go on, and they are sent away after a while.
+    // A thousand connections that send nothing: verdicts continue, and the connections are closed after a while.
     let silent: Vec<_> = (0..1000).filter_map(|_| std::net::TcpStream::connect(&address).ok()).collect();
     let articles: Vec<Record> = (0..100).map(|n| article(&format!("c{n}"), "en", 5000 + n)).collect();
     bench.produce(&articles);
@@ -321,7 +321,7 @@ fn bad_questions_to_a_stage_are_bounded_and_verdicts_go_on() {
     let deadline = Instant::now() + PATIENCE;
     let request = b"GET /api/v1/articles/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer open sesame\r\n\r\n";
     while ask(&address, request).is_none_or(|(status, _)| status != 200) {
-        assert!(Instant::now() < deadline, "nobody else is served: {}", running.said());
+        assert!(Instant::now() < deadline, "nobody else is served: {}", running.log());
         thread::sleep(Duration::from_millis(200));
     }
     drop(silent);

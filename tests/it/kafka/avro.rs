@@ -1,4 +1,5 @@
-//! Avro on a real broker with a real registry: a crawler's own schema in, ours out, and every kind of trouble.
+//! Avro on a real broker with a real registry: a crawler's own schema in, ours out, and registries that fail in every
+//! way.
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
@@ -16,14 +17,14 @@ const TEXT: &str = "The ferry to the island will run again from Monday morning, 
     boat leaves at a quarter past six. School children travel free until the end of the month, and the bakery on the quay \
     will open an hour earlier for those who catch the early boat.";
 
-/// A crawler's own schema: nothing is called as we call it.
+/// A crawler's own schema, without any of our field names.
 const CRAWL: &str = r#"{"type":"record","name":"Crawl","namespace":"their.own","fields":[
     {"name":"nr","type":"long"},
     {"name":"content","type":{"type":"record","name":"Content","fields":[
         {"name":"paragraphs","type":{"type":"array","items":"string"}}]}},
     {"name":"seen","type":{"type":"long","logicalType":"timestamp-micros"}}]}"#;
 
-/// The same a year later: reordered, with more.
+/// The same schema a year later: reordered, with more fields.
 const LATER: &str = r#"{"type":"record","name":"Crawl","namespace":"their.own","fields":[
     {"name":"seen","type":{"type":"long","logicalType":"timestamp-micros"}},
     {"name":"headline","type":["null","string"],"default":null},
@@ -85,26 +86,26 @@ fn settings(url: &str, output: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_crawlers_own_schema_goes_in_and_ours_comes_out() {
+fn a_crawlers_own_schema_is_read_and_ours_is_written() {
     let registry = registry::shared();
     let bench = Bench::new(shared(), "avro", "", &settings(&registry.url, "format = \"avro\"", ""));
     let subject = format!("{}-value", bench.topic("raw"));
-    let (status, said) = bench.samestory(&["schemas", "check"]);
-    assert!(!status.success() && said.contains("not registered"), "{said}");
-    let (status, said) = bench.samestory(&["run"]);
-    assert!(!status.success() && said.contains("samestory schemas register"), "{said}");
-    let (status, said) = bench.samestory(&["schemas", "register"]);
-    assert!(status.success() && said.contains("BACKWARD"), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "check"]);
+    assert!(!status.success() && printed.contains("not registered"), "{printed}");
+    let (status, printed) = bench.samestory(&["run"]);
+    assert!(!status.success() && printed.contains("samestory schemas register"), "{printed}");
+    let (status, printed) = bench.samestory(&["schemas", "register"]);
+    assert!(status.success() && printed.contains("BACKWARD"), "{printed}");
     let unique = format!("{}-value", bench.topic("unique"));
     let level = registry.ask("GET", &format!("/config/{unique}"), "");
     assert_eq!(level["compatibilityLevel"], "BACKWARD", "{level}");
-    // A headline is in no schema yet.
+    // No registered schema has a headline yet.
     let first = registry.register(&subject, CRAWL);
-    let (status, said) = bench.samestory(&["schemas", "check"]);
-    assert!(!status.success() && said.contains("input.fields.title = \"headline\""), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "check"]);
+    assert!(!status.success() && printed.contains("input.fields.title = \"headline\""), "{printed}");
     let second = registry.register(&subject, LATER);
-    let (status, said) = bench.samestory(&["schemas", "check"]);
-    assert!(status.success() && said.contains("has every field"), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "check"]);
+    assert!(status.success() && printed.contains("has every field"), "{printed}");
 
     bench.produce(&[
         keyed("1", framed(first, crawl(1, TEXT))),
@@ -141,11 +142,11 @@ fn a_crawlers_own_schema_goes_in_and_ours_comes_out() {
     assert_eq!(error(letter("5"), "exception.class.name"), "unknown-schema");
     assert!(error(letter("5"), "exception.message").contains("987654"));
     assert_eq!(letter("5").value, Some(framed(987_654, crawl(5, TEXT))), "the bytes as they came");
-    assert!(error(letter("6"), "exception.message").contains("cut short"));
-    let (status, said) = bench.samestory(&["probe", &bench.topic("raw")]);
+    assert!(error(letter("6"), "exception.message").contains("truncated"));
+    let (status, printed) = bench.samestory(&["probe", &bench.topic("raw")]);
     assert!(
-        status.success() && said.contains("unknown-schema") && said.contains("articles       3"),
-        "{said}"
+        status.success() && printed.contains("unknown-schema") && printed.contains("articles       3"),
+        "{printed}"
     );
 }
 
@@ -163,7 +164,7 @@ fn passthrough_and_original_keep_every_byte() {
         let stage = if name == "avro-direct" { "mode = \"direct\"" } else { "" };
         let more = if more.is_empty() { "auto_register = true" } else { more };
         let bench = Bench::new(shared(), name, stage, &settings(&registry.url, output, more));
-        // Six times as long in JSON: more than a record may hold.
+        // Six times as long in JSON: too large for a record.
         let bomb = framed(id, crawl(2, &"\u{1}".repeat(900_000)));
         bench.produce(&[keyed("2", bomb), keyed("1", value.clone())]);
         let running = bench.run(&[]);
@@ -177,7 +178,7 @@ fn passthrough_and_original_keep_every_byte() {
         match name {
             "avro-pass" => {
                 assert_eq!(out, value);
-                assert_eq!(rows[0].says("verdict").as_deref(), Some("unique"));
+                assert_eq!(rows[0].our_header("verdict").as_deref(), Some("unique"));
             }
             "avro-orig" => {
                 let read =
@@ -205,34 +206,34 @@ fn passthrough_and_original_keep_every_byte() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_refused_at_the_start_with_the_nearest() {
+fn a_path_that_the_schema_lacks_is_refused_at_startup_with_the_nearest_one() {
     let registry = registry::shared();
     let fields = "[input.fields]\nid = \"number\"\nbody = \"content.paragraph[]\"\n";
     let rest = format!("[registry]\nurl = \"{}\"\n{fields}", registry.url);
     let bench = Bench::new(shared(), "misfit", "", &rest);
     registry.register(&format!("{}-value", bench.topic("raw")), CRAWL);
-    let (status, said) = bench.samestory(&["run"]);
-    assert_eq!(status.code(), Some(2), "{said}");
-    assert!(said.contains("input.fields.body = \"content.paragraph[]\""), "{said}");
-    assert!(said.contains("the nearest is \"content.paragraphs[]\""), "{said}");
+    let (status, printed) = bench.samestory(&["run"]);
+    assert_eq!(status.code(), Some(2), "{printed}");
+    assert!(printed.contains("input.fields.body = \"content.paragraph[]\""), "{printed}");
+    assert!(printed.contains("the nearest is \"content.paragraphs[]\""), "{printed}");
 }
 
 #[test]
-fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
+fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
     let working = |path: &str| match path {
         "/schemas/ids/7" => Reply::schema(CRAWL),
         "/schemas/ids/8" => Reply::schema(LATER),
         _ => Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#),
     };
-    // From the start: it is not even a registry.
+    // At startup: not even a registry.
     let fake_registry = FakeRegistry::new(|_| Reply::new(200, "<html>starting</html>"));
     let bench = Bench::new(shared(), "trouble", "", &settings(&fake_registry.url, "", ""));
     bench.produce(&[keyed("1", framed(7, crawl(1, TEXT)))]);
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("waiting for the schema registry");
+    running.wait_for_log("waiting for the schema registry");
     fake_registry.behave(working);
     assert_eq!(bench.wait_for(&["unique", "near", "dead"], 1, &running).len(), 1);
-    // In mid-stream, in several ways.
+    // While the stage runs, in several ways.
     for (nr, reply) in [
         (2, Reply::new(500, "")),
         (3, Reply::new(200, "garbage")),
@@ -243,11 +244,11 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         let subject = format!("/schemas/ids/{id}");
         let trouble = reply.clone();
         fake_registry.behave(move |path| if path == subject { trouble.clone() } else { working(path) });
-        let before = running.said().matches("batch delayed, retrying").count();
+        let before = running.log().matches("waiting, nothing is lost").count();
         bench.produce(&[keyed(&nr.to_string(), framed(id as u32, later(nr, TEXT, "T")))]);
         let deadline = std::time::Instant::now() + super::stage::PATIENCE;
-        while running.said().matches("batch delayed, retrying").count() == before {
-            assert!(std::time::Instant::now() < deadline, "it does not wait: {}", running.said());
+        while running.log().matches("waiting, nothing is lost").count() == before {
+            assert!(std::time::Instant::now() < deadline, "it does not wait: {}", running.log());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         let (status, answer) = super::ops::readiness(&running.address());
@@ -256,15 +257,15 @@ fn a_registry_in_trouble_is_waited_for_and_nothing_is_dead_lettered() {
         assert_eq!(rows as i64, nr - 1, "nothing goes out before it is known");
         fake_registry.behave(|_| Reply::schema(LATER));
         bench.wait_for(&["unique", "near"], nr as usize, &running);
-        running.wait_until_it_says("resuming the delayed batch");
+        running.wait_for_log("going on after waiting");
     }
     assert!(bench.read("dead").is_empty());
-    assert!(!running.said().contains("restarting the worker"), "it stayed a member: {}", running.said());
+    assert!(!running.log().contains("beginning anew"), "it stayed a member: {}", running.log());
     assert!(running.stop().success());
 }
 
 #[test]
-fn a_real_registry_that_freezes_is_waited_for() {
+fn a_registry_that_freezes_is_retried_until_it_answers() {
     let registry = registry::Registry::start();
     let bench = Bench::new(shared(), "frozen", "", &settings(&registry.url, "", ""));
     let id = registry.register(&format!("{}-value", bench.topic("raw")), LATER);
@@ -273,11 +274,11 @@ fn a_real_registry_that_freezes_is_waited_for() {
     let mut running = bench.run(&[]);
     bench.wait_for(&["unique"], 1, &running);
     registry.pause();
-    // What is known goes on; what is not waits.
+    // Records with a cached schema are judged; the others wait.
     bench.produce(&[keyed("2", framed(id, later(2, TEXT, "T")))]);
     bench.wait_for(&["near"], 1, &running);
     bench.produce(&[keyed("3", framed(other, crawl(3, TEXT)))]);
-    running.wait_until_it_says("batch delayed, retrying");
+    running.wait_for_log("waiting, nothing is lost");
     registry.resume();
     bench.wait_for(&["near"], 2, &running);
     assert!(bench.read("dead").is_empty());

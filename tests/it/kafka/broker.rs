@@ -1,5 +1,5 @@
-//! A broker for tests, by way of `dev/kafka`. It never outlives the test process, not even one that is killed: a watcher
-//! that is nobody's child ends it and removes its directory.
+//! A broker for tests, started by `dev/kafka`. It never outlives the test process, even if that is killed: a detached
+//! watcher kills the broker and removes its directory.
 
 use std::env;
 use std::fs;
@@ -10,45 +10,46 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// One running broker with its directory, or a cluster of several.
+/// A running broker or cluster, with its directory.
 pub(crate) struct Broker {
     dir: PathBuf,
     bootstrap: String,
     nodes: usize,
 }
 
-/// The broker that most tests use together: they keep apart by the names of their topics.
+/// The broker that most tests share; each uses topic names of its own.
 pub(crate) fn shared() -> &'static Broker {
     static SHARED: OnceLock<Broker> = OnceLock::new();
     SHARED.get_or_init(|| Broker::start(&SHORT_SESSIONS))
 }
 
-/// The broker that tests hurt, one after the other; each leaves it running. After a test that failed there is a new one.
-pub(crate) fn hurt() -> MutexGuard<'static, Broker> {
-    static HURT: OnceLock<Mutex<Broker>> = OnceLock::new();
-    // After a crash the controller keeps the dead broker's place for as long as its session.
+/// A broker for tests that damage it, one at a time. Each leaves it running; after a failed test a new one is started.
+pub(crate) fn breakable() -> MutexGuard<'static, Broker> {
+    static BREAKABLE: OnceLock<Mutex<Broker>> = OnceLock::new();
+    // After a crash the controller keeps the dead broker registered until its session times out.
     let options = ["--set", "message.max.bytes=2000000", "--set", "broker.session.timeout.ms=4000"];
     let start = move || Broker::start(&options);
-    let hurt = HURT.get_or_init(|| Mutex::new(start()));
-    hurt.lock().unwrap_or_else(|failed| {
-        hurt.clear_poison();
+    let broker = BREAKABLE.get_or_init(|| Mutex::new(start()));
+    broker.lock().unwrap_or_else(|failed| {
+        broker.clear_poison();
         let mut broker = failed.into_inner();
         *broker = start();
         broker
     })
 }
 
-/// The password of the user `stage` of [`secure`].
+/// The password of the user `stage` on the [`secure`] broker.
 pub(crate) const PASSWORD: &str = "open sesame please";
 
-/// The broker with TLS, passwords and ACLs, and the users `stage` and `would_join`.
+/// The broker with TLS, SCRAM and ACLs, and the users `stage` and `guest`.
 pub(crate) fn secure() -> &'static Broker {
     static SECURE: OnceLock<Broker> = OnceLock::new();
     let user = format!("stage:{PASSWORD}");
     SECURE.get_or_init(|| Broker::start(&["--secure", "--user", &user, "--user", "guest:guest"]))
 }
 
-/// Where the broker assigns partitions (KIP-848), it also says how long a member may be silent: not 45 seconds.
+/// Broker settings that shorten the session timeout of the `consumer` protocol (KIP-848) from 45 seconds; clients
+/// cannot set it.
 pub(crate) const SHORT_SESSIONS: [&str; 8] = [
     "--set",
     "group.consumer.min.session.timeout.ms=6000",
@@ -60,40 +61,40 @@ pub(crate) const SHORT_SESSIONS: [&str; 8] = [
     "group.consumer.heartbeat.interval.ms=500",
 ];
 
-/// Runs `dev/kafka`, and gives back what it printed.
+/// Runs `dev/kafka` and returns its output.
 ///
 /// # Panics
 ///
-/// When it fails, with what it said: a test without its broker is a failed test.
+/// If it fails, with its output: a test without its broker fails.
 pub(crate) fn dev_kafka(arguments: &[&str]) -> String {
-    let (success, said) = try_dev_kafka(arguments);
-    assert!(success, "dev/kafka {arguments:?}: {said}");
-    said
+    let (success, printed) = try_dev_kafka(arguments);
+    assert!(success, "dev/kafka {arguments:?}: {printed}");
+    printed
 }
 
-/// Runs `dev/kafka`: did it succeed, and what did it print?
+/// Runs `dev/kafka`. Returns whether it succeeded, and its output.
 pub(crate) fn try_dev_kafka(arguments: &[&str]) -> (bool, String) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("dev/kafka");
     let output = Command::new(program).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).trim().to_owned())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).trim().to_owned())
 }
 
 impl Broker {
-    /// A broker of the test's own, to be hurt. Options as `dev/kafka start` takes them.
+    /// Starts a broker for one test. The options are those of `dev/kafka start`.
     pub(crate) fn start(options: &[&str]) -> Broker {
         Broker::start_with_pid(process::id(), options)
     }
 
-    /// A broker that is to go when the process `pid` does.
+    /// Starts a broker that ends with the process `pid`.
     pub(crate) fn start_with_pid(pid: u32, options: &[&str]) -> Broker {
         let name = format!("samestory-{}-kafka-{}", process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
         let mut broker = Broker { dir: env::temp_dir().join(name), bootstrap: String::new(), nodes: 1 };
         let pid = pid.to_string();
         let watched = ["start", broker.dir.to_str().unwrap(), "--with-pid", &pid, "--discard"];
-        // Tests are over before Java's optimiser pays.
+        // Tests are too short for the optimising compiler to pay off.
         let quick = ["--java", "-XX:TieredStopAtLevel=1"];
-        // Articles of tests are older than a broker keeps records by default.
+        // The articles of tests are older than the default retention.
         let keeping = ["--set", "log.retention.ms=-1"];
         dev_kafka(&[&watched[..], &quick, &keeping, options].concat());
         broker.bootstrap = broker.file("bootstrap");
@@ -106,17 +107,17 @@ impl Broker {
         &self.bootstrap
     }
 
-    /// Where the broker keeps everything.
+    /// The broker's directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the listener of `--listener NAME=PORT` really is: what a proxy connects to.
+    /// The real address of the listener `--listener NAME=PORT`, for a proxy to connect to.
     pub(crate) fn listener(&self, name: &str) -> String {
         self.file(&format!("listener.{name}"))
     }
 
-    /// Brokers of the cluster.
+    /// Number of brokers in the cluster.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes
     }
@@ -126,7 +127,7 @@ impl Broker {
         dev_kafka(&[verb, self.dir.join(format!("node{node}")).to_str().unwrap()]);
     }
 
-    /// How often the brokers have logged this text.
+    /// Number of occurrences of a text in the brokers' logs.
     pub(crate) fn logged(&self, text: &str) -> usize {
         let logs: Vec<PathBuf> = match self.nodes {
             1 => vec![self.dir.join("kafka.log")],
@@ -135,17 +136,17 @@ impl Broker {
         logs.iter().map(|log| fs::read_to_string(log).unwrap_or_default().matches(text).count()).sum()
     }
 
-    /// One of the files `dev/kafka` leaves in the directory.
+    /// The content of a file that `dev/kafka` writes into the directory.
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.dir.join(name)).unwrap().trim().to_owned()
     }
 
-    /// Ends it as a crash does.
+    /// Kills the broker.
     pub(crate) fn kill(&self) {
         self.command("kill");
     }
 
-    /// Brings it back after [`Broker::kill`], with the same data and ports; returns when it answers.
+    /// Restarts the broker after [`Broker::kill`] with the same data and ports; returns when it answers.
     pub(crate) fn restart(&self) {
         self.command("start");
     }
@@ -172,7 +173,7 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // It may be dead already. Should this fail, the watcher does it at the end of the process.
+        // The broker may be dead already. If this fails, the watcher cleans up at the end of the process.
         try_dev_kafka(&["kill", self.dir.to_str().unwrap()]);
         drop(fs::remove_dir_all(&self.dir));
     }

@@ -1,5 +1,4 @@
-//! The broker itself: it survives what the fault tests do to it, it goes with its process, and it lets in only whom it
-//! should.
+//! The test broker itself: it survives the fault tests, it ends with its process, and it admits only authorised users.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -9,14 +8,14 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 
-use super::broker::{Broker, dev_kafka, hurt, secure, try_dev_kafka};
+use super::broker::{Broker, breakable, dev_kafka, secure, try_dev_kafka};
 use super::bus::{Deliveries, Isolation, PATIENCE, Record, Writer, send};
 
 const SOON: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_broker_keeps_its_records_through_a_crash_and_a_pause() {
-    let broker = hurt();
+    let broker = breakable();
     let topic = broker.create_topic("kept", 2, &[]);
     let large = "x".repeat(1_500_000);
     let config = |size: &str| broker.client().set("message.max.bytes", size).clone();
@@ -41,12 +40,12 @@ fn a_broker_keeps_its_records_through_a_crash_and_a_pause() {
 }
 
 #[test]
-fn a_broker_goes_with_the_process_it_was_started_for() {
+fn a_broker_ends_with_the_process_that_it_was_started_for() {
     let mut process = Command::new("sleep").arg("300").stdout(Stdio::null()).spawn().unwrap();
     let broker = Broker::start_with_pid(process.id(), &[]);
     let pid = broker.file("pid");
     assert!(runs(&pid));
-    // Killed, and not even waited for: it stays behind as a zombie.
+    // Killed but not waited for, so it remains as a zombie.
     process.kill().unwrap();
     let deadline = Instant::now() + PATIENCE;
     while runs(&pid) || broker.dir().exists() {
@@ -56,13 +55,13 @@ fn a_broker_goes_with_the_process_it_was_started_for() {
     process.wait().unwrap();
 }
 
-/// Is there a process with this number that is no zombie?
+/// Whether a process with this id exists and is not a zombie.
 fn runs(pid: &str) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
 #[test]
-fn the_secure_listener_lets_in_who_has_the_password_and_the_right() {
+fn the_secure_listener_requires_a_password_and_a_right() {
     let broker = secure();
     let topic = broker.create_topic("secured", 1, &[]);
     let grant = ["--add", "--allow-principal", "User:stage", "--operation", "Write", "--topic", &topic];
@@ -80,7 +79,7 @@ fn the_secure_listener_lets_in_who_has_the_password_and_the_right() {
     assert_eq!(write(&config), Ok((0, 0)));
     let no_right = config.clone().set("sasl.username", "guest").set("sasl.password", "guest").clone();
     assert_eq!(write(&no_right), Err(RDKafkaErrorCode::TopicAuthorizationFailed));
-    // Who is not let in tries until the record is too old.
+    // A client without access retries until the record times out.
     config.set("message.timeout.ms", "2000");
     let no_password = config.clone().set("sasl.password", "guess").clone();
     assert_eq!(write(&no_password), Err(RDKafkaErrorCode::MessageTimedOut));

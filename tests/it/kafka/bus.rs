@@ -1,5 +1,5 @@
-//! The bus as a bystander sees it: makes topics, writes records, reads topics whole, asks for offsets. Uses nothing of
-//! the crate, so that it can bear witness against it.
+//! Plain Kafka clients for tests: create topics, write records, read whole topics, look up offsets. It uses nothing of
+//! the crate under test, so it is an independent witness.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,17 +23,17 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
 use super::broker::Broker;
 
-/// How long anything may take on a healthy broker, with a busy machine in mind.
+/// Most time that anything may take on a healthy broker and a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whose records a reader is shown.
+/// The isolation level of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Isolation {
     Committed,
     Uncommitted,
 }
 
-/// A record to write. What is `None` is left to the client: partition by key, timestamp now.
+/// A record to write. For fields that are `None` the client decides: partition by key, timestamp now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Record {
     pub(crate) partition: Option<i32>,
@@ -63,10 +63,10 @@ pub(crate) struct Row {
 /// Offsets by partition.
 pub(crate) type Offsets = BTreeMap<i32, i64>;
 
-/// Where a record went: partition and offset.
+/// The partition and offset of a delivered record.
 pub(crate) type Delivery = Result<(i32, i64), KafkaError>;
 
-/// Collects where each record went, by its place in the order of sending.
+/// Collects delivery results by the number of the record in sending order.
 #[derive(Default)]
 pub(crate) struct Deliveries(Mutex<BTreeMap<usize, Delivery>>);
 
@@ -84,17 +84,17 @@ impl ProducerContext for Deliveries {
     }
 }
 
-/// A producer that remembers its deliveries.
+/// A producer that collects its delivery results.
 pub(crate) type Writer = BaseProducer<Deliveries>;
 
-/// Sends, and waits until every record has been answered for. The results come in the order of the records.
+/// Sends records and waits for their delivery results, which are in the order of the records.
 ///
 /// # Panics
 ///
-/// When answers are missing after [`PATIENCE`].
+/// If results are missing after [`PATIENCE`].
 pub(crate) fn send(writer: &Writer, topic: &str, records: &[Record]) -> Vec<Delivery> {
     let first = writer.context().0.lock().unwrap().last_key_value().map_or(0, |(place, _)| place + 1);
-    // A broker that is frozen, killed and started again, one after the other, answers in the end.
+    // Longer than PATIENCE: the broker may be frozen, killed and restarted meanwhile.
     let deadline = Instant::now() + PATIENCE * 4;
     for (place, record) in records.iter().enumerate() {
         let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
@@ -107,7 +107,7 @@ pub(crate) fn send(writer: &Writer, topic: &str, records: &[Record]) -> Vec<Deli
         next.partition = record.partition;
         next.timestamp = record.timestamp;
         while let Err((error, again)) = writer.send::<[u8], [u8]>(next) {
-            // A partition that was added is not known before the next look at the metadata.
+            // A new partition is unknown until the next metadata refresh.
             let waits = [RDKafkaErrorCode::QueueFull, RDKafkaErrorCode::UnknownPartition];
             assert!(error.rdkafka_error_code().is_some_and(|code| waits.contains(&code)), "{error}");
             assert!(Instant::now() < deadline, "not taken: {error}");
@@ -124,12 +124,12 @@ pub(crate) fn send(writer: &Writer, topic: &str, records: &[Record]) -> Vec<Deli
 }
 
 impl Broker {
-    /// Settings of any client of the plain listener.
+    /// Client settings for the plain listener.
     pub(crate) fn client(&self) -> ClientConfig {
         client(self.bootstrap())
     }
 
-    /// Makes a topic with a name of its own that begins with `prefix`; returns when it can be used.
+    /// Creates a topic with a unique name that begins with `prefix`; returns when it is usable.
     pub(crate) fn create_topic(&self, prefix: &str, partitions: i32, settings: &[(&str, &str)]) -> String {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("{prefix}-{}", MADE.fetch_add(1, Ordering::Relaxed));
@@ -150,7 +150,7 @@ impl Broker {
         name
     }
 
-    /// Deletes a topic, and returns when the broker does not know it any more.
+    /// Deletes a topic, and returns when it is gone.
     pub(crate) fn delete_topic(&self, topic: &str) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
         let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
@@ -170,13 +170,13 @@ impl Broker {
         }
     }
 
-    /// Changes one setting of a topic; its other settings stay.
+    /// Changes one setting of a topic and keeps the others.
     pub(crate) fn set_topic(&self, topic: &str, key: &str, value: &str) {
         let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
         let resource = ResourceSpecifier::Topic(topic);
         let found = block_on(admin.describe_configs([&resource], &AdminOptions::new())).unwrap();
         let found = found.into_iter().next().unwrap().unwrap();
-        // This call replaces all of them.
+        // AlterConfigs replaces all settings.
         let mut alter = AlterConfig::new(resource);
         let own = found.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic);
         for entry in own.filter(|entry| entry.name != key) {
@@ -187,7 +187,7 @@ impl Broker {
         assert!(altered.iter().all(Result::is_ok), "{altered:?}");
     }
 
-    /// The node that leads a partition, counted from 1; nothing while there is none.
+    /// The node that leads a partition, counted from 1; `None` if it has no leader.
     pub(crate) fn leader(&self, topic: &str, partition: i32) -> Option<usize> {
         let client: BaseConsumer = self.client().create().unwrap();
         let metadata = client.fetch_metadata(Some(topic), PATIENCE).unwrap();
@@ -213,7 +213,7 @@ impl Broker {
         assert!(made.iter().all(Result::is_ok), "{made:?}");
     }
 
-    /// How many partitions of the topic have a leader.
+    /// Number of partitions of the topic that have a leader.
     fn partitions(&self, topic: &str) -> i32 {
         let client: BaseConsumer = self.client().create().unwrap();
         let metadata = client.fetch_metadata(Some(topic), PATIENCE).unwrap();
@@ -221,7 +221,7 @@ impl Broker {
         i32::try_from(led.count()).unwrap()
     }
 
-    /// Writes outside any transaction, and says where each record went: (partition, offset).
+    /// Writes records without a transaction. Returns the partition and offset of each.
     pub(crate) fn produce(&self, topic: &str, records: &[Record]) -> Vec<(i32, i64)> {
         let writer: Writer = self
             .client()
@@ -233,15 +233,15 @@ impl Broker {
         send(&writer, topic, records).into_iter().map(Result::unwrap).collect()
     }
 
-    /// A producer of transactions, initialised, so that earlier ones with this id are fenced.
+    /// An initialised transactional producer; earlier ones with this id are fenced.
     pub(crate) fn transactional(&self, id: &str) -> Writer {
         transactional(&self.client(), id)
     }
 
-    /// The ends of a topic's partitions: of all that was written, or of what is settled.
+    /// The end offsets of a topic's partitions: the last stable offsets or the high watermarks.
     pub(crate) fn ends(&self, topic: &str, isolation: Isolation) -> Offsets {
         let client = self.reader(isolation);
-        // What was made a moment ago is not known everywhere yet.
+        // A new topic takes a moment to be known everywhere.
         let deadline = Instant::now() + PATIENCE;
         let end = |partition| loop {
             match client.fetch_watermarks(topic, partition, PATIENCE) {
@@ -253,17 +253,17 @@ impl Broker {
         (0..self.partitions(topic)).map(end).collect()
     }
 
-    /// All of a topic, by partition and offset, up to the end that a read_uncommitted client sees now.
+    /// All records of a topic, by partition and offset, up to the current high watermarks.
     ///
     /// # Panics
     ///
-    /// When the end is not reached within [`PATIENCE`]: a transaction is still open. Where one is meant to be, use
+    /// If the end is not reached within [`PATIENCE`]: a transaction is still open. If that is intended, use
     /// [`Broker::read_to`] with the ends of [`Isolation::Committed`].
     pub(crate) fn read(&self, topic: &str, isolation: Isolation) -> Vec<Row> {
         self.read_to(topic, isolation, &self.ends(topic, Isolation::Uncommitted))
     }
 
-    /// A topic up to the given ends.
+    /// All records of a topic up to these end offsets.
     pub(crate) fn read_to(&self, topic: &str, isolation: Isolation, ends: &Offsets) -> Vec<Row> {
         let reader = self.reader(isolation);
         let mut list = TopicPartitionList::new();
@@ -273,8 +273,8 @@ impl Broker {
         reader.assign(&list).unwrap();
         let deadline = Instant::now() + PATIENCE;
         let mut rows = Vec::new();
-        // Markers and aborted records take offsets too, so only the position tells where the end is. It passes them on
-        // the end-of-partition event; an empty partition has none.
+        // Markers and aborted records occupy offsets too, so only the consumer's position tells whether the end is
+        // reached. The end-of-partition event moves it past them; an empty partition has no position.
         let passed = |(partition, end): (&i32, &i64)| {
             let position = reader.position().unwrap();
             let at = position.find_partition(topic, *partition).map(|place| place.offset());
@@ -300,7 +300,7 @@ impl Broker {
         rows
     }
 
-    /// The offsets a group has committed in a topic; partitions without one are left out.
+    /// The committed offsets of a group in a topic; partitions without one are left out.
     pub(crate) fn committed(&self, group: &str, topic: &str) -> Offsets {
         let client: BaseConsumer = self.client().set("group.id", group).create().unwrap();
         let mut list = TopicPartitionList::new();
@@ -325,7 +325,7 @@ impl Broker {
         }
     }
 
-    /// The leader epoch that a group has committed with its offset of a partition; -1 where there is none.
+    /// The leader epoch of a group's committed offset; -1 if there is none.
     #[allow(unsafe_code)]
     pub(crate) fn committed_epoch(&self, group: &str, topic: &str, partition: i32) -> i32 {
         let client: BaseConsumer = self.client().set("group.id", group).create().unwrap();
@@ -337,7 +337,7 @@ impl Broker {
         unsafe { rdkafka::bindings::rd_kafka_topic_partition_get_leader_epoch((*committed.ptr()).elems) }
     }
 
-    /// How many members a group has, once they have agreed on who reads what.
+    /// Number of members of a group; `None` until the group is stable.
     pub(crate) fn members(&self, group: &str) -> Option<usize> {
         let list = self.reader(Isolation::Committed).fetch_group_list(Some(group), PATIENCE).unwrap();
         let found = list.groups().iter().find(|found| found.name() == group)?;
@@ -351,33 +351,34 @@ impl Broker {
         };
         self.client()
             .set("isolation.level", level)
-            // Never joined, but the library wants one.
+            // librdkafka requires a group id; nobody joins the group.
             .set("group.id", "bystander")
             .set("enable.auto.commit", "false")
             .set("enable.partition.eof", "true")
             .set("auto.offset.reset", "error")
             .set("check.crcs", "true")
-            // The end of a partition shows in an empty answer, which the broker holds back for so long.
+            // The end of a partition shows in an empty fetch response, which the broker delays by this long.
             .set("fetch.wait.max.ms", "10")
             .create()
             .unwrap()
     }
 }
 
-/// The partition of an internal topic that a name belongs to, of the four that `dev/kafka` sets: Java's hash of the name.
+/// The partition of an internal topic that a name belongs to: Java's string hash, modulo the four partitions of
+/// `dev/kafka`.
 fn coordinated_by(name: &str) -> i32 {
     let hash = name.bytes().fold(0_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
     i32::try_from(hash.unsigned_abs() % 4).unwrap()
 }
 
-/// Settings of any client of the listener at `bootstrap`.
+/// Client settings for the listener at `bootstrap`.
 pub(crate) fn client(bootstrap: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", bootstrap).set("broker.address.family", "v4");
     config
 }
 
-/// A producer of transactions with the given settings, initialised.
+/// An initialised transactional producer with these settings.
 pub(crate) fn transactional(config: &ClientConfig, id: &str) -> Writer {
     let writer: Writer = config
         .clone()
@@ -403,7 +404,7 @@ pub(crate) fn row(message: &impl Message<Headers: Headers>) -> Row {
     }
 }
 
-/// Waits for a future on this thread: the library's admin calls are futures, and there is no runtime here.
+/// Waits for a future on this thread: rdkafka's admin calls are futures, and these tests have no runtime.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

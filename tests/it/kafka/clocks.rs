@@ -1,4 +1,4 @@
-//! Wrong clocks on the bus, the clock in the log, and the command that puts stream time right.
+//! Wrong clocks in Kafka records, the clock in the log, and the command that sets stream time.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::stage::Bench;
 use crate::engine_fixture::Dice;
 
 // A broker refuses times more than an hour ahead of its own clock, so the wrong clocks here are years ahead of the other
-// articles and not of the broker.
+// articles, not of the broker.
 const MARCH_2020: i64 = 1_583_020_800_000;
 const MARCH_2024: i64 = 1_709_251_200_000;
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -29,7 +29,7 @@ fn article(id: &str, story: u64, time: i64) -> Record {
     Record { timestamp: Some(time), partition: Some(0), ..Record::new(id, &value) }
 }
 
-/// The same with a `fetched_at` that no clock in the log bears out.
+/// The same with a `fetched_at` that contradicts every clock in the log.
 fn fetched_in_2031(id: &str, story: u64, time: i64) -> Record {
     let mut record = article(id, story, time);
     let mut value: serde_json::Value = serde_json::from_slice(record.value.as_ref().unwrap()).unwrap();
@@ -40,11 +40,11 @@ fn fetched_in_2031(id: &str, story: u64, time: i64) -> Record {
 
 fn verdict<'r>(rows: &'r [Row], id: &str) -> (&'r Row, String, String) {
     let row = rows.iter().find(|row| row.id() == id).unwrap_or_else(|| panic!("{id} is not there"));
-    (row, row.says("verdict").unwrap(), row.says("flags").unwrap_or_default())
+    (row, row.our_header("verdict").unwrap(), row.our_header("flags").unwrap_or_default())
 }
 
-// A record time years ahead expired its whole language and let nothing in until then. And where several articles agree on a
-// wrong time, there was no way back but to throw the state away.
+// A record time years ahead expired its whole language and kept new articles out until then. If several articles agreed
+// on a wrong time, the only way back was to delete the state.
 #[test]
 fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
     let bench = Bench::new(shared(), "wrong-clock", "", "");
@@ -62,19 +62,19 @@ fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
     assert_eq!(verdict(&rows, "copy0").1, "exact-duplicate");
     assert_eq!(verdict(&rows, "late").1, "exact-duplicate", "the article with the wrong clock was stored");
 
-    // Forward: what the stage knows of March is expired then.
+    // Forward: this expires the articles of March.
     let june = "2020-06-01T00:00:00Z";
-    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", june]);
-    assert!(status.success() && said.contains(&bench.topic("routed")), "{said}");
+    let (status, printed) = bench.samestory(&["state", "set-stream-time", "en", june]);
+    assert!(status.success() && printed.contains(&bench.topic("routed")), "{printed}");
     bench.produce(&[article("expired", 1, MARCH_2020 + 3000)]);
     let rows = bench.wait_for(&["unique", "near"], 17, &running);
     let (_, verdict_then, flags) = verdict(&rows, "expired");
     assert_eq!((verdict_then.as_str(), flags.contains("expired")), ("unique", true), "{flags}");
-    assert!(running.said().contains("stream time set by control record"));
+    assert!(running.log().contains("stream time set by control record"));
 
-    // Back, and then a restore from the changelog alone: the control records are part of the log.
-    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
-    assert!(status.success(), "{said}");
+    // Back, and then a restore from the changelog alone, which includes the effect of control records.
+    let (status, printed) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
+    assert!(status.success(), "{printed}");
     bench.produce(&[article("back", 700, MARCH_2020 + DAY)]);
     bench.wait_for(&["unique", "near"], 18, &running);
     assert!(running.stop().success());
@@ -88,10 +88,10 @@ fn a_wrong_clock_expires_nothing_and_set_stream_time_goes_through_the_log() {
     assert_eq!(rows.len(), 20, "control records are not articles: nothing goes out for them");
 }
 
-// Without a clock in the log (`direct`, CreateTime) only agreement protects a language. A crawler whose clock is wrong in
-// every article wins in the end; one command puts that right, and the state need not be thrown away.
+// Without a clock in the log (`direct`, CreateTime) only agreement between articles protects a language. A crawler
+// whose clock is consistently wrong wins in the end; one command corrects that, and the state is kept.
 #[test]
-fn in_direct_mode_a_crawler_that_agrees_with_itself_is_put_right_by_the_command() {
+fn in_direct_mode_the_command_corrects_a_consistently_wrong_crawler() {
     let bench = Bench::new(shared(), "direct-clock", "mode = \"direct\"", "");
     let mut records: Vec<Record> = (0..10).map(|n| article(&format!("a{n}"), n, MARCH_2020)).collect();
     records.extend((0..4).map(|n| article(&format!("w{n}"), 500 + n, MARCH_2024)));
@@ -106,8 +106,11 @@ fn in_direct_mode_a_crawler_that_agrees_with_itself_is_put_right_by_the_command(
     assert!(verdict(&rows, "w3").2.contains("ahead-of-stream"));
     let (_, lost, flags) = verdict(&rows, "lost-copy");
     assert_eq!((lost.as_str(), flags.contains("expired")), ("unique", true), "five agree");
-    let (status, said) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
-    assert!(status.success() && said.lines().filter(|line| line.contains("offset")).count() >= 2, "{said}");
+    let (status, printed) = bench.samestory(&["state", "set-stream-time", "en", "2020-03-02"]);
+    assert!(
+        status.success() && printed.lines().filter(|line| line.contains("offset")).count() >= 2,
+        "{printed}"
+    );
     bench.produce(&[article("found", 601, MARCH_2020 + 3000), article("found-copy", 601, MARCH_2020 + 3000)]);
     let rows = bench.wait_for(&["unique", "near"], 20, &running);
     assert!(running.stop().success());
@@ -115,7 +118,7 @@ fn in_direct_mode_a_crawler_that_agrees_with_itself_is_put_right_by_the_command(
     assert_eq!(bench.read("dead").len(), 0, "a control record is not a dead letter");
 }
 
-// Where the broker stamps records itself, that clock is in the log: nobody gets further ahead than `input.max_clock_skew`.
+// If the broker stamps records, its clock is in the log: no article can be further ahead of it than `input.skew`.
 #[test]
 fn the_brokers_append_time_bounds_an_article() {
     let mut bench = Bench::without_topics(shared(), "append-time", "mode = \"direct\"", "");
@@ -123,8 +126,8 @@ fn the_brokers_append_time_bounds_an_article() {
     bench.write("mode = \"direct\"", "");
     let config = std::fs::read_to_string(bench.config()).unwrap();
     std::fs::write(bench.config(), config.replace(&bench.topic("raw"), &raw)).unwrap();
-    let (status, said) = bench.samestory(&["topics", "--create"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["topics", "--create"]);
+    assert!(status.success(), "{printed}");
     let mut records: Vec<Record> = (0..8).map(|n| fetched_in_2031(&format!("w{n}"), n, MARCH_2020)).collect();
     records.push(article("a", 100, MARCH_2020));
     records.push(article("copy", 100, MARCH_2020));
@@ -137,10 +140,10 @@ fn the_brokers_append_time_bounds_an_article() {
     assert_eq!((copy.as_str(), flags.contains("expired")), ("exact-duplicate", false), "{flags}");
 }
 
-// `[input.fields] id` with a typing error fell back to the record's key, which was the site: `probe` said 100 %, and 60
-// articles became versions of one.
+// `[input.fields] id` with a typing error fell back to the record's key, which was the site: `probe` reported 100 %,
+// and 60 articles became versions of one.
 #[test]
-fn a_wrong_path_for_ids_makes_dead_letters_and_probe_says_where_ids_come_from() {
+fn a_wrong_path_for_ids_makes_dead_letters_and_probe_shows_where_ids_come_from() {
     let mut bench = Bench::new(shared(), "wrong-path", "", "[input.fields]\nid = \"meta.uuid\"\n");
     let mut records = Vec::new();
     for n in 0..20_u64 {
@@ -154,20 +157,23 @@ fn a_wrong_path_for_ids_makes_dead_letters_and_probe_says_where_ids_come_from() 
     }
     bench.produce(&records);
     let probe = |bench: &Bench<'_>| bench.samestory(&["probe", &bench.topic("raw")]).1;
-    let said = probe(&bench);
-    assert!(said.contains("20 × no-id") && said.contains("missing field \"meta.uuid\""), "{said}");
+    let printed = probe(&bench);
+    assert!(printed.contains("20 × no-id") && printed.contains("missing field \"meta.uuid\""), "{printed}");
     let running = bench.run(&[]);
     bench.wait_for(&["dead"], 20, &running);
     assert!(running.stop().success());
     assert_eq!(bench.read("unique").len() + bench.read("near").len(), 0);
 
     bench.write("", "[input.fields]\nid = \"meta.uid\"\n");
-    let said = probe(&bench);
-    assert!(said.contains("from meta.uid 20 (100.0 %)") && said.contains("20 (100.0 %)"), "{said}");
-    assert!(!said.contains("few"), "{said}");
+    let printed = probe(&bench);
+    assert!(printed.contains("from meta.uid 20 (100.0 %)") && printed.contains("20 (100.0 %)"), "{printed}");
+    assert!(!printed.contains("few"), "{printed}");
     bench.write("", "[input.fields]\nid = \"meta.site\"\n");
-    let said = probe(&bench);
-    assert!(said.contains("distinct ids   1 (5.0 %)") && said.contains("is input.fields.id"), "{said}");
+    let printed = probe(&bench);
+    assert!(
+        printed.contains("distinct ids   1 (5.0 %)") && printed.contains("is input.fields.id"),
+        "{printed}"
+    );
     bench.write("", "");
-    assert!(probe(&bench).contains("from the record's key 20 (100.0 %)"), "{said}");
+    assert!(probe(&bench).contains("from the record's key 20 (100.0 %)"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! Bad days: what the operator sees, and that nothing is lost.
+//! Bad days: what the operator sees, and that nothing is lost. Also the articles and checks that other files use.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 use serde_json::json;
 
-use super::broker::{hurt, shared};
+use super::broker::{breakable, shared};
 use super::bus::{Isolation, Record, Row};
 use super::stage::{Bench, Running};
 
@@ -14,7 +14,7 @@ use super::stage::{Bench, Running};
 pub(super) fn articles(from: usize, to: usize) -> Vec<Record> {
     let article = |n: usize| {
         let story = n - usize::from(n % 3 == 2);
-        // Words that no two stories share in this order.
+        // No two stories share a sequence of words.
         let word = |at: usize| (story * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let text: Vec<String> = (0..80).map(|at| format!("w{}", word(at))).collect();
         let id = format!("a{n:04}");
@@ -24,10 +24,10 @@ pub(super) fn articles(from: usize, to: usize) -> Vec<Record> {
     (from..to).map(article).collect()
 }
 
-/// Everything on the output topics, by where its article was read.
+/// All records on the output topics, by the position of their article.
 pub(super) fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec<(String, String, Row)> {
     let rows = bench.wait_for(&["unique", "near", "dead"], count, running);
-    let place = |row: &Row| (row.says("partition").unwrap(), row.says("offset").unwrap());
+    let place = |row: &Row| (row.our_header("partition").unwrap(), row.our_header("offset").unwrap());
     let mut rows: Vec<_> = rows
         .into_iter()
         .map(|row| {
@@ -39,26 +39,26 @@ pub(super) fn outputs(bench: &Bench<'_>, count: usize, running: &Running) -> Vec
     rows
 }
 
-/// Each input has one output, and a verdict says what it should.
-pub(super) fn each_once(rows: &[(String, String, Row)], count: usize) {
+/// Checks that each input has one output with the expected verdict.
+pub(super) fn assert_each_judged_once(rows: &[(String, String, Row)], count: usize) {
     let places: std::collections::BTreeSet<_> =
         rows.iter().map(|(partition, offset, _)| (partition, offset)).collect();
     assert_eq!((rows.len(), places.len()), (count, count), "one output for each input");
     for (_, _, row) in rows {
         let n: usize = row.id()[1..].parse().unwrap();
         let expected = if n % 3 == 2 { "exact-duplicate" } else { "unique" };
-        assert_eq!(row.says("verdict").as_deref(), Some(expected), "{}", row.id());
+        assert_eq!(row.our_header("verdict").as_deref(), Some(expected), "{}", row.id());
     }
 }
 
-/// All records in one partition: then a copy always comes after its original.
-pub(super) fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+/// Puts all records into one partition, so that a copy always follows its original.
+pub(super) fn into_one_partition(mut records: Vec<Record>) -> Vec<Record> {
     records.iter_mut().for_each(|record| record.partition = Some(0));
     records
 }
 
-/// A story in one partition, the next in the other.
-pub(super) fn both(mut records: Vec<Record>) -> Vec<Record> {
+/// Alternates stories between two partitions.
+pub(super) fn into_two_partitions(mut records: Vec<Record>) -> Vec<Record> {
     for record in &mut records {
         let n: i32 = String::from_utf8_lossy(&record.key.as_deref().unwrap()[1..]).parse().unwrap();
         record.partition = Some(n / 3 % 2);
@@ -67,88 +67,91 @@ pub(super) fn both(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 #[test]
-fn killed_and_started_again_it_goes_on_as_if_nothing_had_happened() {
+fn a_killed_stage_resumes_as_if_nothing_had_happened() {
     let bench = Bench::new(shared(), "killed", "", "");
-    bench.produce(&in_order(articles(0, 300)));
+    bench.produce(&into_one_partition(articles(0, 300)));
     let running = bench.run(&[]);
     outputs(&bench, 300, &running);
     running.kill();
-    bench.produce(&in_order(articles(300, 600)));
+    bench.produce(&into_one_partition(articles(300, 600)));
     let running = bench.run(&[]);
-    // Without its state it is made from the changelog, and says so.
+    // Without its directory the state is restored from the changelog, and the log says so.
     outputs(&bench, 600, &running);
     assert!(running.stop().success());
     std::fs::remove_dir_all(bench.dir.join("state")).unwrap();
-    bench.produce(&in_order(articles(600, 900)));
+    bench.produce(&into_one_partition(articles(600, 900)));
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("\"restored\"");
-    each_once(&outputs(&bench, 900, &running), 900);
+    running.wait_for_log("\"restored\"");
+    assert_each_judged_once(&outputs(&bench, 900, &running), 900);
     let began = Instant::now();
     assert!(running.stop().success());
     assert!(began.elapsed() < Duration::from_secs(20), "a stop keeps its deadline");
 }
 
 #[test]
-fn topics_that_are_missing_or_do_not_fit_are_named_with_the_command_that_makes_them() {
+fn missing_or_unsuitable_topics_are_named_with_the_command_that_creates_them() {
     let bench = Bench::without_topics(shared(), "missing", "", "");
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(1));
-    let said = running.said();
-    assert!(said.contains("samestory topics --create") && said.contains(&bench.topic("changelog")), "{said}");
+    let printed = running.log();
+    assert!(
+        printed.contains("samestory topics --create") && printed.contains(&bench.topic("changelog")),
+        "{printed}"
+    );
 
     let mut bench = Bench::new(shared(), "misfit", "", "[topics]\npartitions = 2\n");
     let changelog = shared().create_topic("misfit-changelog", 3, &[("cleanup.policy", "compact")]);
     bench.write("", "");
     let config = std::fs::read_to_string(bench.config()).unwrap();
     std::fs::write(bench.config(), config.replace(&bench.topic("changelog"), &changelog)).unwrap();
-    let (status, said) = bench.samestory(&["topics", "--check"]);
+    let (status, printed) = bench.samestory(&["topics", "--check"]);
     assert_eq!(status.code(), Some(1));
-    assert!(said.contains("has 3 partitions") && said.contains("has 2"), "{said}");
+    assert!(printed.contains("has 3 partitions") && printed.contains("has 2"), "{printed}");
 }
 
 #[test]
-fn a_broker_that_is_away_is_waited_for() {
-    let broker = hurt();
+fn an_unreachable_broker_is_retried_until_it_answers() {
+    let broker = breakable();
     let bench = Bench::new(&broker, "away", "", "");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     broker.kill();
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("broker unreachable");
+    running.wait_for_log("does not answer");
     broker.restart();
     outputs(&bench, 30, &running);
     broker.kill();
     std::thread::sleep(Duration::from_secs(2));
     broker.restart();
-    bench.produce(&in_order(articles(30, 60)));
-    each_once(&outputs(&bench, 60, &running), 60);
+    bench.produce(&into_one_partition(articles(30, 60)));
+    assert_each_judged_once(&outputs(&bench, 60, &running), 60);
     assert!(running.stop().success());
 }
 
 #[test]
-fn route_writes_nothing_for_a_map_of_languages_that_the_state_was_not_made_with() {
+fn route_writes_nothing_if_the_state_was_made_with_other_languages() {
     let mut bench = Bench::new(shared(), "map", "languages = [\"en\"]\n", "");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let running = bench.run(&[]);
     outputs(&bench, 30, &running);
     assert!(running.stop().success());
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     let before = bench.broker.ends(&bench.topic("routed"), Isolation::Uncommitted);
     bench.write("languages = [\"hi\", \"en\"]\n", "");
     let mut route = bench.run(&["--role", "route"]);
     assert_eq!(route.wait().code(), Some(1));
-    assert!(route.said().contains("put stage.languages back"), "{}", route.said());
+    assert!(route.log().contains("put stage.languages back"), "{}", route.log());
     let after = bench.broker.ends(&bench.topic("routed"), Isolation::Uncommitted);
     assert_eq!(after, before, "something was routed");
     bench.write("languages = [\"en\"]\n", "");
     let running = bench.run(&[]);
-    each_once(&outputs(&bench, 60, &running), 60);
+    assert_each_judged_once(&outputs(&bench, 60, &running), 60);
     assert!(running.stop().success());
 }
 
 #[test]
-fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
+fn offsets_set_by_hand_stop_the_partition_until_an_operator_decides() {
     let bench = Bench::new(shared(), "reset", "", "[topics]\npartitions = 1\n");
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let running = bench.run(&[]);
     outputs(&bench, 60, &running);
     assert!(running.stop().success());
@@ -160,21 +163,24 @@ fn offsets_that_were_set_by_hand_stop_the_partition_until_somebody_decides() {
     consumer.commit(&list, CommitMode::Sync).unwrap();
     drop(consumer);
     let mut running = bench.run(&[]);
-    let said = running.wait_until_it_says("stopped:");
-    assert!(said.contains("--accept-offsets 0:3 ") && said.contains("the group's offset is 3"), "{said}");
-    assert_eq!(said.matches("claiming again: ").count(), 3, "{said}");
+    let printed = running.wait_for_log("stopped:");
+    assert!(
+        printed.contains("--accept-offsets 0:3 ") && printed.contains("the group's offset is 3"),
+        "{printed}"
+    );
+    assert_eq!(printed.matches("claiming again: ").count(), 3, "{printed}");
     assert!(running.stop().success());
     // A decision about another offset changes nothing.
     let mut running = bench.run(&["--accept-offsets", "0:4"]);
-    running.wait_until_it_says("stopped:");
+    running.wait_for_log("stopped:");
     assert!(running.stop().success());
     assert_eq!(bench.read("unique").len() + bench.read("near").len(), 60, "nothing was judged twice");
 }
 
 #[test]
-fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
+fn the_older_of_two_processes_with_one_name_leaves_and_nothing_is_lost() {
     let bench = Bench::new(shared(), "twins", "", "");
-    bench.produce(&both(articles(0, 30)));
+    bench.produce(&into_two_partitions(articles(0, 30)));
     let mut older = bench.run(&[]);
     outputs(&bench, 30, &older);
     let other = bench.dir.join("other");
@@ -182,36 +188,36 @@ fn of_two_processes_with_one_name_the_older_leaves_and_nothing_is_lost() {
     let copied = config.replace(&format!("{:?}", bench.dir.join("state")), &format!("{other:?}"));
     std::fs::write(bench.config(), copied).unwrap();
     let newer = bench.run(&[]);
-    // The older hears of it when it next has something to say: so there is work for whatever it still holds.
+    // The older one is fenced when it next writes, so produce work for the partitions that it still holds.
     for n in 1..40 {
-        bench.produce(&both(articles(n * 30, n * 30 + 30)));
+        bench.produce(&into_two_partitions(articles(n * 30, n * 30 + 30)));
         outputs(&bench, n * 30 + 30, &newer);
-        if older.said().contains("another process uses the instance id") {
+        if older.log().contains("another process uses the instance id") {
             assert_eq!(older.wait().code(), Some(1));
-            each_once(&outputs(&bench, n * 30 + 30, &newer), n * 30 + 30);
+            assert_each_judged_once(&outputs(&bench, n * 30 + 30, &newer), n * 30 + 30);
             assert!(newer.stop().success());
             return;
         }
     }
-    panic!("the older did not leave: {}", older.said());
+    panic!("the older did not leave: {}", older.log());
 }
 
 #[test]
-fn other_bands_are_made_from_what_is_stored_and_a_history_is_replayed_in_silence() {
+fn bands_are_rebuilt_from_the_store_and_a_history_is_replayed_without_publishing() {
     let mut bench = Bench::new(shared(), "reband", "", "");
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let running = bench.run(&[]);
     outputs(&bench, 60, &running);
     assert!(running.stop().success());
     bench.write("", "[lsh]\nbands = 20\nrows = 4\n[output]\npublish_from = \"2026-02-25T06:13:20.080Z\"\n");
-    bench.produce(&in_order(articles(60, 90)));
+    bench.produce(&into_one_partition(articles(60, 90)));
     let mut running = bench.run(&[]);
-    running.wait_until_it_says("rebuilding the bands");
-    // Articles 60 to 79 are older than what is published.
+    running.wait_for_log("making them anew");
+    // Articles 60 to 79 are older than publish_from.
     let rows = outputs(&bench, 70, &running);
     assert!(running.stop().success());
     assert_eq!(rows.len(), 70);
-    // 80 is a copy of 79, which was never published but is known.
+    // 80 is a copy of 79, which is known but was never published.
     let copy = rows.iter().find(|(_, _, row)| row.id() == "a0080").unwrap();
-    assert_eq!(copy.2.says("duplicate-of").as_deref(), Some("a0079"));
+    assert_eq!(copy.2.our_header("duplicate-of").as_deref(), Some("a0079"));
 }

@@ -1,5 +1,5 @@
-//! Records that cannot be read, parsed or delivered, threads that die, and an assignment that is lost at the wrong moment:
-//! each costs what it must and nothing more.
+//! Records that cannot be read, parsed or delivered, threads that die, and assignments lost at the wrong moment: each
+//! costs the records concerned and nothing more.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::broker::shared;
 use super::bus::{Deliveries, Record, Row, Writer, block_on, send};
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::stage::Bench;
 use crate::web::get;
 
@@ -21,7 +21,7 @@ fn error(row: &Row, suffix: &str) -> Option<String> {
     Some(String::from_utf8(value.to_vec()).unwrap())
 }
 
-/// A dead letter's reason and offset.
+/// Reason and offset of each dead letter.
 fn dead(rows: &[Row]) -> Vec<(String, String)> {
     let mut dead: Vec<_> = rows
         .iter()
@@ -35,7 +35,7 @@ fn pair(reason: &str, offset: i64) -> (String, String) {
     (reason.to_owned(), offset.to_string())
 }
 
-/// Sets a topic's settings; what is not named gets its default.
+/// Sets exactly these settings on a topic; all others get their defaults.
 fn alter(bench: &Bench<'_>, topic: &str, settings: &[(&str, &str)]) {
     let admin: AdminClient<DefaultClientContext> = bench.broker.client().create().unwrap();
     let name = bench.topic(topic);
@@ -59,7 +59,7 @@ fn produce_with(bench: &Bench<'_>, records: &[Record], settings: &[(&str, &str)]
     assert!(send(&writer, &bench.topic("raw"), records).iter().all(Result::is_ok));
 }
 
-/// Bytes that no codec can shorten.
+/// Incompressible bytes.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -71,44 +71,45 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// The worker filled a batch, took longer than max.poll.interval.ms over something, and found its assignment lost. A full
-/// batch was not polled with, so the consumer never heard of the rebalance: it stood still for good and said it was ready.
+/// A worker filled a batch, was delayed for longer than max.poll.interval.ms, and lost its assignment. With a full
+/// batch it did not poll, so it never learned of the rebalance: it stood still for good and reported ready.
 #[test]
 fn a_full_batch_whose_assignment_is_lost_is_dropped_and_read_again() {
     let rest = "[batch]\nmax_articles = 5\n[kafka]\n\"max.poll.interval.ms\" = 6000\n";
     let bench = Bench::new(shared(), "lostfull", "", rest);
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let running = bench.run(&[]);
     outputs(&bench, 3, &running);
     assert!(running.stop().success());
-    // Where offsets are committed, nothing is written before the first batch: the membership is asked for after it is full.
-    bench.produce(&in_order(articles(3, 15)));
+    // With committed offsets nothing is written before the first batch, so the membership is checked when the batch is
+    // full.
+    bench.produce(&into_one_partition(articles(3, 15)));
     let running = bench.run_with(&[], &[("SAMESTORY_SLEEP_AT", "full-batch:1:7000")]);
-    each_once(&outputs(&bench, 15, &running), 15);
-    assert!(running.said().contains("assignment lost"), "{}", running.said());
+    assert_each_judged_once(&outputs(&bench, 15, &running), 15);
+    assert!(running.log().contains("assignment lost"), "{}", running.log());
     assert!(running.stop().success());
 }
 
-/// A worker that panicked left the others running and /healthz at 200: its partitions stood still and nobody restarted
-/// anything. A record that panicked a parser did that to one worker after the other.
+/// A worker that panicked left the others running and /healthz at 200: its partitions stood still, and nothing
+/// restarted the process. A record that panicked a parser did that to one worker after the other.
 #[test]
 fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_record() {
     let bench = Bench::new(shared(), "panics", "", "");
-    let mut records = in_order(articles(0, 6));
+    let mut records = into_one_partition(articles(0, 6));
     let poison = json!({"id": "poison", "body": format!("text {PANIC_MARKER} text")}).to_string();
     records.insert(3, Record { partition: Some(0), ..Record::new("poison", &poison) });
     bench.produce(&records);
 
     let mut running = bench.run_with(&[], &[("SAMESTORY_PANIC_AT", "plan:1")]);
     assert_eq!(running.wait().code(), Some(1));
-    assert!(running.said().contains("-0-0 panicked"), "{}", running.said());
+    assert!(running.log().contains("-0-0 panicked"), "{}", running.log());
 
     let stuck = [("SAMESTORY_SLEEP_AT", "begin:1:120000"), ("SAMESTORY_STUCK_MS", "1500")];
     let mut running = bench.run_with(&[], &stuck);
     let began = Instant::now();
     assert_eq!(running.wait().code(), Some(1));
     assert!(began.elapsed() < Duration::from_secs(60), "it waited for a thread that hangs");
-    assert!(running.said().contains("does not end"), "{}", running.said());
+    assert!(running.log().contains("does not end"), "{}", running.log());
 
     let running = bench.run(&[]);
     let rows = bench.wait_for(&["unique", "near"], 6, &running);
@@ -119,21 +120,21 @@ fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_
     assert_eq!(letters[0].value.as_deref(), Some(poison.as_bytes()));
 }
 
-/// One record that the broker refuses aborted its batch, twenty times, ended the process, and was read again after the
-/// restart. Times that a topic refuses, headers that no limit counted and nulls with megabytes of headers did it.
+/// One record that the broker refused aborted its batch twenty times, ended the process, and was read again after the
+/// restart. The causes were refused timestamps, uncounted headers, and tombstones with megabytes of headers.
 #[test]
-fn a_record_that_would_be_refused_is_made_smaller_and_takes_nobody_with_it() {
+fn a_record_that_would_be_refused_is_reduced_and_affects_no_other() {
     let bench = Bench::new(shared(), "limits", "", "");
-    // The crawlers' topic takes any time; the output topics take one hour around the broker's clock, which is a warning at
-    // the start and no error.
+    // The raw topic accepts any time; the output topics accept one hour around the broker's clock, which causes a
+    // warning at startup, not an error.
     let free = [("message.timestamp.after.max.ms", "9223372036854775807"), ("max.message.bytes", "20000000")];
     alter(&bench, "raw", &free);
     for topic in ["unique", "near", "dead"] {
         let narrow = [("message.timestamp.after.max.ms", "3600000"), ("max.message.bytes", "4194304")];
         alter(&bench, topic, &narrow);
     }
-    let mut records = in_order(articles(0, 9));
-    // 26,000 headers of three bytes: 78 kB, of which 26 kB were counted, beside a value that nearly fills a record.
+    let mut records = into_one_partition(articles(0, 9));
+    // 26,000 headers of three bytes: 78 kB, of which only 26 kB were counted, besides a value that nearly fills a record.
     let padding = " ".repeat((4 << 20) - (64 << 10) - 1500);
     let value = String::from_utf8(records[1].value.clone().unwrap()).unwrap();
     records[1].value = Some(format!("{value}{padding}").into_bytes());
@@ -142,11 +143,11 @@ fn a_record_that_would_be_refused_is_made_smaller_and_takes_nobody_with_it() {
     let mut heavy = Record { partition: Some(0), key: Some(b"gone".to_vec()), ..Record::default() };
     heavy.headers.push(("h".into(), Some(vec![b'x'; 4 << 20])));
     records.push(heavy);
-    // Its dead letter is too large by its headers alone.
+    // Its headers alone make its dead letter too large.
     let mut hopeless = Record { partition: Some(0), ..Record::new("key", "not json") };
     hopeless.headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
     records.push(hopeless);
-    // Dead letters on both sides of the limit: whatever is measured to fit, the broker must take.
+    // Dead letters on both sides of the limit: the broker must accept every record that we measure as fitting.
     for short in [320, 400, 480, 560, 900] {
         let value = Some(noise((4 << 20) - short));
         records.push(Record { partition: Some(0), key: Some(b"edge".to_vec()), value, ..Record::default() });
@@ -158,9 +159,9 @@ fn a_record_that_would_be_refused_is_made_smaller_and_takes_nobody_with_it() {
     assert!(running.stop().success());
     assert_eq!(rows.len(), 9, "every neighbour is judged, and the unknown id of a delete is nothing");
     let of = |id: &str| rows.iter().find(|row| row.id() == id).unwrap();
-    assert_eq!(of("a0001").says("headers-dropped").as_deref(), Some("286000"));
+    assert_eq!(of("a0001").our_header("headers-dropped").as_deref(), Some("286000"));
     assert_eq!(of("a0001").header("h"), None);
-    assert_eq!(of("a0002").says("record-time").as_deref(), Some("1930000000000"));
+    assert_eq!(of("a0002").our_header("record-time").as_deref(), Some("1930000000000"));
     assert!(of("a0002").timestamp.unwrap() < 1_930_000_000_000);
     assert_eq!(of("a0003").timestamp, Some(1_772_000_000_003), "other times are preserved");
     let mut expected = vec![pair("undecodable", 10)];
@@ -185,16 +186,17 @@ fn running_said_aborted(bench: &Bench<'_>) -> bool {
     })
 }
 
-/// An operator lowered a topic's limits while the stage ran: what was measured against the old ones was refused for ever.
-/// The limits are read again; where they do not explain a refusal, the batch is halved until the record is found.
+/// An operator lowered a topic's limits while the stage ran: records measured against the old limits were refused
+/// forever. Now the limits are read again; if they do not explain a refusal, the batch is halved until the record is
+/// found.
 #[test]
-fn limits_that_are_lowered_while_the_stage_runs_cost_the_records_that_no_longer_fit() {
+fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
     let bench = Bench::new(shared(), "lowered", "", "[topics]\npartitions = 1\noutput_partitions = 1\n");
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let running = bench.run(&[]);
     outputs(&bench, 3, &running);
     alter(&bench, "unique", &[("max.message.bytes", "150000")]);
-    let mut records = in_order(articles(3, 30));
+    let mut records = into_one_partition(articles(3, 30));
     let large = |record: &mut Record, bytes: usize| {
         let value = String::from_utf8(record.value.clone().unwrap()).unwrap();
         let noise: String = noise(bytes).iter().map(|byte| char::from(b'a' + byte % 26)).collect();
@@ -210,18 +212,19 @@ fn limits_that_are_lowered_while_the_stage_runs_cost_the_records_that_no_longer_
     assert_eq!(found, expected);
     let reason = error(&letters[0], "exception.class.name").unwrap();
     assert!(["too-large", "undeliverable"].contains(&reason.as_str()), "{reason}");
-    // The copy of the refused article has nothing to be a copy of: the refused one left no trace.
-    let judged = |id: &str| rows.iter().find(|row| row.id() == id).map(|row| row.says("verdict").unwrap());
+    // The copy of the refused article is unique: the refused one left no trace.
+    let judged =
+        |id: &str| rows.iter().find(|row| row.id() == id).map(|row| row.our_header("verdict").unwrap());
     assert_eq!(judged("a0010"), None);
     assert_eq!(judged("a0011").as_deref(), Some("unique"));
     assert!(running.stop().success());
 }
 
-/// A dead letter whose headers fill a record, and what the stage makes of it in a few seconds.
+/// Produces a record whose headers fill its dead letter. Returns the number of outputs after a few seconds, and the log.
 fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
     let bench = Bench::new(shared(), name, "", "[topics]\npartitions = 1\n");
     alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
-    let mut records = in_order(articles(0, 6));
+    let mut records = into_one_partition(articles(0, 6));
     let mut heavy = Record { partition: Some(0), ..Record::new("key", "not json") };
     heavy.headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
     records.insert(3, heavy);
@@ -232,28 +235,29 @@ fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String
     while count() < 7 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(200));
     }
-    let outcome = (count(), running.said());
+    let outcome = (count(), running.log());
     running.kill();
     outcome
 }
 
-/// Without measuring, the broker or librdkafka refuses the record, and the batch is aborted. Halving finds it all the same.
+/// Without measuring, the broker or librdkafka refuses the record and the batch is aborted; halving the batch still
+/// finds it.
 #[test]
 #[ignore = "make test-mutants"]
-fn records_that_are_not_measured_are_refused_and_that_is_noticed() {
-    let (count, said) = heavy_dead_letter("measured", &[]);
-    assert!(count == 7 && !said.contains("refused"), "with the guard: {count}, {said}");
-    let (_, said) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
-    assert!(said.contains("refused") || said.contains("aborted"), "nobody noticed: {said}");
+fn unmeasured_records_are_refused_and_that_is_detected() {
+    let (count, printed) = heavy_dead_letter("measured", &[]);
+    assert!(count == 7 && !printed.contains("refused"), "with the guard: {count}, {printed}");
+    let (_, printed) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
+    assert!(printed.contains("refused") || printed.contains("aborted"), "nobody noticed: {printed}");
 }
 
-/// A parser that panics takes its thread with it, and the process ends: the record is read again after every restart.
+/// Without the guard a parser that panics ends its thread and the process: the record is read again after every restart.
 #[test]
 #[ignore = "make test-mutants"]
-fn a_parser_that_panics_without_its_guard_is_noticed() {
+fn a_parser_that_panics_without_its_guard_is_detected() {
     let bench = Bench::new(shared(), "panic-guard", "", "");
     let poison = json!({"id": "poison", "body": format!("text {PANIC_MARKER} text")}).to_string();
-    let mut records = in_order(articles(0, 6));
+    let mut records = into_one_partition(articles(0, 6));
     records.insert(3, Record { partition: Some(0), ..Record::new("poison", &poison) });
     bench.produce(&records);
     let mut running = bench.run_with(&[], &[("SAMESTORY_MUTANT", "panic-guard-off")]);
@@ -263,13 +267,13 @@ fn a_parser_that_panics_without_its_guard_is_noticed() {
     assert!(rows.len() == 7 && running.stop().success(), "with the guard");
 }
 
-/// 135 MB of spaces in a zstd batch of a few kilobytes: librdkafka reports BadCompression for ever. The partition stood still
-/// through restarts while /readyz said ready and no lag was exported.
+/// 135 MB of spaces in a zstd batch of a few kilobytes: librdkafka reports BadCompression forever. The partition stood
+/// still through restarts while /readyz reported ready and no lag was exported.
 #[test]
 fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_letter() {
     let bench = Bench::new(shared(), "bomb", "", "[input]\nunreadable_after = \"6s\"\n");
     alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let bomb = |id: &str| Record {
         partition: Some(0),
         ..Record::new(id, &json!({"id": id, "body": " ".repeat(45_000_000)}).to_string())
@@ -282,7 +286,7 @@ fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_lette
         ("linger.ms", "3000"),
     ];
     produce_with(&bench, &[bomb("b1"), bomb("b2"), bomb("b3")], &settings);
-    bench.produce(&in_order(articles(3, 6)));
+    bench.produce(&into_one_partition(articles(3, 6)));
     let mut running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
     let address = running.address();
@@ -294,7 +298,7 @@ fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_lette
             assert!(body.contains("\"partition\":0") && body.contains("\"offset\":3"), "{body}");
             break;
         }
-        assert!(Instant::now() < deadline, "{body}; {}", running.said());
+        assert!(Instant::now() < deadline, "{body}; {}", running.log());
         std::thread::sleep(Duration::from_millis(100));
     }
     let (_, metrics) = get(&address, "/metrics").unwrap();
@@ -308,8 +312,8 @@ fn a_batch_that_cannot_be_decompressed_is_reported_and_skipped_with_a_dead_lette
     assert!(running.stop().success());
 }
 
-/// Two gzip batches of 0.93 MB took 2 GB: librdkafka decompresses a whole batch whatever its size, and we copied the value
-/// twice on top. It is not copied any more; the first copy cannot be avoided.
+/// Two gzip batches of 0.93 MB took 2 GB: librdkafka decompresses a whole batch whatever its size, and we copied the
+/// value twice on top. We no longer copy it; librdkafka's copy cannot be avoided.
 #[test]
 #[ignore = "needs two gigabytes of memory: make test-bombs"]
 fn a_gzip_bomb_takes_the_memory_of_one_batch_and_not_of_its_copies() {
@@ -324,7 +328,7 @@ fn a_gzip_bomb_takes_the_memory_of_one_batch_and_not_of_its_copies() {
         ];
         produce_with(&bench, &[Record { partition: Some(0), ..Record::new(id, &value) }], &settings);
     }
-    bench.produce(&in_order(articles(0, 3)));
+    bench.produce(&into_one_partition(articles(0, 3)));
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
     let letters = bench.wait_for(&["dead"], 2, &running);

@@ -1,5 +1,5 @@
-//! A new generation of state: it warms up in silence beside the old one, and publishes from the offsets that
-//! `samestory generation end` wrote down. No verdict is lost and none is published twice.
+//! A new generation of the state: it builds its state beside the old one without publishing, and publishes from the
+//! offsets that `samestory generation end` recorded. No verdict is lost and none is published twice.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,24 +9,24 @@ use rdkafka::client::DefaultClientContext;
 
 use super::broker::shared;
 use super::bus::block_on;
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 
-/// Changes every fingerprint.
+/// Settings that change every fingerprint.
 const OTHER: &str = "[text]\nskeleton = true\n[topics]\npartitions = 1\n";
 const FIRST: &str = "[topics]\npartitions = 1\n";
 
-/// Settings of the second generation beside the topics it needs.
+/// Writes the settings of the second generation and creates the topics that it needs.
 fn second(bench: &mut Bench<'_>, stage: &str) {
     bench.write(&format!("{stage}generation = 2\n"), OTHER);
-    let (created, said) = bench.samestory(&["topics", "--create"]);
-    assert!(created.success(), "{said}");
+    let (created, printed) = bench.samestory(&["topics", "--create"]);
+    assert!(created.success(), "{printed}");
 }
 
 /// Runs `samestory generation end` with the settings of the new generation.
 fn end(bench: &Bench<'_>, arguments: &[&str]) -> (Option<i32>, String) {
-    let (status, said) = bench.samestory(&[&["generation", "end"], arguments].concat());
-    (status.code(), said)
+    let (status, printed) = bench.samestory(&[&["generation", "end"], arguments].concat());
+    (status.code(), printed)
 }
 
 /// Waits until a group has committed this offset of the raw topic's only partition with records.
@@ -35,37 +35,37 @@ fn wait_for_offset(bench: &Bench<'_>, group: &str, offset: i64, running: &Runnin
     let group = format!("{}.{group}", bench.prefix);
     while bench.broker.committed(&group, &topic).get(&0) != Some(&offset) {
         let at = bench.broker.committed(&group, &topic);
-        assert!(Instant::now() < deadline, "{group} is at {at:?}, not at {offset}: {}", running.said());
+        assert!(Instant::now() < deadline, "{group} is at {at:?}, not at {offset}: {}", running.log());
         thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// How many records the output topics hold now.
+/// The current number of records on the output topics.
 fn published(bench: &Bench<'_>) -> usize {
     ["unique", "near", "dead"].iter().map(|name| bench.read(name).len()).sum()
 }
 
-/// An old generation that has published 90 articles, and a new one that has followed it to 150.
+/// Starts an old generation that publishes 90 articles, and a new one that follows it to 150.
 fn followed(bench: &mut Bench<'_>, stage: &str, reader: &str, produced: usize) -> (Running, Running) {
-    bench.produce(&in_order(articles(produced, 90)));
+    bench.produce(&into_one_partition(articles(produced, 90)));
     let before = bench.run_as("before", &[]);
     outputs(bench, 90, &before);
     second(bench, stage);
     let after = bench.run_as("after", &[]);
     wait_for_offset(bench, &format!("g2.{reader}"), 90, &after);
-    bench.produce(&in_order(articles(90, 150)));
+    bench.produce(&into_one_partition(articles(90, 150)));
     outputs(bench, 150, &before);
     wait_for_offset(bench, &format!("g2.{reader}"), 150, &after);
     assert_eq!(published(bench), 150, "the new generation publishes nothing while the old one runs");
     (before, after)
 }
 
-/// The old generation leaves its group for a moment, as in any rolling update, and publishes 30 more when it is back.
+/// The old generation leaves its group for a moment, as in any rolling update, and publishes 30 more when it returns.
 fn left_and_came_back(bench: &mut Bench<'_>, stage: &str, reader: &str, before: Running) -> Running {
     assert!(before.stop().success());
     thread::sleep(Duration::from_millis(1500));
     bench.write(stage, FIRST);
-    bench.produce(&in_order(articles(150, 180)));
+    bench.produce(&into_one_partition(articles(150, 180)));
     let before = bench.run_as("before", &[]);
     outputs(bench, 180, &before);
     second(bench, stage);
@@ -76,22 +76,22 @@ fn left_and_came_back(bench: &mut Bench<'_>, stage: &str, reader: &str, before: 
 
 /// Articles 180 to 240 and a copy of one that only the old generation has judged.
 fn handed_over(bench: &Bench<'_>, after: &Running) {
-    let mut late = in_order(articles(180, 240));
+    let mut late = into_one_partition(articles(180, 240));
     let copy = late.len();
-    late.extend(in_order(articles(147, 148)));
+    late.extend(into_one_partition(articles(147, 148)));
     late[copy].key = Some(b"copy-of-old".to_vec());
     let value = String::from_utf8(late[copy].value.clone().unwrap()).unwrap();
     late[copy].value = Some(value.replace("a0147", "copy-of-old").into_bytes());
     bench.produce(&late);
     let mut rows = outputs(bench, 241, after);
     let old = rows.iter().position(|(_, _, row)| row.id() == "copy-of-old").unwrap();
-    let original = rows[old].2.says("duplicate-of");
+    let original = rows[old].2.our_header("duplicate-of");
     assert_eq!(original.as_deref(), Some("a0147"), "it knows the articles of its silent time");
     rows.remove(old);
-    each_once(&rows, 240);
+    assert_each_judged_once(&rows, 240);
 }
 
-/// Kafka's own answer to offsets that expire: the whole group is gone.
+/// Deletes a group, which is how Kafka expires offsets.
 fn delete_group(bench: &Bench<'_>, group: &str) {
     let admin: AdminClient<DefaultClientContext> = bench.broker.client().create().unwrap();
     let group = format!("{}.{group}", bench.prefix);
@@ -105,65 +105,66 @@ fn ends(bench: &Bench<'_>) -> Vec<String> {
     rows.map(|row| String::from_utf8(row.value.unwrap()).unwrap()).collect()
 }
 
-// A classic group is empty for a moment in every rolling update, and that counted as the end of the old generation: both
-// generations published what came after. Only `generation end` ends one now, and it is refused while the old one runs.
+// A classic group is empty for a moment in every rolling update, and that counted as the end of the old generation:
+// both generations published all later articles. Now only `generation end` ends a generation, and it is refused while
+// the old one runs.
 #[test]
-fn a_new_generation_takes_over_where_articles_are_routed() {
+fn a_new_generation_takes_over_in_routed_mode() {
     let stage = "mode = \"routed\"\n";
     let mut bench = Bench::new(shared(), "generations", stage, FIRST);
-    // The same state and other fingerprints cannot be compared.
-    bench.produce(&in_order(articles(0, 3)));
+    // Without a new generation, state with other fingerprints is refused.
+    bench.produce(&into_one_partition(articles(0, 3)));
     let before = bench.run_as("before", &[]);
     outputs(&bench, 3, &before);
     assert!(before.stop().success());
     bench.write(stage, OTHER);
     let mut mistaken = bench.run_as("before", &[]);
-    mistaken.wait_until_it_says("the next number in stage.generation");
+    mistaken.wait_for_log("the next number in stage.generation");
     mistaken.kill();
 
     bench.write(stage, FIRST);
     let (before, mut after) = followed(&mut bench, stage, "route", 3);
-    after.wait_until_it_says("run `samestory generation end`");
-    let (code, said) = end(&bench, &["--timeout", "2"]);
-    assert_eq!(code, Some(1), "{said}");
+    after.wait_for_log("run `samestory generation end`");
+    let (code, printed) = end(&bench, &["--timeout", "2"]);
+    assert_eq!(code, Some(1), "{printed}");
     let holder = format!("{}-route-before-0 (", bench.prefix);
-    assert!(said.contains("has not ended") && said.contains(&holder), "{said}");
+    assert!(printed.contains("has not ended") && printed.contains(&holder), "{printed}");
     let before = left_and_came_back(&mut bench, stage, "route", before);
 
-    // Killed, they hold their partitions until their session ends.
+    // A killed process holds its partitions until its session times out.
     before.kill();
-    let (code, said) = end(&bench, &[]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("has ended (") && said.contains("published up to offset 180"), "{said}");
-    let (code, said) = end(&bench, &[]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("generation 1 has ended already"), "{said}");
+    let (code, printed) = end(&bench, &[]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("has ended (") && printed.contains("published up to offset 180"), "{printed}");
+    let (code, printed) = end(&bench, &[]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("generation 1 has ended already"), "{printed}");
     assert_eq!(ends(&bench).len(), 1);
 
-    // A process of the old generation that comes back refuses every partition.
+    // A process of the old generation that returns refuses every partition.
     bench.write(stage, FIRST);
     let mut late = bench.run_as("before", &[]);
-    let said = late.wait_until_it_says("stopped: generation 1 has ended");
+    let printed = late.wait_for_log("stopped: generation 1 has ended");
     handed_over(&bench, &after);
-    assert!(!said.contains("going on"), "{said}");
+    assert!(!printed.contains("resuming"), "{printed}");
     assert!(late.stop().success());
     assert!(after.stop().success());
 }
 
-// A group of the `consumer` protocol (KIP-848) is listed as Dead, without members, while it works. That counted as the end
-// of the old generation: both published at the same time.
+// A group of the `consumer` protocol (KIP-848) is listed as Dead, without members, while it is working. That counted as
+// the end of the old generation: both published at the same time.
 #[test]
-fn a_new_generation_takes_over_where_the_broker_assigns_and_articles_come_by_language() {
+fn a_new_generation_takes_over_in_direct_mode_with_the_consumer_protocol() {
     let stage = "mode = \"direct\"\ngroup_protocol = \"consumer\"\n";
     let mut bench = Bench::new(shared(), "generations-direct", stage, FIRST);
     let (before, after) = followed(&mut bench, stage, "direct", 0);
     let before = left_and_came_back(&mut bench, stage, "direct", before);
-    let (code, said) = end(&bench, &["--timeout", "2"]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("partitions [0]") && ends(&bench).is_empty(), "{said}");
+    let (code, printed) = end(&bench, &["--timeout", "2"]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains("partitions [0]") && ends(&bench).is_empty(), "{printed}");
     assert!(before.stop().success());
-    let (code, said) = end(&bench, &[]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, printed) = end(&bench, &[]);
+    assert_eq!(code, Some(0), "{printed}");
     handed_over(&bench, &after);
     assert!(after.stop().success());
 }
@@ -175,100 +176,100 @@ fn a_new_generation_takes_over_where_the_broker_assigns_and_articles_come_by_lan
 fn offsets_that_have_expired_are_not_offset_zero() {
     let stage = "mode = \"direct\"\n";
     let mut bench = Bench::new(shared(), "generations-expired", stage, FIRST);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let before = bench.run_as("before", &[]);
     outputs(&bench, 30, &before);
     assert!(before.stop().success());
     delete_group(&bench, "direct");
     second(&mut bench, stage);
     let mut after = bench.run_as("after", &[]);
-    after.wait_until_it_says("has no committed offset for this partition");
+    after.wait_for_log("has no committed offset for this partition");
     assert_eq!(published(&bench), 30);
-    // The state knows its place, though the group has forgotten it.
-    let (code, said) = end(&bench, &[]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("published up to offset 30"), "{said}");
-    bench.produce(&in_order(articles(30, 60)));
-    each_once(&outputs(&bench, 60, &after), 60);
+    // The state knows its position although the group's offsets are gone.
+    let (code, printed) = end(&bench, &[]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("published up to offset 30"), "{printed}");
+    bench.produce(&into_one_partition(articles(30, 60)));
+    assert_each_judged_once(&outputs(&bench, 60, &after), 60);
     assert!(after.stop().success());
 }
 
-/// `generation end` knows the final offsets and freezes; a member of the old generation comes back and publishes 30 more.
-/// How many records are published when the new generation has done 30 of its own.
+/// `generation end` has read the final offsets and freezes; a member of the old generation returns and publishes 30 more.
+/// Returns how many records are published after the new generation has read 30 of its own.
 fn published_after_a_return(name: &str, mutant: &str) -> usize {
     let stage = "mode = \"direct\"\n";
     let mut bench = Bench::new(shared(), name, stage, FIRST);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let before = bench.run_as("before", &[]);
     outputs(&bench, 30, &before);
     assert!(before.stop().success());
     second(&mut bench, stage);
     let frozen = [("SAMESTORY_STOP_AT", "generation-end:1"), ("SAMESTORY_MUTANT", mutant)];
     let mut ending = bench.start(&["generation", "end"], &frozen);
-    ending.wait_until_it_says("freezes at");
+    ending.wait_for_log("freezes at");
     bench.write(stage, FIRST);
     let before = bench.run_as("before", &[]);
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     outputs(&bench, 60, &before);
     ending.signal("CONT");
     if mutant.is_empty() {
-        ending.wait_until_it_says("the transaction was aborted");
+        ending.wait_for_log("the transaction was aborted");
         assert!(ends(&bench).is_empty(), "an end is written under a membership that is over");
     } else {
         ending.wait();
     }
     assert!(before.stop().success());
-    assert!(ending.wait().success(), "{}", ending.said());
+    assert!(ending.wait().success(), "{}", ending.log());
     second(&mut bench, stage);
     let after = bench.run_as("after", &[]);
-    bench.produce(&in_order(articles(60, 90)));
+    bench.produce(&into_one_partition(articles(60, 90)));
     wait_for_offset(&bench, "g2.direct", 90, &after);
     let rows = outputs(&bench, 90, &after);
     assert!(after.stop().success());
     if mutant.is_empty() {
-        each_once(&rows, 90);
+        assert_each_judged_once(&rows, 90);
     }
     rows.len()
 }
 
-// The final offsets are right only as long as nobody else reads. Written without a membership, they would stand although an
-// old process has come back and published more.
+// The final offsets are right only while nobody else consumes. Written without a group membership, they would be
+// recorded even though an old process has returned and published more.
 #[test]
-fn a_member_that_comes_back_aborts_the_end() {
+fn a_returning_member_aborts_the_end_of_a_generation() {
     assert_eq!(published_after_a_return("generations-returned", ""), 90);
 }
 
 #[test]
 #[ignore = "make test-mutants"]
-fn an_end_without_a_membership_is_noticed() {
+fn a_generation_end_without_membership_is_detected() {
     let published = published_after_a_return("generations-mutant", "end-without-membership");
     assert!(published > 90, "nobody noticed: {published}");
 }
 
-// Route had read articles that match had not judged when the old generation was stopped. The new one must neither lose them
-// nor pass them in silence.
+// Route had read articles that match had not judged when the old generation was stopped. The new generation must
+// neither lose them nor judge them without publishing.
 #[test]
 #[ignore = "takes half a minute: make test-edges"]
-fn articles_that_nobody_judges_keep_a_generation_from_ending() {
+fn unjudged_articles_keep_a_generation_from_ending() {
     let stage = "mode = \"routed\"\n";
     let mut bench = Bench::new(shared(), "generations-backlog", stage, FIRST);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let before = bench.run_as("before", &[]);
     outputs(&bench, 30, &before);
     assert!(before.stop().success());
     let route = bench.run_as("before", &["--role", "route"]);
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     wait_for_offset(&bench, "route", 60, &route);
     assert!(route.stop().success());
     second(&mut bench, stage);
     let after = bench.run_as("after", &[]);
-    let (code, said) = end(&bench, &[]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("30 records") && said.contains("--role match"), "{said}");
+    let (code, printed) = end(&bench, &[]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains("30 records") && printed.contains("--role match"), "{printed}");
     assert!(ends(&bench).is_empty() && published(&bench) == 30);
-    let (code, said) = end(&bench, &["--accept-repeats"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("published up to offset 30"), "{said}");
-    each_once(&outputs(&bench, 60, &after), 60);
+    let (code, printed) = end(&bench, &["--accept-repeats"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("published up to offset 30"), "{printed}");
+    assert_each_judged_once(&outputs(&bench, 60, &after), 60);
     assert!(after.stop().success());
 }

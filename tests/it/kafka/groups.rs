@@ -1,53 +1,54 @@
-//! Who has which partition: assigned by the broker, or kept through a short absence.
+//! Partition assignment: the classic protocol, the `consumer` protocol (KIP-848), and static membership.
 
 use super::broker::shared;
-use super::days::{articles, both, each_once, outputs};
+use super::days::{articles, assert_each_judged_once, into_two_partitions, outputs};
 use super::stage::{Bench, Running};
 
-/// Two processes that have shared the partitions, and 180 articles done.
+/// Starts two processes that share the partitions and have judged 180 articles.
 fn two_at_work(bench: &Bench<'_>) -> (Running, Running) {
-    bench.produce(&both(articles(0, 90)));
+    bench.produce(&into_two_partitions(articles(0, 90)));
     let mut one = bench.run_as("one", &[]);
     outputs(bench, 90, &one);
     let mut two = bench.run_as("two", &[]);
-    two.wait_until_it_says("\"assigned\"");
-    one.wait_until_it_says("\"revoked\"");
-    bench.produce(&both(articles(90, 180)));
+    two.wait_for_log("\"assigned\"");
+    one.wait_for_log("\"revoked\"");
+    bench.produce(&into_two_partitions(articles(90, 180)));
     outputs(bench, 180, &two);
     (one, two)
 }
 
-/// Two processes share the work; one dies, and the other does all of it.
+/// Two processes share the work; one is killed, and the other takes over all of it.
 fn shared_and_inherited(name: &str, stage: &str) {
     let bench = Bench::new(shared(), name, stage, "");
     let (one, two) = two_at_work(&bench);
     one.kill();
-    bench.produce(&both(articles(180, 270)));
-    each_once(&outputs(&bench, 270, &two), 270);
+    bench.produce(&into_two_partitions(articles(180, 270)));
+    assert_each_judged_once(&outputs(&bench, 270, &two), 270);
     assert!(two.stop().success());
 }
 
 #[test]
-fn partitions_that_members_agree_about_are_shared_and_inherited() {
+fn the_classic_protocol_shares_and_inherits_partitions() {
     shared_and_inherited("classic", "");
 }
 
 #[test]
-fn partitions_that_the_broker_assigns_are_shared_and_inherited() {
+fn the_consumer_protocol_shares_and_inherits_partitions() {
     shared_and_inherited("broker-assigns", "group_protocol = \"consumer\"\n");
 }
 
 #[test]
-fn a_static_member_that_is_back_soon_has_what_it_had_and_nobody_else_notices() {
+fn a_static_member_that_returns_soon_keeps_its_partitions_without_a_rebalance() {
     let bench = Bench::new(shared(), "static", "static_membership = true\n", "");
     let (one, two) = two_at_work(&bench);
-    let noticed = |said: String| said.matches("\"assigned\"").count() + said.matches("\"revoked\"").count();
-    let before = noticed(one.said());
+    let noticed =
+        |printed: String| printed.matches("\"assigned\"").count() + printed.matches("\"revoked\"").count();
+    let before = noticed(one.log());
     two.kill();
     let two = bench.run_as("two", &[]);
-    bench.produce(&both(articles(180, 270)));
-    each_once(&outputs(&bench, 270, &two), 270);
-    assert_eq!(noticed(one.said()), before, "the other had to give something up or take something over");
+    bench.produce(&into_two_partitions(articles(180, 270)));
+    assert_each_judged_once(&outputs(&bench, 270, &two), 270);
+    assert_eq!(noticed(one.log()), before, "the other had to give something up or take something over");
     assert!(two.stop().success());
     assert!(one.stop().success());
 }

@@ -1,4 +1,5 @@
-//! Bad input, deletes and forms of output on a real broker: each has one outcome, and its neighbours are unaffected.
+//! Bad input, deletes and output settings on a real broker: each record has one outcome, and its neighbours are
+//! unaffected.
 
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ fn keyed(key: &str, value: Option<&str>) -> Record {
 }
 
 #[test]
-fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
+fn records_that_cannot_be_judged_become_dead_letters_and_the_rest_is_judged() {
     let bench = Bench::new(shared(), "poison", "", "");
     let huge = json!({"id": "huge", "body": "x".repeat(2 << 20)}).to_string();
     let deep = format!(r#"{{"id":"deep","body":"{}","content_type":"text/html"}}"#, "<div>".repeat(10_000));
@@ -69,15 +70,15 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
         );
         assert_eq!(letter.header("traceparent"), Some(&b"00-abc"[..]));
     }
-    // A record without key and value names nothing that could be deleted.
+    // A record without key and value names no article to delete.
     assert!(letters.iter().any(|row| reason(row) == "no-id"));
     let last = rows.iter().find(|row| row.key.as_deref() == Some(b"last")).unwrap();
     assert_eq!(
-        last.says("verdict").as_deref(),
+        last.our_header("verdict").as_deref(),
         Some("exact-duplicate"),
         "headers that came in are not believed"
     );
-    assert_eq!(last.says("duplicate-of").as_deref(), Some("first"));
+    assert_eq!(last.our_header("duplicate-of").as_deref(), Some("first"));
     assert_eq!(last.header("traceparent"), Some(&b"00-abc"[..]));
     assert_eq!(last.timestamp, Some(1_772_000_000_000));
 }
@@ -85,7 +86,7 @@ fn what_cannot_be_judged_goes_out_as_it_came_and_the_rest_goes_on() {
 const HINDI: &str = "नौका सेवा सोमवार सुबह से फिर शुरू होगी, बंदरगाह के अधिकारी ने कहा, क्योंकि जनवरी के तूफान से टूटे हुए घाट की मरम्मत तीन सप्ताह में पूरी हो गई है। टिकट नाव पर ही मिलेंगे और पहली नाव सवा छह बजे चलेगी। स्कूल के बच्चे महीने के अंत तक मुफ्त यात्रा करेंगे और घाट की बेकरी एक घंटा पहले खुलेगी ताकि लोग नाश्ता कर सकें।";
 
 #[test]
-fn updates_move_articles_and_deletes_take_them_back() {
+fn updates_move_articles_and_deletes_retract_them() {
     let bench = Bench::new(shared(), "moves", "", "[topics]\npartitions = 3\n");
     let other = "A court in the capital has ruled that the city must publish the minutes of its planning meetings within ten \
         days, a decision that a group of residents had sought for two years. The mayor said that the ruling would be read \
@@ -98,12 +99,13 @@ fn updates_move_articles_and_deletes_take_them_back() {
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 3, &running);
-    // b becomes a copy of a: it moves to the other topic. a changes its language: it leaves its partition, and stays on its topic.
+    // b becomes a copy of a and moves to the other topic. a changes its language: it changes its partition but not its
+    // topic.
     send(&[keyed("b", Some(&article("b", TEXT).to_string()))]);
     bench.wait_for(&["unique", "near"], 5, &running);
     send(&[keyed("a", Some(&json!({"id": "a", "language": "hi", "body": HINDI}).to_string()))]);
     bench.wait_for(&["unique", "near"], 6, &running);
-    // c is deleted, by a null and by an event; an unknown id is nothing.
+    // c is deleted, by a tombstone and by an event; deleting an unknown id has no effect.
     send(&[keyed("c", None), keyed("nobody", None)]);
     let rows = bench.wait_for(&["unique", "near"], 8, &running);
     assert!(running.stop().success());
@@ -112,7 +114,7 @@ fn updates_move_articles_and_deletes_take_them_back() {
         let rows = bench.read(topic);
         rows.iter()
             .filter(|row| row.value.is_none())
-            .map(|row| (row.id(), row.says("offset").unwrap()))
+            .map(|row| (row.id(), row.our_header("offset").unwrap()))
             .collect()
     };
     let pair = |id: &str, offset: &str| (id.to_owned(), offset.to_owned());
@@ -122,27 +124,30 @@ fn updates_move_articles_and_deletes_take_them_back() {
     let mut near = nulls("near");
     near.sort();
     assert_eq!(near, [pair("c", "5")]);
-    // The cluster of a, b and c lost both of its first members: b stands alone, so the cluster is gone.
+    // The cluster of a, b and c has lost a and c: only b is left, so the cluster is deleted.
     let clusters = bench.read("clusters");
     let last = clusters.iter().rfind(|row| row.id().starts_with("en:")).unwrap();
     assert_eq!(last.value, None, "{last:?}");
 }
 
-/// The new home retracts what it has published itself, and again when it hears what the former home has published there.
+/// The new home retracts its own record, and again when the former home's relocation notice arrives.
 #[test]
 fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
     let bench = Bench::new(shared(), "hasty", "", "[topics]\npartitions = 3\n");
-    let said = |id: &str, body: &str| json!({"id": id, "language": "hi", "body": body}).to_string();
+    let hindi_article = |id: &str, body: &str| json!({"id": id, "language": "hi", "body": body}).to_string();
     bench.produce(&[
         keyed("x", Some(&article("x", TEXT).to_string())),
-        keyed("ferry", Some(&said("ferry", HINDI))),
+        keyed("ferry", Some(&hindi_article("ferry", HINDI))),
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique"], 2, &running);
     assert!(running.stop().success());
     bench.produce(&[
-        keyed("x", Some(&said("x", "अदालत ने कहा कि नगर को अपनी बैठकों का विवरण दस दिन में छापना होगा।"))),
-        keyed("x", Some(&said("x", HINDI))),
+        keyed(
+            "x",
+            Some(&hindi_article("x", "अदालत ने कहा कि नगर को अपनी बैठकों का विवरण दस दिन में छापना होगा।")),
+        ),
+        keyed("x", Some(&hindi_article("x", HINDI))),
     ]);
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near"], 6, &running);
@@ -152,7 +157,7 @@ fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
             .read(topic)
             .iter()
             .filter(|row| row.value.is_none())
-            .map(|row| row.says("offset").unwrap())
+            .map(|row| row.our_header("offset").unwrap())
             .collect();
         nulls.sort();
         nulls
@@ -161,7 +166,7 @@ fn an_article_that_moves_and_changes_in_one_batch_ends_on_one_topic() {
 }
 
 #[test]
-fn one_topic_for_all_and_the_articles_own_bytes() {
+fn single_topic_and_passthrough_keep_the_articles_bytes() {
     let bench =
         Bench::new(shared(), "single", "", "[output]\ntopics = \"single\"\nvalue = \"passthrough\"\n");
     let first = format!(" {} ", article("first", TEXT));
@@ -174,7 +179,7 @@ fn one_topic_for_all_and_the_articles_own_bytes() {
     let of =
         |id: &str, null: bool| rows.iter().find(|row| row.id() == id && row.value.is_none() == null).unwrap();
     assert_eq!(of("first", false).value.as_deref(), Some(first.as_bytes()), "byte for byte");
-    assert_eq!(of("again", false).says("duplicate-of").as_deref(), Some("first"));
+    assert_eq!(of("again", false).our_header("duplicate-of").as_deref(), Some("first"));
     of("first", true);
 }
 

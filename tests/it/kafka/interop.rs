@@ -1,5 +1,5 @@
-//! Both directions with an implementation that is not ours: Confluent's Python client writes Avro, with a schema that
-//! evolves halfway, and reads what we make of it.
+//! Interoperability in both directions: Confluent's Python client writes Avro with a schema that evolves halfway, and
+//! reads our output.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use super::stage::Bench;
 
 const STORIES: usize = 40;
 
-/// Runs `dev/interop`. Where Python cannot be had, the test fails; only a person may leave it out, and not where `CI` is
+/// Runs `dev/interop`. Without Python the test fails. It can be skipped by an environment variable, but not if `CI` is
 /// set.
 fn interop(arguments: &[&str]) -> Option<String> {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|is| is == value);
@@ -22,8 +22,8 @@ fn interop(arguments: &[&str]) -> Option<String> {
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("dev/interop");
     let output = Command::new(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "dev/interop {arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "dev/interop {arguments:?}: {printed}");
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -34,18 +34,18 @@ fn bench(name: &str, output: &str) -> Option<Bench<'static>> {
     let rest =
         format!("[registry]\nurl = \"{url}\"\n[input]\nformat = \"avro\"\n[output]\n{output}\n{fields}");
     let bench = Bench::new(shared(), name, "", &rest);
-    let (status, said) = bench.samestory(&["schemas", "register"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["schemas", "register"]);
+    assert!(status.success(), "{printed}");
     let (broker, topic) = (bench.broker.bootstrap(), bench.topic("raw"));
     interop(&["produce", broker, url, &topic, &STORIES.to_string()])?;
     Some(bench)
 }
 
-/// What Python reads there.
+/// The records that Python reads from a topic.
 fn read(bench: &Bench<'_>, name: &str, count: usize) -> Vec<Value> {
     let (broker, url, topic) = (bench.broker.bootstrap(), &registry::shared().url, bench.topic(name));
-    let said = interop(&["consume", broker, url, &topic, &count.to_string()]).unwrap();
-    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let printed = interop(&["consume", broker, url, &topic, &count.to_string()]).unwrap();
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn python_writes_and_reads_with_a_schema_that_evolves_halfway() {
 }
 
 #[test]
-fn python_reads_its_own_articles_again_behind_a_passthrough() {
+fn python_reads_its_own_articles_after_a_passthrough() {
     let Some(bench) = bench("interop-pass", "value = \"passthrough\"") else { return };
     let running = bench.run(&[]);
     bench.wait_for(&["unique", "near", "dead"], STORIES, &running);

@@ -1,56 +1,57 @@
-//! What must hold on a real broker. It is always there: `dev/kafka` starts one, and a test that cannot have it fails.
+//! Tests on a real Kafka broker, and the fixtures for them. `dev/kafka` starts the broker; a test that gets none fails
+//! and is never skipped.
 
-// Questions to a stage that works: of one process, and of several as one.
+// The query API of a running stage: one process, and several that answer as one.
 mod asking;
-// A crawler's own schema in, ours out, with a real registry and one that is in trouble.
+// Avro: a crawler's own schema in, ours out, with a real registry and with a failing one.
 mod avro;
-// A broker of the tests' own, gone with them however they end.
+// A broker for tests that never outlives the test process.
 pub(crate) mod broker;
-// The bus as a bystander sees it: topics, records in, records out, offsets.
+// Plain Kafka clients for tests: topics, records in, records out, offsets.
 pub(crate) mod bus;
-// The broker itself through crash and pause, and its secure listener.
+// The test broker itself: crash, pause, and the secure listener.
 mod broker_tests;
-// Wrong clocks, and the command that puts stream time right.
+// Wrong clocks, and the command that sets stream time.
 mod clocks;
 // The fault test.
 #[cfg(feature = "faults")]
 mod faults;
-// A network that fails as told.
+// A TCP proxy that fails on demand.
 pub(crate) mod proxy;
 // What the proxy does to a real client.
 mod proxy_tests;
-// A schema registry of the tests' own, gone with them however they end.
+// A schema registry for tests that never outlives the test process.
 pub(crate) mod registry;
-// The requests in a stream of bytes.
+// Finds Kafka requests in a stream of bytes.
 mod requests;
-// Transactions as readers of both kinds see them.
+// Transactions as consumers of both isolation levels see them.
 mod transactions;
-// Bad days: crashes, missing topics, a broker that is away, offsets set by hand, two processes with one name.
+// Bad days: crashes, missing topics, an unreachable broker, offsets set by hand, two processes with one name.
 mod days;
-// Records that cannot be read, parsed or delivered; threads that die; an assignment that is lost.
+// Records that cannot be read, parsed or delivered; threads that die; lost assignments.
 #[cfg(feature = "faults")]
 mod delivery;
-// Another way to make fingerprints.
+// A new generation of the state.
 mod generations;
-// Who has which partition.
+// Group membership and partition assignment.
 mod groups;
-// Bad input, deletes, and forms of output.
+// Bad input, deletes, and output settings.
 mod inputs;
-// Avro both ways with Confluent's Python client.
+// Avro in both directions with Confluent's Python client.
 mod interop;
-// Asking the stage how it is.
+// Health, readiness and metrics.
 mod ops;
-// How a partition changes hands when its topics, its log or its state are not what they were.
+// Takeover of a partition when its topics, its changelog or its state have changed.
 mod recovery;
-// Route without its offsets, raw partitions that come and go, articles that change their language.
+// Route without its offsets, new and recreated raw partitions, articles that change their language.
 mod routes;
-// TLS, a password, and the least rights.
+// TLS, SASL, and the ACLs that docs/security.md lists.
 mod security;
 // A full disk.
 mod space;
-// The program on the bus: its own topics, its own state, ended with the test.
+// Runs the program with topics and state of its own, and ends it with the test.
 pub(crate) mod stage;
-// Topics: their settings, and what depends on them.
+// Topic settings: created, checked and corrected.
 mod topics;
-// The same verdicts as from files.
+// Verdicts from Kafka equal those from files.
 mod verdicts;

@@ -1,4 +1,4 @@
-//! What the operator's tools get to hear: probes, readiness with its reasons, metrics; and clients that behave badly.
+//! What operators' tools see: probes, readiness with its reasons, metrics; and clients that behave badly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -10,7 +10,7 @@ use samestory::metrics::{Kind, METRICS};
 use samestory_engine::text::language::LANGUAGES;
 use serde_json::{Value, json};
 
-use super::broker::{hurt, shared};
+use super::broker::{breakable, shared};
 use super::bus::Record;
 use super::stage::{Bench, PATIENCE, Running};
 use crate::web::{ask, get};
@@ -25,7 +25,7 @@ pub(super) fn reasons(answer: &Value) -> BTreeSet<String> {
     reasons.iter().map(|reason| reason["reason"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits for an answer of `/readyz` that will do.
+/// Waits until an answer of `/readyz` is accepted.
 fn wait_until(running: &Running, address: &str, what: &str, will_do: impl Fn(u16, &Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -33,7 +33,7 @@ fn wait_until(running: &Running, address: &str, what: &str, will_do: impl Fn(u16
         if will_do(status, &answer) {
             return answer;
         }
-        assert!(Instant::now() < deadline, "never {what}, but {answer}; {}", running.said());
+        assert!(Instant::now() < deadline, "never {what}, but {answer}; {}", running.log());
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -43,7 +43,7 @@ fn wait_until_ready(running: &Running, address: &str) {
     assert_eq!(answer, json!({"ready": true, "reasons": []}));
 }
 
-/// Every sample of a scrape: its name, labels and value.
+/// Every sample of a scrape: name, labels and value.
 pub(super) fn scrape(address: &str) -> Vec<(String, String, f64)> {
     let (status, text) = get(address, "/metrics").unwrap();
     assert_eq!(status, 200);
@@ -67,8 +67,8 @@ fn article(id: &str, language: &str, words: usize) -> Record {
 }
 
 #[test]
-fn a_stage_without_its_broker_lives_and_says_what_it_waits_for() {
-    let broker = hurt();
+fn a_stage_without_its_broker_is_live_and_reports_why_it_is_not_ready() {
+    let broker = breakable();
     let bench = Bench::new(&broker, "probes", "", "");
     bench.produce(&[article("a", "en", 60)]);
     broker.kill();
@@ -92,7 +92,7 @@ fn a_stage_without_its_broker_lives_and_says_what_it_waits_for() {
 
 #[cfg(feature = "faults")]
 #[test]
-fn a_restore_is_told_with_how_far_it_has_come() {
+fn readiness_reports_the_progress_of_a_restore() {
     let bench = Bench::new(shared(), "restore-told", "", "[topics]\npartitions = 1\n");
     let articles: Vec<Record> = (0..3000).map(|n| article(&format!("a{n}"), "en", 8)).collect();
     bench.produce(&articles);
@@ -122,7 +122,7 @@ fn a_restore_is_told_with_how_far_it_has_come() {
 }
 
 #[test]
-fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
+fn article_content_adds_no_series_and_counters_are_right() {
     const INVENTED: usize = 2000;
     let bench = Bench::new(shared(), "counted", "", "[topics]\npartitions = 1\n");
     let mut running = bench.run(&[]);
@@ -151,7 +151,7 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
         assert!(Instant::now() < deadline, "{samples:#?}");
         thread::sleep(Duration::from_millis(200));
     };
-    // Short texts carry a flag; that is one series for each language that is known.
+    // Short texts have a flag, which is one series per known language.
     let new: BTreeSet<_> = series(&samples).difference(&before).cloned().collect();
     assert!(new.len() <= 3, "{INVENTED} invented languages added {new:?}");
     let known: BTreeSet<&str> =
@@ -165,7 +165,7 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
     assert_eq!(sum(&samples, "samestory_flags_total", "unknown-language"), (INVENTED + 1) as f64);
     assert!(sum(&samples, "samestory_transactions_total", "outcome=\"committed\"") > 2.0);
     assert_eq!(sum(&samples, "samestory_ready", ""), 1.0);
-    // Whatever the table promises is there, but for what only times of trouble have.
+    // Every metric of the table is exported, except those that exist only during failures.
     let found: BTreeMap<String, f64> = samples.into_iter().map(|(name, _, value)| (name, value)).collect();
     let sometimes = ["samestory_restore_progress_ratio", "samestory_state_events_total"];
     for metric in METRICS.iter().filter(|metric| !sometimes.contains(&metric.name)) {
@@ -179,7 +179,7 @@ fn what_articles_say_adds_no_series_and_what_is_counted_is_right() {
 }
 
 #[test]
-fn clients_that_behave_badly_are_bounded_and_verdicts_go_on() {
+fn badly_behaved_clients_are_bounded_and_do_not_stop_verdicts() {
     let bench = Bench::new(shared(), "rude", "", "[topics]\npartitions = 1\n");
     let mut running = bench.run(&[]);
     let address = running.address();
@@ -196,7 +196,7 @@ fn clients_that_behave_badly_are_bounded_and_verdicts_go_on() {
             None => assert!(status.is_none_or(|status| status >= 400), "{status:?}"),
         }
     }
-    // A thousand that say nothing, or half a word.
+    // A thousand clients that send nothing or half a request.
     let mut silent = Vec::new();
     for n in 0..1000 {
         if let Ok(mut stream) = TcpStream::connect(&address) {
@@ -209,10 +209,10 @@ fn clients_that_behave_badly_are_bounded_and_verdicts_go_on() {
     let articles: Vec<Record> = (0..300).map(|n| article(&format!("a{n}"), "en", 60)).collect();
     bench.produce(&articles);
     bench.wait_for(&["unique", "near"], articles.len(), &running);
-    // They are sent away after a while, though none of them left by itself.
+    // They are disconnected after a while, although none of them left by itself.
     let deadline = Instant::now() + PATIENCE;
     while get(&address, "/healthz").is_none() {
-        assert!(Instant::now() < deadline, "nobody else is served: {}", running.said());
+        assert!(Instant::now() < deadline, "nobody else is served: {}", running.log());
         thread::sleep(Duration::from_millis(200));
     }
     drop(silent);
@@ -220,7 +220,7 @@ fn clients_that_behave_badly_are_bounded_and_verdicts_go_on() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_at_the_start() {
+fn a_port_in_use_is_reported_at_startup() {
     let bench = Bench::new(shared(), "taken", "", "");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -228,6 +228,6 @@ fn a_port_that_is_taken_is_said_at_the_start() {
     std::fs::write(bench.config(), config.replace("127.0.0.1:0", &address)).unwrap();
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(2));
-    let said = running.said();
-    assert!(said.contains(&format!("http.listen = {address}")) && said.contains("off"), "{said}");
+    let printed = running.log();
+    assert!(printed.contains(&format!("http.listen = {address}")) && printed.contains("off"), "{printed}");
 }

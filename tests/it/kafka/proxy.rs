@@ -1,5 +1,6 @@
-//! A network that fails as told: a TCP proxy in front of one listener of a broker. Bytes are held, delayed or lost with
-//! their connection, but never lost from the middle of one that goes on: no real network does that.
+//! A TCP proxy in front of one listener of a broker that fails on demand. Bytes are held back, delayed, or lost
+//! together with their connection, but never lost in the middle of a connection that lives on: no real network does
+//! that.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,28 +11,29 @@ use std::time::Duration;
 
 use super::requests::{END_TXN, Requests};
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Way {
     Requests,
     Answers,
 }
 
-/// What the network does.
+/// How the proxy treats connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mode {
     Pass,
-    /// Connections are made and stay, but bytes wait: on one way, or on both (`None`).
+    /// Connections stay open, but bytes wait: in one direction, or in both (`None`).
     Stall(Option<Way>),
-    /// Every piece of up to 64 KB waits this long, on both ways.
+    /// Every chunk of up to 64 KB is delayed by this long, in both directions.
     Delay(Duration),
-    /// Connections are closed as soon as they are made, and those that are open at once.
-    BoundedStr,
-    /// Once a connection has carried a request to end a transaction, its answers are lost, that one's first.
+    /// All connections are closed, new ones as soon as they are accepted.
+    Cut,
+    /// Once a connection has carried an EndTxn request, all its responses are lost, starting with the response to that
+    /// request.
     LoseAnswerToEndTxn,
 }
 
-/// A proxy, until it is dropped.
+/// A running proxy; it stops when it is dropped.
 pub(crate) struct Proxy {
     port: u16,
     network: Arc<Network>,
@@ -60,15 +62,15 @@ struct Connection {
 impl Connection {
     fn close(&self) {
         for end in [&self.client, &self.broker] {
-            // The other side may have been faster.
+            // The peer may have closed it already.
             drop(end.shutdown(Shutdown::Both));
         }
     }
 }
 
 impl Proxy {
-    /// Opens a port; the broker's listener is to be advertised there (`--listener NAME=PORT`). Nobody gets through
-    /// before [`Proxy::connect`].
+    /// Opens a port that the broker must advertise (`--listener NAME=PORT`). Nothing is forwarded before
+    /// [`Proxy::connect`].
     pub(crate) fn new() -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -89,17 +91,17 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Says where the listener really is.
+    /// Sets the real address of the broker's listener.
     pub(crate) fn connect(&self, listener: &str) {
         self.network.state.lock().unwrap().broker = Some(listener.to_owned());
     }
 
-    /// Changes what the network does, to open connections too. Those that have lost an answer end with that mode.
+    /// Changes the mode, for open connections too. Connections that have lost a response are closed.
     pub(crate) fn set(&self, mode: Mode) {
         let mut state = self.network.state.lock().unwrap();
         state.mode = mode;
         state.open.retain(|connection| {
-            let ends = mode == Mode::BoundedStr || *connection.deaf.lock().unwrap();
+            let ends = mode == Mode::Cut || *connection.deaf.lock().unwrap();
             if ends {
                 connection.close();
             }
@@ -108,19 +110,19 @@ impl Proxy {
         self.network.changed.notify_all();
     }
 
-    /// Ends all connections there are; new ones are welcome.
+    /// Closes all open connections; new ones are accepted.
     pub(crate) fn reset(&self) {
         let mut state = self.network.state.lock().unwrap();
         state.open.drain(..).for_each(|connection| connection.close());
         self.network.changed.notify_all();
     }
 
-    /// How many requests to end a transaction went through without their answer: a test that lost none tested nothing.
+    /// Number of EndTxn requests whose response was lost. A test that lost none has tested nothing.
     pub(crate) fn lost(&self) -> u32 {
         self.network.lost.load(Ordering::SeqCst)
     }
 
-    /// How many connections were made so far.
+    /// Number of connections accepted so far.
     pub(crate) fn made(&self) -> u32 {
         self.network.made.load(Ordering::SeqCst)
     }
@@ -130,7 +132,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.network.state.lock().unwrap().over = true;
         self.reset();
-        // Wakes the thread that accepts.
+        // Wake the accepting thread.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
     }
 }
@@ -142,10 +144,10 @@ fn accept(listener: &TcpListener, network: &Arc<Network>) {
         if state.over {
             return;
         }
-        if state.mode == Mode::BoundedStr {
+        if state.mode == Mode::Cut {
             continue;
         }
-        // A broker that is down closes the door: so does this.
+        // If the broker is down, the connection is refused here too.
         let Some(Ok(broker)) = state.broker.as_ref().map(TcpStream::connect) else { continue };
         client.set_nodelay(true).unwrap();
         broker.set_nodelay(true).unwrap();
@@ -163,14 +165,14 @@ fn accept(listener: &TcpListener, network: &Arc<Network>) {
     }
 }
 
-/// Carries bytes one way until either side closes.
+/// Forwards bytes in one direction until either side closes.
 fn carry(way: Way, connection: &Arc<Connection>, network: &Network) {
     let (mut from, mut to) = match way {
         Way::Requests => (&connection.client, &connection.broker),
         Way::Answers => (&connection.broker, &connection.client),
     };
     let mut piece = vec![0; 65_536];
-    // Followed in every mode: a request can only be told from the bytes of one if none was missed.
+    // Requests are parsed in every mode: their boundaries are known only if no byte was missed.
     let mut requests = Requests::default();
     loop {
         let length = match from.read(&mut piece) {
@@ -187,7 +189,7 @@ fn carry(way: Way, connection: &Arc<Connection>, network: &Network) {
         if way == Way::Requests {
             let ends = requests.feed(&piece[..length]).iter().filter(|key| **key == END_TXN).count();
             if ends > 0 && mode == Mode::LoseAnswerToEndTxn {
-                // Before the request goes out, so that the answer cannot slip through.
+                // Set before the request is forwarded, so that the response cannot slip through.
                 *deaf = true;
                 network.lost.fetch_add(u32::try_from(ends).unwrap(), Ordering::SeqCst);
             }
@@ -200,7 +202,7 @@ fn carry(way: Way, connection: &Arc<Connection>, network: &Network) {
     }
 }
 
-/// Waits while the network stalls; `None` when the connection was ended meanwhile.
+/// Waits while the proxy stalls; `None` if the connection was closed meanwhile.
 fn pass(way: Way, connection: &Arc<Connection>, network: &Network) -> Option<Mode> {
     let mut state = network.state.lock().unwrap();
     loop {

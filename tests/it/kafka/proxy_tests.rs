@@ -1,4 +1,4 @@
-//! What the proxy does to a real client of a real broker. Each test has a listener and a proxy of its own.
+//! The effects of the proxy on a real client of a real broker. Each test has its own listener and proxy.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn metadata_through(proxy: &Proxy, patience: Duration) -> KafkaResult<Duration> 
 }
 
 #[test]
-fn a_commit_without_an_answer_is_committed_though_the_client_cannot_know() {
+fn a_commit_whose_response_is_lost_is_committed_but_the_client_cannot_know() {
     let (broker, proxy) = rig(0);
     let topic = broker.create_topic("ambiguous", 1, &[]);
     let writer = transactional(&client(&proxy.bootstrap()), &topic);
@@ -67,7 +67,7 @@ fn a_commit_without_an_answer_is_committed_though_the_client_cannot_know() {
     assert!(proxy.lost() > 0);
     assert_eq!(broker.read(&topic, Isolation::Committed).len(), 2);
 
-    // The client asks again on a new connection and hears what had happened.
+    // The client retries on a new connection and learns the outcome.
     proxy.set(Mode::Pass);
     writer.commit_transaction(PATIENCE).unwrap();
     assert_eq!(broker.read(&topic, Isolation::Committed).len(), 2);
@@ -82,7 +82,7 @@ fn a_stalled_request_reaches_the_broker_once_the_network_heals() {
         open(&writer, &topic, "late");
         proxy.set(Mode::Stall(stalled));
         assert!(timed_out(writer.commit_transaction(SOON)));
-        // The transaction is open still: the broker has not heard of its end.
+        // The transaction is still open: the broker has not received its end.
         let [settled, written] = [Isolation::Committed, Isolation::Uncommitted]
             .map(|isolation| broker.ends(&topic, isolation)[&0]);
         assert_eq!(written - settled, 1);
@@ -93,7 +93,7 @@ fn a_stalled_request_reaches_the_broker_once_the_network_heals() {
 }
 
 #[test]
-fn a_stalled_answer_leaves_the_broker_ahead_of_the_client() {
+fn a_stalled_response_leaves_the_broker_ahead_of_the_client() {
     let (broker, proxy) = rig(2);
     let topic = broker.create_topic("stalled-answers", 1, &[]);
     let writer = transactional(&client(&proxy.bootstrap()), &topic);
@@ -106,16 +106,16 @@ fn a_stalled_answer_leaves_the_broker_ahead_of_the_client() {
 }
 
 #[test]
-fn delay_makes_every_answer_late() {
+fn a_delay_applies_to_every_response() {
     let (_, proxy) = rig(3);
     metadata_through(proxy, PATIENCE).unwrap();
     proxy.set(Mode::Delay(Duration::from_millis(200)));
-    // There and back, for the versions and for the metadata.
+    // Two round trips: API versions and metadata.
     assert!(metadata_through(proxy, PATIENCE).unwrap() >= Duration::from_millis(800));
 }
 
 #[test]
-fn a_client_outlives_its_connections() {
+fn a_client_survives_the_loss_of_its_connections() {
     let (broker, proxy) = rig(4);
     let topic = broker.create_topic("reset", 1, &[]);
     let writer = transactional(&client(&proxy.bootstrap()), &topic);
@@ -126,7 +126,7 @@ fn a_client_outlives_its_connections() {
     writer.commit_transaction(PATIENCE).unwrap();
     assert!(proxy.made() > before);
 
-    proxy.set(Mode::BoundedStr);
+    proxy.set(Mode::Cut);
     let before = proxy.made();
     assert!(metadata_through(proxy, SOON).is_err());
     assert_eq!(proxy.made(), before);

@@ -1,4 +1,4 @@
-//! How a partition changes hands when its topics, its log or its state are not what they were.
+//! Takeover and restore of a partition when its topics, its changelog or its state have changed.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::broker::{Broker, shared};
 use super::bus::{Isolation, Record, block_on};
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::stage::{Bench, PATIENCE, Running};
 
 const ONE: &str = "[topics]\npartitions = 1\n";
@@ -35,34 +35,34 @@ fn judged(bench: &Bench<'_>) -> usize {
     ["unique", "near", "dead"].iter().map(|topic| bench.read(topic).len()).sum()
 }
 
-/// Runs until so many articles are judged, and stops. Returns the log.
+/// Runs until this many articles are judged, and stops. Returns the log.
 fn run_to(bench: &Bench<'_>, count: usize, arguments: &[&str]) -> String {
     let running = bench.run(arguments);
     outputs(bench, count, &running);
-    let said = running.said();
+    let printed = running.log();
     assert!(running.stop().success());
-    said
+    printed
 }
 
-/// The line that says why a partition stopped.
+/// The log line that says why a partition stopped.
 fn reason_of_the_stop(running: &mut Running) -> String {
-    let said = running.wait_until_it_says("stopped: ");
-    said.lines().find(|line| line.contains("stopped: ")).unwrap().to_owned()
+    let printed = running.wait_for_log("stopped: ");
+    printed.lines().find(|line| line.contains("stopped: ")).unwrap().to_owned()
 }
 
 fn recreate(bench: &Bench<'_>, name: &str) {
     bench.broker.delete_topic(&bench.topic(name));
-    let (status, said) = bench.samestory(&["topics", "--create"]);
-    assert!(status.success(), "{said}");
+    let (status, printed) = bench.samestory(&["topics", "--create"]);
+    assert!(status.success(), "{printed}");
 }
 
-/// A state of 30 articles, kept; then the stage is idle for longer than the changelog keeps tombstones, twice; then the
-/// kept state is put back, with records in the log that it has not seen.
+/// Saves a state of 30 articles; then the stage is idle for longer than the changelog keeps tombstones, twice; then the
+/// saved state is put back, although the changelog has newer records.
 fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
     const LONGER_THAN_TOMBSTONES: Duration = Duration::from_millis(1300);
     let bench = Bench::new(shared(), "idle", DIRECT, ONE);
     bench.broker.set_topic(&bench.topic("changelog"), "delete.retention.ms", "1000");
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
     let (state, kept) = (bench.dir.join("state"), bench.dir.join("kept"));
     copy(&state, &kept);
@@ -70,52 +70,52 @@ fn idle_and_then_old(environment: &[(&str, &str)]) -> (String, String) {
     for n in 1..3 {
         thread::sleep(LONGER_THAN_TOMBSTONES);
         let mut running = bench.run_with(&[], environment);
-        // It takes over before there is anything to read.
-        running.wait_until_it_says("\"going on\"");
-        bench.produce(&in_order(articles(n * 30, n * 30 + 30)));
+        // The takeover happens before there is anything to read.
+        running.wait_for_log("\"resuming\"");
+        bench.produce(&into_one_partition(articles(n * 30, n * 30 + 30)));
         outputs(&bench, n * 30 + 30, &running);
-        idle.push_str(&running.said());
+        idle.push_str(&running.log());
         assert!(running.stop().success());
     }
     thread::sleep(LONGER_THAN_TOMBSTONES);
     fs::remove_dir_all(&state).unwrap();
     fs::rename(&kept, &state).unwrap();
-    bench.produce(&in_order(articles(90, 120)));
+    bench.produce(&into_one_partition(articles(90, 120)));
     let running = bench.run_with(&[], environment);
-    each_once(&outputs(&bench, 120, &running), 120);
-    let old = running.said();
+    assert_each_judged_once(&outputs(&bench, 120, &running), 120);
+    let old = running.log();
     assert!(running.stop().success());
     (idle, old)
 }
 
-/// An idle partition was taken for too old: behind the last record of a changelog there is the marker of its commit, so
-/// sound state seemed to be behind, was quarantined after a day without articles, and the second time stopped for good.
+/// An idle partition was considered too old: the commit marker after the last record of its changelog made sound state
+/// look behind. It was quarantined after a day without articles, and the second time it stopped for good.
 #[test]
-fn an_idle_partition_is_sound_and_a_state_from_before_the_tombstones_is_not() {
+fn an_idle_state_is_sound_and_one_older_than_the_tombstones_is_not() {
     let (idle, old) = idle_and_then_old(&[]);
     assert!(!idle.contains("quarantined"), "{idle}");
     assert!(old.contains("too-old") && old.contains("remain to be replayed"), "{old}");
 }
 
-/// The same without the check. The log's tombstones are still there in so short a test; the quarantine is what misses.
+/// The same without the check. In so short a test the changelog still has its tombstones; only the quarantine is missing.
 #[test]
 #[ignore = "make test-mutants"]
-fn without_the_check_of_age_an_old_state_is_used_and_that_is_noticed() {
+fn without_the_age_check_an_old_state_is_used_and_that_is_detected() {
     let (_, old) = idle_and_then_old(&[("SAMESTORY_MUTANT", "too-old-off")]);
     assert!(!old.contains("too-old"), "the guard was taken away, and it is still there: {old}");
 }
 
-/// An input that was deleted and created again was read on from the old offset: a bare number fits every topic of that
-/// name, so the first records were skipped without a word. The same number in a changelog hid a state of another topic.
+/// A recreated input topic was read from the old offset: a bare number fits every topic of that name, so the first
+/// records were silently skipped. The same number in a changelog hid that the state belonged to another topic.
 #[test]
-fn topics_that_were_deleted_and_created_again_stop_the_partition_by_name() {
+fn recreated_topics_stop_the_partition_and_are_named() {
     let bench = Bench::new(shared(), "recreated", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
 
-    // Longer than the one before, so that its offset exists.
+    // Longer than the old topic, so that the old offset exists.
     recreate(&bench, "raw");
-    bench.produce(&in_order(articles(30, 75)));
+    bench.produce(&into_one_partition(articles(30, 75)));
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
     for part in ["topic id of the input", "the position 30", "--accept-offsets 0:0 ", "stage.generation"] {
@@ -124,17 +124,17 @@ fn topics_that_were_deleted_and_created_again_stop_the_partition_by_name() {
     assert!(running.stop().success());
     assert_eq!(judged(&bench), 30, "nothing of the new topic is judged");
 
-    // The operator decides. The group's offsets went with the topic, so it is read from its beginning.
+    // The operator decides. The group's offsets were deleted with the topic, so it is read from the beginning.
     run_to(&bench, 75, &["--accept-offsets", "0:0"]);
     let ids: std::collections::BTreeSet<String> =
         ["unique", "near"].iter().flat_map(|topic| bench.read(topic)).map(|row| row.id()).collect();
     assert_eq!(ids.len(), 75, "each article once");
 
-    // Under a running stage, and longer again.
+    // Recreated while the stage runs, and longer again.
     let mut running = bench.run_with(&[], &[("SAMESTORY_COMPARE_MS", "200")]);
-    running.wait_until_it_says("\"going on\"");
+    running.wait_for_log("\"resuming\"");
     recreate(&bench, "raw");
-    bench.produce(&in_order(articles(75, 150)));
+    bench.produce(&into_one_partition(articles(75, 150)));
     let why = reason_of_the_stop(&mut running);
     assert!(why.contains("topic id of the input"), "{why}");
     assert!(running.stop().success());
@@ -152,73 +152,78 @@ fn topics_that_were_deleted_and_created_again_stop_the_partition_by_name() {
     assert!(running.stop().success());
     fs::write(bench.config(), &settings).unwrap();
 
-    // The changelog, under a kept volume: the state is not of this topic, and the group's offset has no position.
+    // The changelog is recreated but the volume kept: the state belongs to another topic, and the group's offset has no
+    // position.
     run_to(&bench, 150, &["--accept-offsets", "0:0"]);
     recreate(&bench, "changelog");
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
-    let said = running.said();
+    let printed = running.log();
     assert!(
-        said.contains("other-topic") && said.contains("was made from a changelog with topic id"),
-        "{said}"
+        printed.contains("other-topic") && printed.contains("was made from a changelog with topic id"),
+        "{printed}"
     );
     assert!(why.contains("the changelog has no position"), "{why}");
     assert!(running.stop().success());
 }
 
-/// An input was created again with fewer partitions than the changelog has: nothing is started, and both are named.
+/// An input topic was recreated with fewer partitions than the changelog has: nothing starts, and both topics are named.
 #[test]
-fn an_input_that_was_created_again_with_fewer_partitions_is_refused_at_the_start() {
+fn an_input_recreated_with_fewer_partitions_is_refused_at_startup() {
     let mut bench = Bench::new(shared(), "fewer", DIRECT, "");
     bench.write(DIRECT, ONE);
     recreate(&bench, "raw");
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(1));
-    let said = running.said();
-    assert!(said.contains("changelog has 2 partitions") && said.contains("raw has 1"), "{said}");
+    let printed = running.log();
+    assert!(printed.contains("changelog has 2 partitions") && printed.contains("raw has 1"), "{printed}");
 }
 
-/// The same without the comparison of ids: the first records of the new topic are skipped.
+/// The same without comparing topic ids: the first records of the new topic are skipped.
 #[test]
 #[ignore = "make test-mutants"]
-fn without_topic_ids_a_recreated_input_is_read_from_the_middle_and_that_is_noticed() {
+fn without_topic_ids_a_recreated_input_is_read_from_the_middle_and_that_is_detected() {
     let bench = Bench::new(shared(), "ids-ignored", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
     recreate(&bench, "raw");
-    bench.produce(&in_order(articles(30, 75)));
+    bench.produce(&into_one_partition(articles(30, 75)));
     let running = bench.run_with(&[], &[("SAMESTORY_MUTANT", "topic-id-ignored")]);
     outputs(&bench, 45, &running);
-    assert!(!running.said().contains("stopped: "), "{}", running.said());
+    assert!(!running.log().contains("stopped: "), "{}", running.log());
     assert!(running.stop().success());
     let lost = 75 - judged(&bench);
     assert_eq!(lost, 30, "what the guard is for");
 }
 
-/// A stage that starts at the end of its topic, is stopped before anything came, and is started again when 30 articles
-/// have come. How many of them are judged.
+/// Starts a stage at the end of its topic, stops it before anything arrives, and starts it again after 30 articles.
+/// Returns how many of them are judged.
 fn judged_after_a_quiet_start(environment: &[(&str, &str)]) -> usize {
     let rest = "[input]\nstart = \"latest\"\n[topics]\npartitions = 1\n";
     let bench = Bench::new(shared(), "quiet-start", DIRECT, rest);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     let mut running = bench.run_with(&[], environment);
-    running.wait_until_it_says("\"beginning\"");
+    running.wait_for_log("\"starting with empty state\"");
     thread::sleep(Duration::from_secs(1));
     assert!(running.stop().success());
-    bench.produce(&in_order(articles(30, 60)));
+    bench.produce(&into_one_partition(articles(30, 60)));
     let mut running = bench.run_with(&[], environment);
-    running.wait_until_it_says(if environment.is_empty() { "\"going on\"" } else { "\"beginning\"" });
-    bench.produce(&in_order(articles(60, 90)));
+    running.wait_for_log(if environment.is_empty() {
+        "\"resuming\""
+    } else {
+        "\"starting with empty state\""
+    });
+    bench.produce(&into_one_partition(articles(60, 90)));
     outputs(&bench, 30, &running);
     thread::sleep(Duration::from_secs(2));
     assert!(running.stop().success());
     judged(&bench) - 30
 }
 
-/// A start without a first position is looked for again, and by then the topic has another end.
+/// Without a recorded first position the end of the topic is looked up again, and by then it has moved.
 #[test]
 #[ignore = "make test-mutants"]
-fn without_a_first_position_what_came_meanwhile_is_skipped_and_that_is_noticed() {
+fn without_a_first_position_articles_are_skipped_and_that_is_detected() {
     assert_eq!(judged_after_a_quiet_start(&[]), 30, "with the guard");
     assert_eq!(judged_after_a_quiet_start(&[("SAMESTORY_MUTANT", "first-position-off")]), 0);
 }
@@ -242,13 +247,14 @@ fn delete_before(bench: &Bench<'_>, offset: i64) {
     block_on(admin.delete_records(&list, &AdminOptions::new())).unwrap();
 }
 
-/// `--accept-offsets` and `--accept-gap` accepted whatever disagreed, for as long as they stood on the command line: a later
-/// loss was accepted without a word. Each names partition and offset now, and is over once it is written down.
+/// `--accept-offsets` and `--accept-gap` accepted any disagreement for as long as they were on the command line: a
+/// later loss was silently accepted. Now each names a partition and an offset, and expires once the decision is
+/// recorded.
 #[test]
 #[ignore = "unit tests of stream::takeover have the rules: make test-edges"]
-fn what_the_operator_accepts_is_one_offset_of_one_partition_once() {
+fn an_operators_decision_covers_one_offset_of_one_partition_once() {
     let bench = Bench::new(shared(), "accepted", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     run_to(&bench, 60, &[]);
     let stops = |arguments: &[&str], named: &str| {
         let mut running = bench.run(arguments);
@@ -260,29 +266,29 @@ fn what_the_operator_accepts_is_one_offset_of_one_partition_once() {
     set_offset(&bench, 30);
     stops(&["--accept-offsets", "0:31"], "--accept-offsets 0:30 ");
     // 30 articles are judged again, with the state as it is.
-    let said = run_to(&bench, 90, &["--accept-offsets", "0:30"]);
-    assert!(said.contains("going on as the operator has said"), "{said}");
-    bench.produce(&in_order(articles(60, 70)));
-    let said = run_to(&bench, 100, &["--accept-offsets", "0:30"]);
-    assert!(said.contains("\"going on\"") && !said.contains("as the operator has said"), "{said}");
+    let printed = run_to(&bench, 90, &["--accept-offsets", "0:30"]);
+    assert!(printed.contains("resuming as the operator decided"), "{printed}");
+    bench.produce(&into_one_partition(articles(60, 70)));
+    let printed = run_to(&bench, 100, &["--accept-offsets", "0:30"]);
+    assert!(printed.contains("\"resuming\"") && !printed.contains("as the operator decided"), "{printed}");
     set_offset(&bench, 40);
     stops(&["--accept-offsets", "0:30"], "--accept-offsets 0:40 ");
     set_offset(&bench, 70);
 
-    // Ten of the next twenty are gone before anybody has read them.
-    bench.produce(&in_order(articles(70, 90)));
+    // Ten of the next twenty are deleted before anybody has read them.
+    bench.produce(&into_one_partition(articles(70, 90)));
     delete_before(&bench, 80);
     stops(&["--accept-gap", "0:69"], "--accept-gap 0:70 ");
-    let said = run_to(&bench, 110, &["--accept-gap", "0:70"]);
-    let line = said.lines().find(|line| line.contains("as the operator has said")).unwrap();
+    let printed = run_to(&bench, 110, &["--accept-gap", "0:70"]);
+    let line = printed.lines().find(|line| line.contains("as the operator decided")).unwrap();
     assert!(line.contains("\"from\":80") && line.contains("\"lost\":10"), "{line}");
-    bench.produce(&in_order(articles(90, 120)));
+    bench.produce(&into_one_partition(articles(90, 120)));
     delete_before(&bench, 100);
     stops(&["--accept-gap", "0:70"], "--accept-gap 0:90 ");
 }
 
-/// Restores ran all at once and each had 32 MB of records waiting: a pod that came up without its volume took a gigabyte for
-/// that alone. Now two are restored at a time.
+/// All restores ran at once, and each had 32 MB of records waiting: a pod that started without its volume took a
+/// gigabyte for that alone. Now two run at a time.
 #[test]
 #[ignore = "160,000 articles, a minute or two: make test-edges"]
 fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
@@ -310,7 +316,7 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     let (group, topic) = (format!("{}.direct", bench.prefix), bench.topic("raw"));
     let deadline = Instant::now() + PATIENCE * 5;
     while bench.broker.committed(&group, &topic).values().sum::<i64>() < (PARTITIONS * EACH) as i64 {
-        assert!(Instant::now() < deadline, "{}", running.said());
+        assert!(Instant::now() < deadline, "{}", running.log());
         thread::sleep(Duration::from_secs(1));
     }
     let judging = peak(&running);
@@ -320,8 +326,8 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     let began = Instant::now();
     let running = bench.run(&[]);
     let deadline = Instant::now() + PATIENCE * 5;
-    while running.said().matches("\"going on\"").count() < PARTITIONS {
-        assert!(Instant::now() < deadline, "{}", running.said());
+    while running.log().matches("\"resuming\"").count() < PARTITIONS {
+        assert!(Instant::now() < deadline, "{}", running.log());
         thread::sleep(Duration::from_millis(200));
     }
     let (took, restoring) = (began.elapsed(), peak(&running));
@@ -332,16 +338,16 @@ fn a_cold_pod_with_32_partitions_stays_under_two_gigabytes() {
     assert!(restoring < 2048, "{restoring} MB");
 }
 
-/// A broker lost the end of a log (power, an unclean leader election). The offset lay behind its end, or, once enough
-/// was written again, in the middle of records that nobody had judged; those were skipped without a word.
+/// A broker lost the end of a log (power failure, unclean leader election). The offset was beyond its end or, once
+/// enough had been written again, in the middle of unjudged records, which were silently skipped.
 #[test]
 #[ignore = "has a broker of its own: make test-edges"]
-fn a_log_that_lost_its_end_stops_the_partition_also_when_it_was_written_again() {
+fn a_truncated_log_stops_the_partition_even_after_it_has_grown_again() {
     let broker = Broker::start(&[]);
     let bench = Bench::new(&broker, "truncated", DIRECT, ONE);
-    // In several batches, of which the last are lost.
+    // In several batches, so that the last ones can be lost.
     for n in 0..6 {
-        bench.produce(&in_order(articles(n * 10, n * 10 + 10)));
+        bench.produce(&into_one_partition(articles(n * 10, n * 10 + 10)));
     }
     run_to(&bench, 60, &[]);
     let group = format!("{}.direct", bench.prefix);
@@ -367,7 +373,7 @@ fn a_log_that_lost_its_end_stops_the_partition_also_when_it_was_written_again() 
     assert!(running.stop().success());
 
     for n in 6..12 {
-        bench.produce(&in_order(articles(n * 10, n * 10 + 10)));
+        bench.produce(&into_one_partition(articles(n * 10, n * 10 + 10)));
     }
     let mut running = bench.run(&[]);
     let why = reason_of_the_stop(&mut running);
@@ -376,7 +382,7 @@ fn a_log_that_lost_its_end_stops_the_partition_also_when_it_was_written_again() 
     assert_eq!(judged(&bench), 60, "nothing was judged from the middle");
 }
 
-/// The directory of that name below another.
+/// The directory of that name somewhere below another.
 fn find(dir: &Path, name: &str) -> std::path::PathBuf {
     let mut open = vec![dir.to_owned()];
     while let Some(dir) = open.pop() {
@@ -392,11 +398,12 @@ fn find(dir: &Path, name: &str) -> std::path::PathBuf {
     panic!("no {name} below {}", dir.display());
 }
 
-/// While a partition was restored, polls did not wait, and a rebalance that such a poll served was not heard of: partitions
-/// that came stood still, and ones that went were worked on, until the last restore was done. Now all four are restored, two
-/// at a time, each goes on where it was, and copies of what the others had judged are recognised.
+/// While a partition was being restored, polls did not block, and a rebalance served by such a poll went unnoticed:
+/// assigned partitions stood still and revoked ones were worked on until the last restore was done. Now all four are
+/// restored, two at a time, each resumes where it was, and copies of articles that the others had judged are
+/// recognised.
 #[test]
-fn three_partitions_that_come_at_once_while_one_restores_all_go_on() {
+fn three_partitions_assigned_during_a_restore_all_resume() {
     let bench = Bench::new(shared(), "three-at-once", DIRECT, "[topics]\npartitions = 4\n");
     let spread = |keep: fn(usize) -> bool| -> Vec<Record> {
         let numbered = articles(0, 120).into_iter().enumerate().filter(|(n, _)| keep(*n));
@@ -405,42 +412,42 @@ fn three_partitions_that_come_at_once_while_one_restores_all_go_on() {
     let mut others: Vec<Running> = ["one", "two", "three"].map(|name| bench.run_as(name, &[])).into();
     bench.produce(&spread(|n| n % 3 != 2));
     outputs(&bench, 80, &others[0]);
-    // It reads two records of the changelog, sleeps until the others are gone, and then reads the rest in small steps.
+    // It reads two changelog records, sleeps until the other processes are gone, and then reads the rest in small steps.
     let slowly = [
         ("SAMESTORY_SLEEP_AT", "restore:1:5000"),
         ("SAMESTORY_CHUNK", "2"),
         ("SAMESTORY_RESTORE_PAUSE_MS", "100"),
     ];
     let mut late = bench.run_as_with("late", &[], &slowly);
-    late.wait_until_it_says("sleeps at restore");
+    late.wait_for_log("sleeps at restore");
     others.iter().for_each(|other| other.signal("TERM"));
-    others.iter_mut().for_each(|other| assert!(other.wait().success(), "{}", other.said()));
+    others.iter_mut().for_each(|other| assert!(other.wait().success(), "{}", other.log()));
     bench.produce(&spread(|n| n % 3 == 2));
-    each_once(&outputs(&bench, 120, &late), 120);
-    let said = late.said();
-    let assigned: Vec<&str> = said.lines().filter(|line| line.contains("\"assigned\"")).collect();
-    assert!(assigned.len() >= 2, "all at once, before it restored any: {said}");
+    assert_each_judged_once(&outputs(&bench, 120, &late), 120);
+    let printed = late.log();
+    let assigned: Vec<&str> = printed.lines().filter(|line| line.contains("\"assigned\"")).collect();
+    assert!(assigned.len() >= 2, "all at once, before it restored any: {printed}");
     assert!(
-        said.rfind("\"assigned\"") < said.find("\"restored\""),
-        "the others came after it had restored: {said}"
+        printed.rfind("\"assigned\"") < printed.find("\"restored\""),
+        "the others came after it had restored: {printed}"
     );
-    assert_eq!(said.matches("\"restored\"").count(), 4, "{said}");
-    // All at once, 32 partitions of a cold pod had a gigabyte of records waiting to be applied.
+    assert_eq!(printed.matches("\"restored\"").count(), 4, "{printed}");
+    // If all ran at once, 32 partitions of a cold pod would have a gigabyte of records waiting.
     let mut at_once = 0;
-    for line in said.lines() {
+    for line in printed.lines() {
         at_once += i32::from(line.contains("\"restoring\"") && line.contains("\"from\""));
         at_once -= i32::from(line.contains("\"restored\""));
-        assert!(at_once <= 2, "more than two restores at once: {said}");
+        assert!(at_once <= 2, "more than two restores at once: {printed}");
     }
     assert!(late.stop().success());
 }
 
-/// A restore waited for a transaction that a killed producer had left open, and nothing said so: `restoring`, 99 %, for as
-/// long as that producer's timeout was.
+/// A restore waited for a transaction that a killed producer had left open, and nothing reported it: `restoring`, 99 %,
+/// until that producer's transaction timed out.
 #[test]
-fn a_restore_behind_an_open_transaction_says_what_it_waits_for() {
+fn a_restore_behind_an_open_transaction_reports_what_it_waits_for() {
     let bench = Bench::new(shared(), "open", DIRECT, ONE);
-    bench.produce(&in_order(articles(0, 30)));
+    bench.produce(&into_one_partition(articles(0, 30)));
     run_to(&bench, 30, &[]);
     let changelog = bench.topic("changelog");
     let mut client = bench.broker.client();
@@ -453,12 +460,12 @@ fn a_restore_behind_an_open_transaction_says_what_it_waits_for() {
     producer.send(record).map_err(|(error, _)| error).unwrap();
     producer.flush(wait).unwrap();
     let mut running = bench.run_with(&[], &[("SAMESTORY_STALL_MS", "500")]);
-    let said = running.wait_until_it_says("the restore makes no progress");
-    let line = said.lines().find(|line| line.contains("no progress")).unwrap();
+    let printed = running.wait_for_log("the restore makes no progress");
+    let line = printed.lines().find(|line| line.contains("no progress")).unwrap();
     for part in ["a transaction is open", "last_stable_offset", "high_watermark", "\"partition\":0"] {
         assert!(line.contains(part), "{line}");
     }
     producer.abort_transaction(wait).unwrap();
-    running.wait_until_it_says("\"going on\"");
+    running.wait_for_log("\"resuming\"");
     assert!(running.stop().success());
 }

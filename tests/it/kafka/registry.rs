@@ -1,4 +1,4 @@
-//! A real schema registry for tests, by way of `dev/registry`. Like the broker, it never outlives the test process.
+//! A real schema registry for tests, started by `dev/registry`. Like the broker, it never outlives the test process.
 
 use std::env;
 use std::fs;
@@ -7,21 +7,21 @@ use std::process::{self, Command};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One running registry with its directory.
+/// A running registry with its directory.
 pub(crate) struct Registry {
     dir: PathBuf,
-    /// Its Confluent-compatible address.
+    /// The Confluent-compatible URL.
     pub(crate) url: String,
 }
 
-/// The registry that most tests use together: they keep apart by the names of their topics.
+/// The registry that most tests share; each uses topic names of its own.
 pub(crate) fn shared() -> &'static Registry {
     static SHARED: OnceLock<Registry> = OnceLock::new();
     SHARED.get_or_init(Registry::start)
 }
 
 impl Registry {
-    /// A registry of the test's own, to be hurt.
+    /// Starts a registry for one test.
     pub(crate) fn start() -> Registry {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let name =
@@ -46,14 +46,14 @@ impl Registry {
         assert!(output.status.success(), "dev/registry {verb}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Registers a schema, as the crawler's own tools would: a client that is not ours.
+    /// Registers a schema as a crawler's own tools would, without our client.
     pub(crate) fn register(&self, subject: &str, schema: &str) -> u32 {
         let body = serde_json::json!({ "schema": schema }).to_string();
         let answer = self.ask("POST", &format!("/subjects/{subject}/versions"), &body);
         u32::try_from(answer["id"].as_u64().unwrap_or_else(|| panic!("{answer}"))).unwrap()
     }
 
-    /// Asks it something.
+    /// Sends a request and returns the JSON of the response.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> serde_json::Value {
         use std::io::{Read, Write};
         let address = self.url.trim_start_matches("http://");

@@ -1,12 +1,12 @@
-//! The requests in a client's stream of bytes, found however the network cuts it.
+//! Finds Kafka requests in a client's stream of bytes, however the network splits it.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 4 | length of what follows |
 //! | 2 | API key |
-//! | … | version, correlation id, client id, body: passed over |
+//! | … | version, correlation id, client id, body: skipped |
 
-/// The request that ends a transaction.
+/// API key of EndTxn.
 pub(crate) const END_TXN: i16 = 26;
 
 /// Follows one connection from its first byte.
@@ -17,7 +17,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Takes the next bytes of the stream; returns the API keys of the requests that begin in them.
+    /// Processes the next bytes of the stream. Returns the API keys of the requests that begin in them.
     pub(crate) fn feed(&mut self, mut bytes: &[u8]) -> Vec<i16> {
         let mut keys = Vec::new();
         while !bytes.is_empty() {
@@ -41,10 +41,10 @@ impl Requests {
 }
 
 #[test]
-fn requests_are_found_however_the_bytes_are_cut() {
+fn requests_are_found_however_the_bytes_are_split() {
     let request = |key: i16, body: usize| {
         let length = u32::try_from(body + 2).unwrap().to_be_bytes();
-        // Bodies full of what looks like the request in question.
+        // The bodies are full of bytes that look like the API key.
         [&length[..], &key.to_be_bytes(), &b"\0\x1a".repeat(body)[..body]].concat()
     };
     let stream = [request(18, 8), request(END_TXN, 30), request(0, 0), request(3, 300)].concat();

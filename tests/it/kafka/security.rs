@@ -1,15 +1,15 @@
-//! Through TLS and a password, with the rights that docs/security.md lists and no others.
+//! Runs the stage with TLS, SASL and exactly the ACLs that docs/security.md lists.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use super::broker::{PASSWORD, secure};
 use super::bus::Isolation;
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::ops::{scrape, sum};
 use super::stage::{Bench, PATIENCE, Running};
 
-/// A row of the table: resource, names, operations.
+/// The rows of the document's table: resource, names, operations.
 fn rights() -> Vec<(String, Vec<String>, Vec<String>)> {
     let text = include_str!("../../../docs/security.md");
     let rows = text.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
@@ -23,7 +23,7 @@ fn rights() -> Vec<(String, Vec<String>, Vec<String>)> {
     .collect()
 }
 
-/// The default names of the document, and what this test calls them.
+/// The name that this test uses for a default name of the document.
 fn named(bench: &Bench<'_>, name: &str) -> String {
     let topics = [
         ("articles.raw", "raw"),
@@ -42,7 +42,7 @@ fn named(bench: &Bench<'_>, name: &str) -> String {
 }
 
 fn grant(bench: &Bench<'_>) {
-    // Kafka's tool starts a Java for each row, and most of that is waiting for one core.
+    // Kafka's tool starts a JVM for each row, which mostly waits: run them in parallel.
     std::thread::scope(|scope| {
         for (resource, names, operations) in rights() {
             let names: Vec<String> = names.iter().map(|name| named(bench, name)).collect();
@@ -83,24 +83,24 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
     }
     fs::write(bench.config(), secure).unwrap();
     let environment = [("TEST_STAGE_PASSWORD", PASSWORD), ("SAMESTORY_LOG", "debug")];
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
 
     let mut stranger = bench.run_with(&[], &environment);
     assert_eq!(stranger.wait().code(), Some(1));
-    let said = stranger.said();
-    assert!(said.contains("docs/security.md") && !said.contains(PASSWORD), "{said}");
+    let printed = stranger.log();
+    assert!(printed.contains("docs/security.md") && !printed.contains(PASSWORD), "{printed}");
 
     grant(&bench);
     let running = bench.run_with(&[], &environment);
-    each_once(&outputs(&bench, 60, &running), 60);
-    let said = running.said();
+    assert_each_judged_once(&outputs(&bench, 60, &running), 60);
+    let printed = running.log();
     assert!(running.stop().success());
-    assert!(!said.contains(PASSWORD), "the password is in the log");
-    // The client library looks for the coordinator of a group that nobody joins, and says at debug that it may not.
-    let aloud: Vec<&str> = said.lines().filter(|line| !line.contains("\"DEBUG\"")).collect();
+    assert!(!printed.contains(PASSWORD), "the password is in the log");
+    // librdkafka looks up the coordinator of a group that nobody joins, and logs at debug level that access is denied.
+    let aloud: Vec<&str> = printed.lines().filter(|line| !line.contains("\"DEBUG\"")).collect();
     assert!(!aloud.iter().any(|line| line.contains("uthoriz")), "{aloud:?}");
 
-    // A right that is taken away is named, and when it is back the work goes on by itself.
+    // A revoked right is named in the log, and work resumes by itself when it is granted again.
     let write = |verb: &str| {
         let unique = bench.topic("unique");
         let user = ["--allow-principal", "User:stage", "--operation", "Write", "--topic", &unique];
@@ -108,20 +108,21 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
         broker.tool("org.apache.kafka.tools.AclCommand", &[&[verb], &user[..], force].concat());
     };
     let mut running = bench.run_with(&[], &environment[..1]);
-    running.wait_until_it_says("going on");
+    running.wait_for_log("resuming");
     write("--remove");
-    bench.produce(&in_order(articles(60, 80)));
-    let said = running.wait_until_it_says("a record was not ");
-    let line = said.lines().find(|line| line.contains("a record was not ")).unwrap();
+    bench.produce(&into_one_partition(articles(60, 80)));
+    let printed = running.wait_for_log("a record was not ");
+    let line = printed.lines().find(|line| line.contains("a record was not ")).unwrap();
     assert!(line.contains(&bench.topic("unique")) && line.contains("uthoriz"), "{line}");
     write("--add");
-    each_once(&outputs(&bench, 80, &running), 80);
+    assert_each_judged_once(&outputs(&bench, 80, &running), 80);
     assert!(running.stop().success());
     purge_without_its_right(&bench, &environment[..1]);
 }
 
-// Without the right to delete, purging failed at debug level only: each partition's answer was ignored, nothing was retried for
-// an idle partition, and a topic with retention.ms=-1 filled the brokers' disks while every metric said that all was well.
+// Without the right to delete records, purging failed at debug level only: the result for each partition was ignored,
+// an idle partition was never retried, and a topic with retention.ms=-1 filled the brokers' disks while every metric
+// looked healthy.
 fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
     let routed = bench.topic("routed");
     let delete = |verb: &str| {
@@ -134,16 +135,16 @@ fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
     let mut running = bench.run_with(&[], &environment);
     let address = running.address();
     let unpurged = || sum(&scrape(&address), "samestory_unpurged_records", "");
-    let said = running.wait_until_it_says("cannot be deleted");
-    let line = said.lines().find(|line| line.contains("cannot be deleted")).unwrap();
+    let printed = running.wait_for_log("cannot be deleted");
+    let line = printed.lines().find(|line| line.contains("cannot be deleted")).unwrap();
     assert!(line.contains("WARN") && line.contains(&routed) && line.contains("uthoriz"), "{line}");
-    // Nothing new arrives, and yet it knows what an earlier process left: 80 articles, and a marker for each transaction.
+    // Nothing new arrives, but the backlog of an earlier process counts: 80 articles, and a marker for each transaction.
     wait_until(&running, "unpurged records show", || unpurged() >= 80.0);
-    // It is tried several times meanwhile.
+    // Long enough for several retries.
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(running.said().matches("cannot be deleted").count(), 1, "a cause is warned of once");
+    assert_eq!(running.log().matches("cannot be deleted").count(), 1, "a cause is warned of once");
     delete("--add");
-    running.wait_until_it_says("routed records are deleted again");
+    running.wait_for_log("routed records are deleted again");
     wait_until(&running, "everything is purged", || unpurged() == 0.0);
     assert_eq!(bench.broker.read(&routed, Isolation::Committed).len(), 0);
     assert!(running.stop().success());
@@ -152,7 +153,7 @@ fn purge_without_its_right(bench: &Bench<'_>, environment: &[(&str, &str)]) {
 fn wait_until(running: &Running, what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}; {}", running.said());
+        assert!(Instant::now() < deadline, "never: {what}; {}", running.log());
         std::thread::sleep(Duration::from_millis(100));
     }
 }

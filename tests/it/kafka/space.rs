@@ -1,4 +1,4 @@
-//! A disk that is full, and has room again.
+//! Full disks, file handle limits, and recovery once there is room again.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,56 +9,56 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::broker::shared;
-use super::days::{articles, each_once, in_order, outputs};
+use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
 use super::ops::{readiness, reasons};
 use super::stage::{Bench, Running};
 use crate::web::get;
 
-/// How large a file of this process may become: writing more fails, as on a full disk.
+/// Limits the size of this process's files: writing more fails, as on a full disk.
 fn limit(pid: u32, bytes: &str) {
     let arguments = ["--pid", &pid.to_string(), &format!("--fsize={bytes}:unlimited")];
     assert!(Command::new("prlimit").args(arguments).status().unwrap().success());
 }
 
 #[test]
-fn without_room_a_partition_waits_and_with_room_it_goes_on() {
+fn a_partition_waits_without_disk_space_and_resumes_with_it() {
     let bench = Bench::new(shared(), "space", "", "[topics]\npartitions = 1\n");
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let mut running = bench.run_without_signal("XFSZ", &[("SAMESTORY_FLUSH_MS", "3000")]);
     outputs(&bench, 60, &running);
     limit(running.pid(), "32768");
     for from in (60..600).step_by(60) {
-        bench.produce(&in_order(articles(from, from + 60)));
+        bench.produce(&into_one_partition(articles(from, from + 60)));
     }
-    running.wait_until_it_says("stopped for now");
+    running.wait_for_log("stopped for now");
     limit(running.pid(), "unlimited");
-    each_once(&outputs(&bench, 600, &running), 600);
+    assert_each_judged_once(&outputs(&bench, 600, &running), 600);
     running.signal("TERM");
     let status = running.wait();
-    assert!(status.success(), "{status}: {}", running.said());
+    assert!(status.success(), "{status}: {}", running.log());
 }
 
-/// How many files this process may have open.
+/// Limits the number of files that this process may have open.
 fn limit_files(pid: u32, soft: &str) {
     let arguments = ["--pid", &pid.to_string(), &format!("--nofile={soft}:")];
     assert!(Command::new("prlimit").args(arguments).status().unwrap().success());
 }
 
-// A disk that failed once, or a moment without a file handle, stopped a partition for good: nothing but a restart helped, and
+// One disk failure, or one moment without a free file handle, stopped a partition for good: only a restart helped, and
 // nothing restarted the process.
 #[test]
-fn a_store_that_cannot_open_files_is_tried_again_and_given_up_in_the_end() {
+fn a_store_that_cannot_open_files_is_retried_and_finally_given_up() {
     let bench = Bench::new(shared(), "files", "", "[topics]\npartitions = 1\n");
     let environment = [("SAMESTORY_FLUSH_MS", "300"), ("SAMESTORY_WRITE_BUFFER", "65536")];
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let mut running = bench.run_with(&[], &environment);
     outputs(&bench, 60, &running);
-    // Fewer than it has open: what is open stays open, and nothing more is opened.
+    // Fewer than it has open: open files stay open, and no more can be opened.
     limit_files(running.pid(), "10");
-    bench.produce(&in_order(articles(60, 600)));
-    running.wait_until_it_says("stopped for now, trying again");
+    bench.produce(&into_one_partition(articles(60, 600)));
+    running.wait_for_log("stopped for now, trying again");
     limit_files(running.pid(), "1024");
-    each_once(&outputs(&bench, 600, &running), 600);
+    assert_each_judged_once(&outputs(&bench, 600, &running), 600);
     assert!(running.stop().success());
 
     let few = [
@@ -67,16 +67,19 @@ fn a_store_that_cannot_open_files_is_tried_again_and_given_up_in_the_end() {
         ("SAMESTORY_STORE_ATTEMPTS", "3"),
     ];
     let mut running = bench.run_with(&[], &few);
-    // Judge a batch first: a connection to the broker that is not open yet could not be opened either.
-    bench.produce(&in_order(articles(600, 660)));
+    // Judge a batch first: new connections to the broker could not be opened later either.
+    bench.produce(&into_one_partition(articles(600, 660)));
     outputs(&bench, 660, &running);
     limit_files(running.pid(), "10");
-    bench.produce(&in_order(articles(660, 900)));
-    assert_eq!(running.wait().code(), Some(1), "{}", running.said());
-    let said = running.said();
-    assert!(said.contains("giving up, the process exits") && said.contains("times in a row"), "{said}");
+    bench.produce(&into_one_partition(articles(660, 900)));
+    assert_eq!(running.wait().code(), Some(1), "{}", running.log());
+    let printed = running.log();
+    assert!(
+        printed.contains("giving up, the process exits") && printed.contains("times in a row"),
+        "{printed}"
+    );
     let running = bench.run(&[]);
-    each_once(&outputs(&bench, 900, &running), 900);
+    assert_each_judged_once(&outputs(&bench, 900, &running), 900);
     assert!(running.stop().success());
 }
 
@@ -84,7 +87,7 @@ fn a_store_that_cannot_open_files_is_tried_again_and_given_up_in_the_end() {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one of so many bytes. Nothing where that is not permitted.
+    /// Mounts one of this size; `None` if that is not permitted.
     fn mount(at: &Path, bytes: u64) -> Option<SmallDisk> {
         std::fs::create_dir_all(at).unwrap();
         let mount = Command::new("mount")
@@ -99,7 +102,7 @@ impl SmallDisk {
         self.0.join("filler")
     }
 
-    /// Takes all space but so many bytes.
+    /// Fills the disk until this many bytes are left.
     fn fill(&self, left: u64) {
         let mut filler = File::create(self.filler()).unwrap();
         while filler.write_all(&[7; 4096]).is_ok() {}
@@ -118,17 +121,17 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Runs until something holds.
+/// Waits until a condition holds.
 fn wait(what: &str, seconds: u64, running: &Running, mut holds: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed().as_secs() < seconds, "not {what} after {seconds} s; {}", running.said());
+        assert!(began.elapsed().as_secs() < seconds, "not {what} after {seconds} s; {}", running.log());
         std::thread::sleep(Duration::from_millis(50));
     }
     began.elapsed()
 }
 
-/// How much space is left, the write buffer and the time between two flushes: each fails in other places.
+/// The space left, the memtable size and the flush interval: each combination fails at other points.
 struct Fill {
     left: u64,
     environment: [(&'static str, String); 3],
@@ -153,10 +156,10 @@ impl Fill {
     }
 }
 
-/// The partition has stopped for want of space, and the log, `/readyz` and the metrics say so.
+/// Checks that the partition has stopped for lack of space and that the log, `/readyz` and the metrics report it.
 fn stops(running: &mut Running) -> Duration {
     let address = running.address();
-    let took = wait("stopped", 40, running, || running.said().contains("stopped for now: no space left"));
+    let took = wait("stopped", 40, running, || running.log().contains("stopped for now: no space left"));
     let no_space = |answer: &Value| reasons(answer).contains("no-space");
     wait("not ready", 5, running, || {
         let (status, answer) = readiness(&address);
@@ -168,34 +171,34 @@ fn stops(running: &mut Running) -> Duration {
     took
 }
 
-/// It ends when it is asked to, and has moved or deleted no state.
+/// Checks that the process ends on SIGTERM and has neither moved nor deleted state.
 fn ends(mut running: Running) {
     running.signal("TERM");
     let status = running.wait();
-    let said = running.said();
-    assert!(status.success(), "{status}: {said}");
-    assert!(!said.contains("quarantined"), "{said}");
+    let printed = running.log();
+    assert!(status.success(), "{status}: {printed}");
+    assert!(!printed.contains("set aside"), "{printed}");
 }
 
 const DISK: u64 = 48 << 20;
 const MOUNTING: &str = "mounting a small disk needs root; skipped";
 
-/// The disk fills up under match, and again under the restore of all that it has judged.
+/// Fills the disk while match runs, and again while its state is restored.
 fn fill_the_disk(round: usize) {
     let fill = Fill::round(round);
     let bench = Bench::new(shared(), "full", "", "[topics]\npartitions = 1\n");
     let state = bench.dir.join("state");
     let Some(disk) = SmallDisk::mount(&state, DISK) else { return println!("{MOUNTING}") };
-    bench.produce(&in_order(articles(0, 60)));
+    bench.produce(&into_one_partition(articles(0, 60)));
     let mut running = fill.run(&bench);
     outputs(&bench, 60, &running);
     disk.fill(fill.left);
-    bench.produce(&in_order(articles(60, 3000)));
+    bench.produce(&into_one_partition(articles(60, 3000)));
     let stopped = stops(&mut running);
     disk.free();
     let count = || ["unique", "near"].iter().map(|name| bench.read(name).len()).sum::<usize>();
     let resumed = wait("resumed", 60, &running, || count() >= 3000);
-    each_once(&outputs(&bench, 3000, &running), 3000);
+    assert_each_judged_once(&outputs(&bench, 3000, &running), 3000);
     ends(running);
 
     drop(disk);
@@ -204,11 +207,11 @@ fn fill_the_disk(round: usize) {
     let mut running = fill.run(&bench);
     let stopped_again = stops(&mut running);
     disk.free();
-    let restored = wait("restored", 60, &running, || running.said().contains("\"restored\""));
+    let restored = wait("restored", 60, &running, || running.log().contains("\"restored\""));
     let address = running.address();
     wait("ready", 20, &running, || readiness(&address).0 == 200);
-    bench.produce(&in_order(articles(3000, 3060)));
-    each_once(&outputs(&bench, 3060, &running), 3060);
+    bench.produce(&into_one_partition(articles(3000, 3060)));
+    assert_each_judged_once(&outputs(&bench, 3060, &running), 3060);
     ends(running);
     println!(
         "round {round}: match stopped after {stopped:.1?}, resumed in {resumed:.1?}; restore stopped after \
@@ -216,8 +219,8 @@ fn fill_the_disk(round: usize) {
     );
 }
 
-// A write that RocksDB had stalled waited for a flush that had failed for want of space: the worker hung, without a word in the
-// log, `/readyz` said ready for 45 s more, and freeing space did not help unless 48 MB became free.
+// A write that RocksDB had stalled waited for a flush that had failed for lack of space: the worker hung without a log
+// line, `/readyz` reported ready for another 45 s, and freeing space helped only from 48 MB on.
 #[test]
 fn a_full_disk_stops_match_and_a_restore_and_both_resume_with_space() {
     fill_the_disk(0);

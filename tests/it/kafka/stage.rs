@@ -1,4 +1,5 @@
-//! The program on the bus, for tests: its own topics, its own state, ended with the test.
+//! Runs the program for a test, with topics and state of its own. [`Bench`] holds the settings, and [`Running`] is a
+//! process that never outlives the test.
 
 use std::fs;
 use std::io::Read;
@@ -11,10 +12,10 @@ use std::time::{Duration, Instant};
 use super::broker::Broker;
 use super::bus::{Isolation, Record, Row};
 
-/// How long the program may take for anything, on a busy machine.
+/// Most time that the program may take for anything on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A set of topics with a settings file and a directory.
+/// A set of topics, a settings file and a directory for one test.
 pub(crate) struct Bench<'b> {
     pub(crate) broker: &'b Broker,
     pub(crate) prefix: String,
@@ -23,12 +24,12 @@ pub(crate) struct Bench<'b> {
 }
 
 impl<'b> Bench<'b> {
-    /// Topics named after the test, made by `samestory topics --create`. `settings` are lines of TOML; `[topics]` and
-    /// `[kafka]` stand last, so lines after a blank one go there.
+    /// Creates topics named after the test with `samestory topics --create`. `stage` holds lines for the `[stage]`
+    /// table, `rest` further tables.
     pub(crate) fn new(broker: &'b Broker, name: &str, stage: &str, rest: &str) -> Bench<'b> {
         let bench = Bench::without_topics(broker, name, stage, rest);
-        let (status, said) = bench.samestory(&["topics", "--create"]);
-        assert!(status.success(), "{said}");
+        let (status, printed) = bench.samestory(&["topics", "--create"]);
+        assert!(status.success(), "{printed}");
         bench
     }
 
@@ -42,7 +43,7 @@ impl<'b> Bench<'b> {
         bench
     }
 
-    /// Writes other settings.
+    /// Replaces the settings.
     pub(crate) fn write(&mut self, stage: &str, rest: &str) {
         let (prefix, state) = (&self.prefix, self.dir.join("state"));
         let partitions = if rest.contains("[topics]") { "" } else { "[topics]\npartitions = 2\n" };
@@ -53,9 +54,9 @@ impl<'b> Bench<'b> {
              \"{prefix}.generations\"\n"
         );
         let kafka = if rest.contains("[kafka]") { "" } else { "[kafka]\n" };
-        // Where the broker assigns partitions, it says how long a member may be silent.
+        // With the `consumer` protocol the broker sets the session timeout.
         let session = if stage.contains("\"consumer\"") { "" } else { "\"session.timeout.ms\" = 6000\n" };
-        // Invented words are in no language.
+        // The generated words belong to no language, so the declared one counts.
         self.settings = format!(
             "[language]\ntrust = \"declared\"\n[http]\nlisten = \"127.0.0.1:0\"\nquery = \"127.0.0.1:0\"\n[stage]\napp = \"{prefix}\"\nstate = {state:?}\n{stage}\n{partitions}{}\n{kafka}\"bootstrap.servers\" = \
              \"{}\"\n{session}",
@@ -76,7 +77,7 @@ impl<'b> Bench<'b> {
         format!("{}.{name}", self.prefix)
     }
 
-    /// Runs a command to its end: how it ended, and all it said.
+    /// Runs a command to its end. Returns its status and its output.
     pub(crate) fn samestory(&self, arguments: &[&str]) -> (ExitStatus, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_samestory"))
             .arg("--config")
@@ -84,8 +85,8 @@ impl<'b> Bench<'b> {
             .args(arguments)
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status, String::from_utf8_lossy(&said).into_owned())
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status, String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// Starts `samestory run`.
@@ -97,7 +98,7 @@ impl<'b> Bench<'b> {
         self.start(&[&["run"], arguments].concat(), environment)
     }
 
-    /// Starts any command; its standard error is kept as its log.
+    /// Starts any command; its standard error is its log.
     pub(crate) fn start(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_samestory"));
         command.arg("--config").arg(self.config()).args(arguments);
@@ -105,7 +106,7 @@ impl<'b> Bench<'b> {
         self.started(command)
     }
 
-    /// One of several processes, with a name and a state of its own.
+    /// Starts one of several processes, with its own instance name and state.
     pub(crate) fn run_as(&self, instance: &str, arguments: &[&str]) -> Running {
         self.run_as_with(instance, arguments, &[])
     }
@@ -126,7 +127,7 @@ impl<'b> Bench<'b> {
         self.started(command)
     }
 
-    /// Started so that it does not die of a signal.
+    /// Starts a process that ignores a signal.
     pub(crate) fn run_without_signal(&self, signal: &str, environment: &[(&str, &str)]) -> Running {
         let mut command = Command::new("sh");
         let script = format!("trap '' {signal}; exec \"$0\" \"$@\"");
@@ -149,13 +150,13 @@ impl<'b> Bench<'b> {
         self.broker.produce(&self.topic("raw"), records)
     }
 
-    /// What readers of committed records see.
+    /// The committed records of a topic.
     pub(crate) fn read(&self, name: &str) -> Vec<Row> {
         let ends = self.broker.ends(&self.topic(name), Isolation::Committed);
         self.broker.read_to(&self.topic(name), Isolation::Committed, &ends)
     }
 
-    /// Waits until so many records are on these topics together.
+    /// Waits until these topics together hold this many records.
     pub(crate) fn wait_for(&self, names: &[&str], count: usize, running: &Running) -> Vec<Row> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -164,7 +165,7 @@ impl<'b> Bench<'b> {
                 return rows;
             }
             let late = Instant::now() > deadline;
-            assert!(!late, "{} of {count} records on {names:?}; {}", rows.len(), running.said());
+            assert!(!late, "{} of {count} records on {names:?}; {}", rows.len(), running.log());
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -189,48 +190,48 @@ impl Running {
         self.child.id()
     }
 
-    /// All that it has logged.
-    pub(crate) fn said(&self) -> String {
+    /// The log so far.
+    pub(crate) fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// Waits until its log has this text.
-    pub(crate) fn wait_until_it_says(&mut self, text: &str) -> String {
+    /// Waits until the log contains this text, and returns the log.
+    pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let said = self.said();
-            if said.contains(text) {
-                return said;
+            let printed = self.log();
+            if printed.contains(text) {
+                return printed;
             }
-            assert!(Instant::now() < deadline, "it does not say {text:?}: {said}");
+            assert!(Instant::now() < deadline, "it does not say {text:?}: {printed}");
             thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Where it answers how it is.
+    /// The address of its health and metrics endpoints.
     pub(crate) fn address(&mut self) -> String {
-        let said = self.wait_until_it_says("serving /healthz");
-        let line = said.lines().find(|line| line.contains("serving /healthz")).unwrap();
+        let printed = self.wait_for_log("serving /healthz");
+        let line = printed.lines().find(|line| line.contains("serving /healthz")).unwrap();
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         line["address"].as_str().unwrap().to_owned()
     }
 
-    /// Where it answers questions.
+    /// The address of its query API.
     pub(crate) fn query(&mut self) -> String {
-        let said = self.wait_until_it_says("serving the query API");
-        let line = said.lines().find(|line| line.contains("serving the query API")).unwrap();
+        let printed = self.wait_for_log("serving the query API");
+        let line = printed.lines().find(|line| line.contains("serving the query API")).unwrap();
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         line["address"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process ends by itself.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it does not end: {}", self.said());
+            assert!(Instant::now() < deadline, "it does not end: {}", self.log());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -240,7 +241,7 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM and waits until the process has ended.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal("TERM");
         self.wait()
@@ -266,8 +267,8 @@ fn read(path: &Path) -> String {
 }
 
 impl Row {
-    /// A header of ours, without its prefix.
-    pub(crate) fn says(&self, name: &str) -> Option<String> {
+    /// The value of one of our headers, named without its prefix.
+    pub(crate) fn our_header(&self, name: &str) -> Option<String> {
         let name = format!("samestory-{name}");
         let found = self.headers.iter().find(|(key, _)| *key == name)?;
         Some(String::from_utf8(found.1.clone().unwrap()).unwrap())

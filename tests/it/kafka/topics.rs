@@ -1,4 +1,5 @@
-//! The topics: created with the settings that the guarantee rests on, checked setting by setting, corrected by one command.
+//! Topics are created with the settings that the guarantee depends on, checked setting by setting, and corrected by one
+//! command.
 
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -23,7 +24,7 @@ fn setting(broker: &Broker, topic: &str, key: &str) -> String {
     answer.get(key).unwrap().value.clone().unwrap()
 }
 
-/// Gives a topic these settings and no others.
+/// Sets exactly these settings on a topic.
 fn alter(broker: &Broker, topic: &str, settings: &[(&str, &str)]) {
     let mut alter = AlterConfig::new(ResourceSpecifier::Topic(topic));
     for (key, value) in settings {
@@ -34,14 +35,14 @@ fn alter(broker: &Broker, topic: &str, settings: &[(&str, &str)]) {
     }
 }
 
-// Topics were created with one replica, and retention.bytes, time limits, min.insync.replicas and unclean leader election were
-// neither set nor checked: a broker with other defaults deleted routed articles before they were judged.
+// Topics were created with one replica, and retention.bytes, time limits, min.insync.replicas and unclean leader
+// election were neither set nor checked: a broker with other defaults deleted routed articles before they were judged.
 #[test]
-fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
+fn every_required_topic_setting_is_set_checked_and_corrected() {
     let broker = shared();
     let bench = Bench::without_topics(broker, "settings", "", "");
-    let (status, said) = bench.samestory(&["topics", "--create", "--check"]);
-    assert!(status.success(), "one broker is enough to start with: {said}");
+    let (status, printed) = bench.samestory(&["topics", "--create", "--check"]);
+    assert!(status.success(), "one broker is enough to start with: {printed}");
     let (routed, changelog, unique) =
         (bench.topic("routed"), bench.topic("changelog"), bench.topic("unique"));
     for part in [
@@ -56,7 +57,7 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
             bench.topic("raw")
         ),
     ] {
-        assert!(said.contains(&part), "no {part:?} in {said}");
+        assert!(printed.contains(&part), "no {part:?} in {printed}");
     }
     let any_time = i64::MAX.to_string();
     let after = "message.timestamp.after.max.ms";
@@ -74,7 +75,7 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
         assert_eq!(setting(broker, topic, key), value, "{topic} {key}");
     }
 
-    // Somebody changes what the guarantee rests on. segment.bytes is theirs to choose.
+    // Change settings that the guarantee depends on. segment.bytes may be chosen freely.
     let wrong = [
         ("max.message.bytes", "4194304"),
         ("retention.bytes", "1000000"),
@@ -85,7 +86,7 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
     ];
     alter(broker, &routed, &wrong);
     alter(broker, &unique, &[("max.message.bytes", "4194304"), (after, "3600000")]);
-    let (status, said) = bench.samestory(&["topics", "--check"]);
+    let (status, printed) = bench.samestory(&["topics", "--check"]);
     assert_eq!(status.code(), Some(1));
     for (key, found, expected) in [
         ("retention.bytes", "1000000", "-1"),
@@ -96,28 +97,34 @@ fn every_setting_that_something_rests_on_is_set_checked_and_corrected() {
         let error = format!("error: topic {routed} has {key}={found}; it must be {expected}");
         let fix =
             format!("--entity-name {routed} --add-config {key}={expected}   # or: samestory topics --fix");
-        assert!(said.contains(&error) && said.contains(&fix), "no {error:?} in {said}");
+        assert!(printed.contains(&error) && printed.contains(&fix), "no {error:?} in {printed}");
     }
-    assert!(said.contains(&format!("warning: topic {unique} has {after}=3600000; it should be")), "{said}");
+    assert!(
+        printed.contains(&format!("warning: topic {unique} has {after}=3600000; it should be")),
+        "{printed}"
+    );
     let mut running = bench.run(&[]);
     assert_eq!(running.wait().code(), Some(1));
-    let said = running.said();
-    assert!(said.contains("retention.bytes=1000000") && said.contains("samestory topics --fix"), "{said}");
-
-    let (status, said) = bench.samestory(&["topics", "--fix", "--check"]);
+    let printed = running.log();
     assert!(
-        status.success() && said.contains(&format!("corrected: topic {routed} has retention.ms=3600000")),
-        "{said}"
+        printed.contains("retention.bytes=1000000") && printed.contains("samestory topics --fix"),
+        "{printed}"
+    );
+
+    let (status, printed) = bench.samestory(&["topics", "--fix", "--check"]);
+    assert!(
+        status.success() && printed.contains(&format!("corrected: topic {routed} has retention.ms=3600000")),
+        "{printed}"
     );
     assert_eq!(setting(broker, &routed, "retention.ms"), "-1");
     assert_eq!(setting(broker, &unique, after), any_time);
     assert_eq!(setting(broker, &routed, "segment.bytes"), "2097152", "other settings are kept");
-    let (status, said) = bench.samestory(&["topics", "--fix"]);
-    assert!(status.success() && said.contains("no setting needs to be corrected"), "{said}");
+    let (status, printed) = bench.samestory(&["topics", "--fix"]);
+    assert!(status.success() && printed.contains("no setting needs to be corrected"), "{printed}");
 }
 
-// Raw times are preserved, and since Kafka 4.0 a topic refuses records more than an hour ahead by default: one crawler with a
-// wrong clock made the whole transaction fail, for ever.
+// Raw times are preserved, and since Kafka 4.0 a topic refuses records more than an hour ahead by default: one crawler
+// with a wrong clock made the whole transaction fail, again and again.
 #[test]
 fn an_article_with_any_time_fits_on_our_topics() {
     let bench = Bench::new(shared(), "any-time", "", "");
@@ -143,7 +150,7 @@ fn an_article_with_any_time_fits_on_our_topics() {
     assert!(running.stop().success());
 }
 
-/// The advice for the raw topic is worth taking: with it a compression bomb is refused when it is produced.
+/// The documented settings for the raw topic work: with them the broker refuses a compression bomb.
 #[test]
 fn a_raw_topic_set_up_as_advised_refuses_a_compression_bomb() {
     let produce = |compression: &str| {
@@ -161,11 +168,11 @@ fn a_raw_topic_set_up_as_advised_refuses_a_compression_bomb() {
 }
 
 #[test]
-fn on_three_brokers_topics_get_three_replicas_of_which_two_must_have_a_record() {
+fn on_three_brokers_topics_get_three_replicas_and_two_in_sync() {
     let cluster = Broker::start(&["--nodes", "3"]);
     let bench = Bench::without_topics(&cluster, "three", "", "");
-    let (status, said) = bench.samestory(&["topics", "--create", "--check"]);
-    assert!(status.success() && !said.contains("warning"), "{said}");
+    let (status, printed) = bench.samestory(&["topics", "--create", "--check"]);
+    assert!(status.success() && !printed.contains("warning"), "{printed}");
     let consumer: BaseConsumer = cluster.client().create().unwrap();
     for name in ["raw", "routed", "changelog", "unique", "near", "clusters", "dead"] {
         let topic = bench.topic(name);
@@ -174,17 +181,17 @@ fn on_three_brokers_topics_get_three_replicas_of_which_two_must_have_a_record() 
         assert!(replicas.eq(vec![3; metadata.topics()[0].partitions().len()]), "{topic}");
         assert_eq!(setting(&cluster, &topic, "min.insync.replicas"), "2", "{topic}");
     }
-    // One that was created before: fewer replicas and a lower minimum are warned of, each with its command.
+    // For an existing topic, fewer replicas and a lower minimum cause a warning, each with the command that corrects it.
     let other = Bench::without_topics(&cluster, "fewer", "", "[topics]\nreplication = 2\n");
     assert!(other.samestory(&["topics", "--create"]).0.success());
     let settings = std::fs::read_to_string(other.config()).unwrap().replace("replication = 2\n", "");
     std::fs::write(other.config(), settings).unwrap();
-    let (status, said) = other.samestory(&["topics", "--check"]);
+    let (status, printed) = other.samestory(&["topics", "--check"]);
     let changelog = other.topic("changelog");
     assert!(
         status.success()
-            && said.contains(&format!("warning: topic {changelog} has 2 replicas; it should have 3")),
-        "{said}"
+            && printed.contains(&format!("warning: topic {changelog} has 2 replicas; it should have 3")),
+        "{printed}"
     );
-    assert!(said.contains("kafka-reassign-partitions.sh --bootstrap-server"), "{said}");
+    assert!(printed.contains("kafka-reassign-partitions.sh --bootstrap-server"), "{printed}");
 }

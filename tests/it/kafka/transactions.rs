@@ -1,4 +1,5 @@
-//! Transactions as readers of both kinds see them: the ground that everything else on the bus stands on.
+//! Kafka transactions as consumers of both isolation levels see them. The exactly-once guarantee relies on this
+//! behaviour.
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
@@ -12,7 +13,7 @@ fn values(rows: &[Row]) -> Vec<&str> {
 }
 
 #[test]
-fn what_was_aborted_is_seen_by_uncommitted_readers_only() {
+fn aborted_records_are_visible_to_read_uncommitted_consumers_only() {
     let broker = shared();
     let topic = broker.create_topic("transactions", 1, &[]);
     let writer = broker.transactional(&topic);
@@ -25,7 +26,7 @@ fn what_was_aborted_is_seen_by_uncommitted_readers_only() {
     }
     let committed = broker.read(&topic, Isolation::Committed);
     assert_eq!(values(&committed), ["kept", "kept too"]);
-    // Each transaction ends with a marker, which takes an offset.
+    // Each transaction ends with a marker, which occupies an offset.
     assert_eq!(committed.iter().map(|row| row.offset).collect::<Vec<_>>(), [0, 4]);
     let all = broker.read(&topic, Isolation::Uncommitted);
     assert_eq!(values(&all), ["kept", "dropped", "kept too", "dropped too"]);
@@ -33,7 +34,7 @@ fn what_was_aborted_is_seen_by_uncommitted_readers_only() {
 }
 
 #[test]
-fn an_open_transaction_holds_committed_readers_back() {
+fn an_open_transaction_holds_back_read_committed_consumers() {
     let broker = shared();
     let topic = broker.create_topic("open", 1, &[]);
     let writer = broker.transactional(&topic);
@@ -49,7 +50,7 @@ fn an_open_transaction_holds_committed_readers_back() {
 }
 
 #[test]
-fn offsets_sent_with_a_transaction_count_once_it_commits() {
+fn offsets_sent_with_a_transaction_take_effect_when_it_commits() {
     let broker = shared();
     let topic = broker.create_topic("offsets", 2, &[]);
     let group = format!("{topic}.group");

@@ -1,4 +1,4 @@
-//! What readers of the output topics get: the same verdicts as from files, whatever the mode, partitions and batches.
+//! Verdicts on the output topics equal those of `samestory file`, for every mode, number of partitions and batch size.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::broker::shared;
 use super::bus::Record;
 use super::stage::Bench;
 
-/// The demo's articles, each with a time, so that a file and a topic say the same of it.
+/// The demo's articles, each with a time, so that a file run and the stage judge them alike.
 fn articles() -> Vec<Value> {
     let file = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/demo/articles.ndjson")).unwrap();
     let articles = file.lines().filter(|line| !line.trim().is_empty()).enumerate().map(|(at, line)| {
@@ -31,7 +31,7 @@ fn record(article: &Value, key: Option<&str>, partition: i32) -> Record {
     }
 }
 
-/// By id and place in the input, what is said without where it was read and in which partition its cluster is.
+/// Envelopes by id and position in the input, without the input position and the partition in the cluster id.
 type Verdicts = BTreeMap<(String, i64), Value>;
 
 fn without_input(mut envelope: Value, place: i64) -> ((String, i64), Value) {
@@ -65,7 +65,7 @@ fn from_file(articles: &[Value], bench: &Bench<'_>) -> Verdicts {
 }
 
 fn from_bus(bench: &Bench<'_>, articles: &[Value], key: impl Fn(&Value) -> Option<String>) -> Verdicts {
-    // One partition: its offsets are the lines of the file.
+    // One partition, so that offsets correspond to the lines of the file.
     let records: Vec<Record> =
         articles.iter().map(|article| record(article, key(article).as_deref(), 0)).collect();
     bench.produce(&records);
@@ -76,8 +76,8 @@ fn from_bus(bench: &Bench<'_>, articles: &[Value], key: impl Fn(&Value) -> Optio
     let verdict = |row: &super::bus::Row| {
         let envelope: Value = serde_json::from_slice(row.value.as_ref().unwrap()).unwrap();
         let place = envelope["input"]["offset"].as_i64().unwrap();
-        assert_eq!(row.says("verdict").as_deref(), envelope["verdict"].as_str());
-        assert_eq!(row.says("offset"), Some(place.to_string()));
+        assert_eq!(row.our_header("verdict").as_deref(), envelope["verdict"].as_str());
+        assert_eq!(row.our_header("offset"), Some(place.to_string()));
         assert_eq!(row.id(), envelope["id"].as_str().unwrap());
         without_input(envelope, place)
     };
@@ -89,7 +89,7 @@ fn id(article: &Value) -> Option<String> {
 }
 
 #[test]
-fn routed_articles_get_the_verdicts_that_a_file_gets() {
+fn routed_mode_gives_the_verdicts_that_a_file_gets() {
     for (partitions, batch) in [(1, 500), (4, 1)] {
         let rest = format!("[topics]\npartitions = {partitions}\n[batch]\nmax_articles = {batch}\n");
         let bench = Bench::new(shared(), "same-routed", "", &rest);
@@ -100,7 +100,7 @@ fn routed_articles_get_the_verdicts_that_a_file_gets() {
 }
 
 #[test]
-fn articles_that_come_by_language_get_the_verdicts_that_a_file_gets() {
+fn direct_mode_gives_the_verdicts_that_a_file_gets() {
     let bench = Bench::new(shared(), "same-direct", "mode = \"direct\"", "");
     let mut english = articles();
     english.retain(|article| article["language"] == "en");

@@ -28,7 +28,7 @@ use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::recovery::restore;
 use crate::kafka::route::routed;
-use crate::kafka::route::routed::{Carried, Routed};
+use crate::kafka::route::routed::{RoutedEvent, RoutedRecord};
 use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Epochs, Outgoing};
 use crate::kafka::turn::source::{AssignmentChange, Source};
@@ -589,11 +589,11 @@ fn is_final(error: &KafkaError) -> bool {
     )
 }
 
-/// The raw records behind a routed record and the forgets that it carries. A relocation notice comes from the record
-/// that moved the article: if the next generation publishes that one again, it sends the notice again.
-fn raw_records(carried: &Carried) -> Vec<(i32, i64)> {
-    let forgets = carried.forgets.iter().map(|forget| &forget.from);
-    let positions = forgets.chain(carried.routed.as_ref().map(Routed::from));
+/// Where in the raw topic a routed record comes from, with the forgets that it carries. A relocation notice comes from the
+/// record that moved the article: if the next generation publishes that one again, it sends the notice again.
+fn raw_records(routed_record: &RoutedRecord) -> Vec<(i32, i64)> {
+    let forgets = routed_record.forgets.iter().map(|forget| &forget.from);
+    let positions = forgets.chain(routed_record.event.as_ref().map(RoutedEvent::from));
     let raw_offset = |position: &Position| match position {
         Position::Topic { partition, offset, .. } => Some((*partition, *offset)),
         _ => None,

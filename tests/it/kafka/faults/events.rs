@@ -89,7 +89,7 @@ impl Scene {
         self.keep_tombstones("1000");
         self.wait(secs(3));
         let before = coverage::count(&self.logs()).0["wipes"];
-        let resumed = |scene: &Scene| scene.logged(running[0], "\"going on\"");
+        let resumed = |scene: &Scene| scene.logged(running[0], "\"resuming\"");
         let (went_on, deadline) = (resumed(self), Instant::now() + secs(30));
         self.start(running[0]);
         while resumed(self) == went_on && Instant::now() < deadline {

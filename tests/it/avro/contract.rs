@@ -1,12 +1,13 @@
-//! The contract page: every topic, key, header and payload, generated from the schemas.
+//! Generates `docs/contract.md`: every topic, key, header and payload. Payloads are described from the files in
+//! `schemas/`, so the page cannot disagree with them.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::{CHANGE, CLUSTER, RAW_ARTICLE, TAGGED_ARTICLE, fields};
+use samestory::formats::schemas::{CHANGE, CLUSTER, RAW_ARTICLE, TAGGED_ARTICLE};
 
-/// A topic as it is without settings.
+/// A topic with its default name.
 struct Topic {
     name: &'static str,
     key: &'static str,
@@ -65,7 +66,7 @@ const TOPICS: [Topic; 8] = [
     },
 ];
 
-/// Headers of tagged articles: name, field of the envelope that says the same, what it is where there is none.
+/// Headers of tagged articles: the header, and the field of the envelope with the same content.
 const HEADERS: [(&str, &str); 14] = [
     ("samestory-verdict", "verdict"),
     ("samestory-match-type", "match_type"),
@@ -97,8 +98,32 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
     ("__samestory.errors.headers.dropped", "Only if key and headers were too large as well: `true`."),
 ];
 
+/// A field of an Avro record.
+struct Field<'s> {
+    name: &'s str,
+    kind: &'s Value,
+    doc: &'s str,
+    has_default: bool,
+}
+
+fn fields(record: &Value) -> Vec<Field<'_>> {
+    let fields = record.get("fields").and_then(Value::as_array);
+    fields
+        .into_iter()
+        .flatten()
+        .filter_map(|field| {
+            Some(Field {
+                name: field.get("name")?.as_str()?,
+                kind: field.get("type")?,
+                doc: field.get("doc").and_then(Value::as_str).unwrap_or_default(),
+                has_default: field.get("default").is_some(),
+            })
+        })
+        .collect()
+}
+
 /// The page, in Markdown.
-pub fn contract() -> String {
+pub(super) fn contract() -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
         out.push_str(text);
@@ -193,8 +218,8 @@ pub fn contract() -> String {
     line("");
     line("| header | meaning |");
     line("|---|---|");
-    for (header, says) in DEAD_LETTER_HEADERS {
-        line(&format!("| `{header}` | {says} |"));
+    for (header, meaning) in DEAD_LETTER_HEADERS {
+        line(&format!("| `{header}` | {meaning} |"));
     }
     for (file, schema) in [
         ("raw-article", RAW_ARTICLE),
@@ -219,14 +244,14 @@ pub fn contract() -> String {
     out
 }
 
-/// A row for each field, and for those of records inside it.
+/// Adds a row for each field of a record, and for the fields of nested records.
 fn describe(record: &Value, path: &str, rows: &mut Vec<String>) {
     for field in fields(record) {
         let path = format!("{path}{}", field.name);
         let (kind, inner) = named(field.kind);
         let absent = if field.has_default { ", may be absent" } else { "" };
         rows.push(format!("| `{path}` | {kind}{absent} | {} |", field.doc));
-        // The article is described by itself.
+        // RawArticle has a section of its own.
         if let Some(inner) = inner.filter(|inner| inner.get("name").is_none_or(|name| name != "RawArticle")) {
             let each = if kind.contains("array") { "[]" } else { "" };
             describe(inner, &format!("{path}{each}."), rows);
@@ -234,7 +259,7 @@ fn describe(record: &Value, path: &str, rows: &mut Vec<String>) {
     }
 }
 
-/// A type in words, and the record in it.
+/// A type in words, and the record nested in it, if any.
 fn named(kind: &Value) -> (String, Option<&Value>) {
     match kind {
         Value::String(name) => (name.clone(), None),

@@ -1,7 +1,6 @@
-//! The schemas that a reader knows: asked for before a batch is decided, so that deciding asks nobody.
-//!
-//! Bounded; a definite no is remembered for a while, so that a flood of records with an unknown id is not a flood of
-//! questions.
+//! A cache of writer schemas. A batch's schemas are loaded before it is planned, so that planning makes no requests.
+//! The cache is bounded, and it remembers for a while which ids do not exist, so that a flood of records with an
+//! unknown id does not become a flood of requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,16 +12,16 @@ use samestory_engine::model::DeadLetterReason;
 
 use super::{Registry, RegistryError};
 
-/// How long one batch may ask, so that its reader stays a member of its group.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Most time that one batch may spend on requests, so that the consumer stays a member of its group.
+const MAX_LOAD_TIME: Duration = Duration::from_secs(30);
 
-/// The schemas that a reader knows.
+/// A cache of writer schemas by id.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct SchemaCache {
     registry: Arc<Registry>,
     entries: BTreeMap<u32, Entry>,
-    /// Counts batches.
-    now: u64,
+    /// Number of batches so far.
+    batches: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -33,26 +32,26 @@ struct Entry {
     used: u64,
 }
 
-impl Known {
-    /// Knows nothing yet.
-    pub fn new(registry: Arc<Registry>) -> Known {
-        Known { registry, entries: BTreeMap::new(), now: 0 }
+impl SchemaCache {
+    /// An empty cache in front of a registry.
+    pub fn new(registry: Arc<Registry>) -> SchemaCache {
+        SchemaCache { registry, entries: BTreeMap::new(), batches: 0 }
     }
 
-    /// Asks for the schemas of these ids, as far as they are not known.
+    /// Fetches the schemas of these ids that are not cached.
     ///
     /// # Errors
-    /// The registry is in trouble: keep the batch, wait, ask again. What is known already stays known.
-    pub fn gather(&mut self, ids: &BTreeSet<u32>) -> Result<(), String> {
+    /// The registry is unavailable: keep the batch and retry. Schemas fetched so far stay cached.
+    pub fn load(&mut self, ids: &BTreeSet<u32>) -> Result<(), String> {
         let began = Instant::now();
         for &id in ids {
-            let now = self.now;
+            let now = self.batches;
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.used = now;
                 continue;
             }
-            if began.elapsed() > LONGEST {
-                return Err("the registry answers slowly; going on with what it has not told yet".into());
+            if began.elapsed() > MAX_LOAD_TIME {
+                return Err("the schema registry responds slowly; retrying for the remaining schemas".into());
             }
             let schema = match self.registry.schema(id) {
                 Ok(schema) => Ok(Arc::new(schema)),
@@ -64,9 +63,9 @@ impl Known {
         Ok(())
     }
 
-    /// The batch is decided: what is too much is forgotten, and what was not there may be asked for again. Not earlier,
-    /// or a slow registry with many unknown ids would be asked in circles.
-    pub fn settle(&mut self) {
+    /// Called after each batch: evicts the least recently used schemas beyond the limit, and unknown ids that are due for
+    /// another request. Not earlier: a slow registry and many unknown ids would otherwise lead to endless requests.
+    pub fn evict(&mut self) {
         let config = self.registry.config();
         self.entries.retain(|_, entry| entry.schema.is_ok() || entry.asked.elapsed() < config.negative);
         while self.entries.len() > config.cache {
@@ -74,19 +73,19 @@ impl Known {
             let Some(oldest) = oldest else { break };
             self.entries.remove(&oldest);
         }
-        self.now += 1;
+        self.batches += 1;
     }
 
-    /// The schema of an id that was gathered.
+    /// The schema of an id that was loaded.
     ///
     /// # Errors
-    /// It is definitely not there, or cannot be used: a dead letter.
+    /// The registry has no such schema, or it cannot be used: the record is a dead letter.
     pub fn get(&self, id: u32) -> Result<&Schema, DecodeFailure> {
         let refuse = |why: &str| DecodeFailure::new(DeadLetterReason::UnknownSchema, why);
         match self.entries.get(&id).map(|entry| &entry.schema) {
             Some(Ok(schema)) => Ok(schema),
             Some(Err(why)) => Err(refuse(why)),
-            None => Err(refuse("its schema was not asked for")),
+            None => Err(refuse("its schema was not loaded")),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! A record with what stands around it on the bus: `$key` and `$header.x` are paths like any other.
+//! Makes a Kafka record's key and headers available to field paths: `$key` and `$header.x` work like any other path.
+//! [`WithContext`] wraps the parsed value of any format, so the formats know nothing of Kafka.
 
 use super::value::{Shape, Value};
 
-/// Keys and headers as a record brought them.
+/// The key and headers of a Kafka record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordContext<'a> {
     /// The record's key.
     pub key: Option<&'a [u8]>,
-    /// The record's headers, in their order.
+    /// The record's headers, in order.
     pub headers: &'a [(String, Option<Vec<u8>>)],
 }
 
@@ -16,21 +17,21 @@ impl RecordContext<'_> {
         self.key.and_then(|key| str::from_utf8(key).ok()).map(str::to_owned)
     }
 
-    /// The last of that name: whoever adds a header later knows more.
+    /// The last header of that name: headers that are added later take precedence.
     pub(in crate::formats) fn header(&self, name: &str) -> Option<String> {
         let (_, value) = self.headers.iter().rfind(|(key, _)| key == name)?;
         value.as_deref().and_then(|value| str::from_utf8(value).ok()).map(str::to_owned)
     }
 }
 
-/// A value of a record, or of what stands around it.
+/// A value of a record, or of its key or headers.
 #[derive(Debug)]
 pub enum WithContext<'a, V> {
     /// The record itself.
     Record(V, RecordContext<'a>),
-    /// Something inside it.
+    /// A value inside the record.
     Inside(V),
-    /// The key, or a header.
+    /// The key or a header.
     Text(String),
     /// All headers.
     Headers(RecordContext<'a>),
@@ -39,16 +40,16 @@ pub enum WithContext<'a, V> {
 impl<V: Value> Value for WithContext<'_, V> {
     fn member(&self, name: &str, loose: bool) -> Option<Self> {
         match self {
-            WithContext::Record(record, around) => match name {
-                "$key" => around.key().map(WithContext::Text),
-                "$header" => Some(WithContext::Headers(*around)),
+            WithContext::Record(record, context) => match name {
+                "$key" => context.key().map(WithContext::Text),
+                "$header" => Some(WithContext::Headers(*context)),
                 _ => match name.strip_prefix("$header.") {
-                    Some(header) => around.header(header).map(WithContext::Text),
+                    Some(header) => context.header(header).map(WithContext::Text),
                     None => record.member(name, loose).map(WithContext::Inside),
                 },
             },
             WithContext::Inside(value) => value.member(name, loose).map(WithContext::Inside),
-            WithContext::Headers(around) => around.header(name).map(WithContext::Text),
+            WithContext::Headers(context) => context.header(name).map(WithContext::Text),
             WithContext::Text(_) => None,
         }
     }
@@ -93,7 +94,7 @@ mod tests {
             ("x.gone".to_owned(), Some(b"true".to_vec())),
             ("raw".to_owned(), Some(vec![0xff])),
         ];
-        let around = RecordContext { key: Some(b"k-1"), headers: &headers };
+        let context = RecordContext { key: Some(b"k-1"), headers: &headers };
         let fields = Fields::default()
             .with(Field::Id, "$key")
             .and_then(|fields| fields.with(Field::Language, "$header.lang"))
@@ -102,11 +103,11 @@ mod tests {
             .unwrap();
         let record = br#"{"id":"other","body":"b","meta":{"title":"T"}}"#;
         let read = |fields: &Fields| {
-            fields.event(&WithContext::Record(Record::parse(record).unwrap(), around), || None).unwrap()
+            fields.event(&WithContext::Record(Record::parse(record).unwrap(), context), || None).unwrap()
         };
         let Event::Article(article) = read(&fields) else { panic!("a delete") };
         assert_eq!((article.id.as_str(), article.language.as_deref()), ("k-1", Some("hi")));
-        assert_eq!(article.title.as_deref(), Some("T"), "what is no text is not there");
+        assert_eq!(article.title.as_deref(), Some("T"), "a header that is not UTF-8 does not count");
         let gone = fields.with(Field::Deleted, "$header.x.gone").unwrap();
         assert!(matches!(read(&gone), Event::Delete(id) if id.as_str() == "k-1"));
     }
