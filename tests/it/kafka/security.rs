@@ -108,7 +108,7 @@ fn the_rights_that_the_document_lists_are_enough_and_the_password_is_never_shown
         broker.tool("org.apache.kafka.tools.AclCommand", &[&[verb], &user[..], force].concat());
     };
     let mut running = bench.run_with(&[], &environment[..1]);
-    running.wait_for_log("resuming");
+    running.wait_for_log("\"resuming\"");
     write("--remove");
     bench.produce(&into_one_partition(articles(60, 80)));
     let printed = running.wait_for_log("a record was not ");
