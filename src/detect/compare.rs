@@ -253,6 +253,9 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     // Only of a text that holds most of another can it be said that it adds to it.
     let holds = old_in_new >= MOSTLY && !opens_alike;
     evidence.set(Measure::Added, holds.then(|| added(old, new, old_in_new)));
+    // An article in a frame of notices has its copies; a notice inside another text has none. Of other walls only the index knows.
+    let smaller = if new.shingles <= old.shingles { new } else { old };
+    evidence.set(Measure::Wall, smaller.is_notice().then_some(1.0));
     Comparison {
         relation: Relation::Different,
         similarity,

@@ -119,10 +119,12 @@ impl<V: View> Search<'_, V> {
             let (old, pair) = (&candidate.document.fingerprint, &mut candidate.comparison);
             let tokens = old.tokens.min(new.tokens);
             let unrelated = is_unrelated(pair);
-            let wall = unrelated
-                && pair.new_in_old.max(pair.old_in_new) >= SAME_WALL
-                && (tokens < settings.rules.min_tokens
-                    || tokens < settings.rules.wall_tokens && titles >= WALL_TITLES);
+            let notice = pair.evidence.get(Measure::Wall).is_some();
+            let wall = notice
+                || unrelated
+                    && pair.new_in_old.max(pair.old_in_new) >= SAME_WALL
+                    && (tokens < settings.rules.min_tokens
+                        || tokens < settings.rules.wall_tokens && titles >= WALL_TITLES);
             pair.evidence.set(Measure::Wall, wall.then_some(1.0));
             settings.decide(old, new, pair);
         }

@@ -35,7 +35,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::text::language::{self, LANGUAGES, Language, Segment, TABLE_VERSION};
 use crate::text::shingle::{Shingles, shingles};
-use crate::text::{Options, Text};
+use crate::text::{self, Options, Text};
 
 pub use minhash::{LANES, Signature};
 pub use sample::Sample;
@@ -104,7 +104,7 @@ pub struct Fingerprint {
     pub sample: Sample<LONG_SAMPLE>,
     /// The least shingles of the opening.
     pub opening: Sample<OPENING>,
-    /// The numbers in the text, in digits or in words.
+    /// The numbers in the text, in digits or in words, and the mark of a page notice.
     pub numerals: Sample<NUMBERS>,
     /// The capitalised words inside sentences.
     pub names: Sample<NAMES>,
@@ -178,6 +178,11 @@ impl Fingerprint {
     /// Estimated Jaccard similarity of the shingle sets: the share of lanes that agree.
     pub fn similarity(&self, other: &Fingerprint) -> f64 {
         f64::from(minhash::equal_lanes(&self.minhash, &other.minhash)) / LANES as f64
+    }
+
+    /// Whether the text is a page notice rather than an article: a consent text, a robot check, a paywall.
+    pub fn is_notice(&self) -> bool {
+        self.numerals.values().binary_search(&text::notice_mark()).is_ok()
     }
 
     /// The low half of the SimHash.

@@ -10,6 +10,7 @@ pub mod language;
 mod look_alikes;
 pub mod markup;
 mod names;
+mod notices;
 mod numbers;
 pub mod passages;
 pub mod shingle;
@@ -20,6 +21,7 @@ use std::borrow::Cow;
 
 use language::{Chosen, Trust};
 use markup::ContentType;
+pub(crate) use numbers::notice_mark;
 
 /// How article text is prepared. A change here changes fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{LANGUAGES, Language};
+use super::notices;
 
 /// One language's words: a word and the token that it counts as, separated by spaces.
 struct Row {
@@ -282,12 +283,28 @@ const ROWS: &[Row] = &[
     },
 ];
 
+/// What a word of the lists counts as.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Counted {
+    /// A number, or a direction.
+    Number(u32),
+    /// A word of page notices.
+    Notice,
+    /// A word that addresses the reader.
+    Reader,
+}
+
+/// Stands among the numbers of a text that is a page notice.
+pub(crate) fn notice_mark() -> u32 {
+    xxh3_64(b"page notice") as u32
+}
+
 /// The words of one language by their hashes.
 pub(super) struct NumberWords {
-    /// A bit for each value that the low six bits of a word's hash take: most words are none of these.
-    filter: u64,
+    /// A bit for each value that the low ten bits of a word's hash take: most words are none of these.
+    filter: [u64; 16],
     /// By the hash of the word, ascending.
-    words: Vec<(u64, u32)>,
+    words: Vec<(u64, Counted)>,
 }
 
 impl NumberWords {
@@ -297,27 +314,34 @@ impl NumberWords {
         let all = ALL
             .get_or_init(|| LANGUAGES.iter().map(|row| NumberWords::new(row.lang.code(), &hash)).collect());
         let at = LANGUAGES.iter().position(|row| row.lang == language.lang);
-        static NONE: NumberWords = NumberWords { filter: 0, words: Vec::new() };
+        static NONE: NumberWords = NumberWords { filter: [0; 16], words: Vec::new() };
         at.and_then(|at| all.get(at)).unwrap_or(&NONE)
     }
 
     fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
-        let token = |token: &str| xxh3_64(token.as_bytes()) as u32;
-        let mut words: Vec<(u64, u32)> = Vec::new();
+        let token = |token: &str| Counted::Number(xxh3_64(token.as_bytes()) as u32);
+        let mut words: Vec<(u64, Counted)> = Vec::new();
         for row in ROWS.iter().filter(|row| row.language == code) {
             words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
             words.extend(row.up.iter().map(|word| (hash(word), token("direction: up"))));
             words.extend(row.down.iter().map(|word| (hash(word), token("direction: down"))));
         }
+        for row in notices::ROWS.iter().filter(|row| row.language == code) {
+            words.extend(row.notice.split(' ').map(|word| (hash(word), Counted::Notice)));
+            words.extend(row.reader.split(' ').map(|word| (hash(word), Counted::Reader)));
+        }
         words.sort_unstable();
-        let filter = words.iter().fold(0, |filter, (hash, _)| filter | 1 << (hash & 63));
+        let mut filter = [0; 16];
+        for &(hash, _) in &words {
+            filter[(hash >> 6 & 15) as usize] |= 1 << (hash & 63);
+        }
         NumberWords { filter, words }
     }
 
-    /// The number that a word counts as.
+    /// What a word counts as.
     #[inline]
-    pub(super) fn get(&self, word: u64) -> Option<u32> {
-        if self.filter >> (word & 63) & 1 == 0 {
+    pub(super) fn get(&self, word: u64) -> Option<Counted> {
+        if self.filter[(word >> 6 & 15) as usize] >> (word & 63) & 1 == 0 {
             return None;
         }
         let at = self.words.binary_search_by_key(&word, |&(hash, _)| hash).ok()?;

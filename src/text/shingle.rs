@@ -6,7 +6,8 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{Language, Segment};
-use super::numbers::NumberWords;
+use super::notices;
+use super::numbers::{Counted, NumberWords, notice_mark};
 use super::words::{each_alphanumeric, words};
 
 /// The hashed pieces of one text, in the order they stand in it.
@@ -18,7 +19,8 @@ pub struct Shingles {
     pub shingles: Vec<u64>,
     /// One hash for each token that stands for a word; where the script has no spaces, for each pair of characters.
     pub words: Vec<u64>,
-    /// One hash for each number in the text, written `1,000` or `1000` or in words, and for each word of direction.
+    /// One hash for each number in the text, written `1,000` or `1000` or in words, and for each word of direction; a mark
+    /// if the text is a page notice.
     pub numerals: Vec<u32>,
 }
 
@@ -44,7 +46,18 @@ fn by_words(text: &str, language: &Language, result: &mut Shingles) {
         each_run(&bytes[start..end], |run| result.numerals.push(numeral(run)));
     }
     let number_words = NumberWords::of(language, |text| long_or_last(text.as_bytes()));
-    result.numerals.extend(result.words.iter().filter_map(|&word| number_words.get(word)));
+    let mut notice = notices::Words::default();
+    for &word in &result.words {
+        match number_words.get(word) {
+            Some(Counted::Number(number)) => result.numerals.push(number),
+            Some(Counted::Notice) => notice.notice.push(word),
+            Some(Counted::Reader) => notice.reader.push(word),
+            None => {}
+        }
+    }
+    if notice.make_a_notice(spans.len()) {
+        result.numerals.push(notice_mark());
+    }
 }
 
 fn by_characters(text: &str, k: usize, result: &mut Shingles) {
