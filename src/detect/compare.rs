@@ -225,6 +225,8 @@ const PART: f64 = 0.7;
 const NOT_BRIEF: f64 = 100.0;
 /// So many numbers replaced on both sides count as all of them.
 const REPLACED: f64 = 6.0;
+/// So many figures in common count as all of them.
+const FIGURES: f64 = 6.0;
 /// Openings agree from this share on: the newer text begins as the older does and goes on.
 const OPENS_ALIKE: f64 = 0.6;
 
@@ -244,6 +246,7 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let numbers = in_common(&old.numerals, &new.numerals);
     evidence.set(Measure::Numbers, numbers.map(|common| common.drawn));
     evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
+    evidence.set(Measure::Figures, figures(old, new));
     let names = in_common(&old.names, &new.names).filter(|common| common.fewer >= 2);
     evidence.set(Measure::Names, names.map(|common| common.drawn));
     let titles = in_common(&old.title, &new.title);
@@ -285,6 +288,13 @@ fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     let in_opening = part.opening.found_in(&whole.opening);
     let share = in_text.share().filter(|_| in_text.of >= ENOUGH)?;
     Some(in_opening.share().filter(|_| in_opening.of >= ENOUGH).map_or(share, |other| share.max(other)))
+}
+
+/// How many exact figures both texts have; none where one has none. Forms share words and round numbers, never `1,678,400`.
+fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<f64> {
+    let (old, new) = (old.figures(), new.figures());
+    let common = old.iter().filter(|figure| new.binary_search(figure).is_ok()).count();
+    (!old.is_empty() && !new.is_empty()).then_some(common as f64 / FIGURES)
 }
 
 /// What two sets have in common.

@@ -24,6 +24,8 @@ pub enum Measure {
     Numbers,
     /// How many numbers each has that the other has not: six or more count as all.
     NumbersReplaced,
+    /// How many exact figures both have, numbers of three significant digits or more: six or more count as all.
+    Figures,
     /// Share of the smaller set of names that is in the larger.
     Names,
     /// Share of the shorter headline's words that are in the longer.
@@ -39,7 +41,7 @@ pub enum Measure {
 }
 
 /// How many measures there are.
-pub const MEASURES: usize = 11;
+pub const MEASURES: usize = 12;
 
 impl Measure {
     /// All of them, in the order of the table.
@@ -49,6 +51,7 @@ impl Measure {
         Measure::Opening,
         Measure::Numbers,
         Measure::NumbersReplaced,
+        Measure::Figures,
         Measure::Names,
         Measure::Titles,
         Measure::Brevity,
@@ -65,6 +68,7 @@ impl Measure {
             Measure::Opening => "opening",
             Measure::Numbers => "numbers",
             Measure::NumbersReplaced => "numbers-replaced",
+            Measure::Figures => "figures",
             Measure::Names => "names",
             Measure::Titles => "titles",
             Measure::Brevity => "brevity",

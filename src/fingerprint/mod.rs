@@ -180,6 +180,11 @@ impl Fingerprint {
         f64::from(minhash::equal_lanes(&self.minhash, &other.minhash)) / LANES as f64
     }
 
+    /// The exact figures among the numbers, ascending.
+    pub fn figures(&self) -> Vec<u32> {
+        self.numerals.values().iter().copied().filter(|&number| text::is_figure(number)).collect()
+    }
+
     /// Whether the text is a page notice rather than an article: a consent text, a robot check, a paywall.
     pub fn is_notice(&self) -> bool {
         self.numerals.values().binary_search(&text::notice_mark()).is_ok()

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 use language::{Chosen, Trust};
 use markup::ContentType;
-pub(crate) use numbers::notice_mark;
+pub(crate) use numbers::{is_figure, notice_mark};
 
 /// How article text is prepared. A change here changes fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -294,9 +294,38 @@ pub(super) enum Counted {
     Reader,
 }
 
+/// Set in the hash of an exact figure, not set in that of any other number.
+const FIGURE: u32 = 1;
+/// Significant digits of an exact figure.
+const EXACT: usize = 3;
+
+/// The hash of a number, in digits without grouping and with a point.
+pub(super) fn hashed(number: &[u8]) -> u32 {
+    let hash = xxh3_64(number) as u32;
+    if is_exact(number) { hash | FIGURE } else { hash & !FIGURE }
+}
+
+/// Whether a number is an exact figure: `1,678,400` and `9.93`, but no round one and no year.
+fn is_exact(number: &[u8]) -> bool {
+    let whole = !number.contains(&b'.');
+    if whole && number.len() == 4 && (number.starts_with(b"19") || number.starts_with(b"20")) {
+        return false;
+    }
+    let zero = |&&digit: &&u8| digit == b'0';
+    let digits = number.iter().filter(|byte| byte.is_ascii_digit());
+    let significant = digits.clone().skip_while(zero).count();
+    let round = if whole { digits.rev().take_while(zero).count() } else { 0 };
+    significant >= EXACT + round
+}
+
+/// Whether the hash is that of an exact figure.
+pub(crate) fn is_figure(number: u32) -> bool {
+    number & FIGURE != 0
+}
+
 /// Stands among the numbers of a text that is a page notice.
 pub(crate) fn notice_mark() -> u32 {
-    xxh3_64(b"page notice") as u32
+    hashed(b"page notice")
 }
 
 /// The words of one language by their hashes.
@@ -319,7 +348,7 @@ impl NumberWords {
     }
 
     fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
-        let token = |token: &str| Counted::Number(xxh3_64(token.as_bytes()) as u32);
+        let token = |token: &str| Counted::Number(hashed(token.as_bytes()));
         let mut words: Vec<(u64, Counted)> = Vec::new();
         for row in ROWS.iter().filter(|row| row.language == code) {
             words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
@@ -346,5 +375,20 @@ impl NumberWords {
         }
         let at = self.words.binary_search_by_key(&word, |&(hash, _)| hash).ok()?;
         Some(self.words[at].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_figures_are_told_from_round_numbers_and_years() {
+        for exact in ["931000", "110552", "9.93", "12.50", "1031", "0.125", "123"] {
+            assert!(is_figure(hashed(exact.as_bytes())), "{exact}");
+        }
+        for other in ["1987", "2024", "500000", "1.5", "100", "7", "0", "000", "2000", "1200", "monday"] {
+            assert!(!is_figure(hashed(other.as_bytes())), "{other}");
+        }
     }
 }

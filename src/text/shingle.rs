@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{Language, Segment};
 use super::notices;
-use super::numbers::{Counted, NumberWords, notice_mark};
+use super::numbers::{Counted, NumberWords, hashed, notice_mark};
 use super::words::{each_alphanumeric, words};
 
 /// The hashed pieces of one text, in the order they stand in it.
@@ -200,7 +200,7 @@ fn separates(byte: u8) -> bool {
 fn numeral(token: &[u8]) -> u32 {
     let mut buffer = [0u8; 32];
     if token.len() <= buffer.len() && !token.iter().any(|&byte| separates(byte)) {
-        return xxh3_64(token) as u32;
+        return hashed(token);
     }
     let mut len = 0;
     for (at, &byte) in token.iter().enumerate() {
@@ -214,7 +214,7 @@ fn numeral(token: &[u8]) -> u32 {
         *slot = if separator { b'.' } else { byte };
         len += 1;
     }
-    xxh3_64(&buffer[..len]) as u32
+    hashed(&buffer[..len])
 }
 
 #[cfg(test)]
