@@ -110,8 +110,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         language: "tr",
-        notice: "cookie çerez çerezler çerezleri javascript captcha tarayıcı tarayıcınız abone giriş \
-            kayıt şifre bülten gizlilik onay kabul robot ip site sitemizi",
+        notice: "cookie çerez çerezler çerezleri javascript captcha tarayici tarayiciniz abone giriş \
+            kayit şifre bülten gizlilik onay kabul robot ip site sitemizi",
         reader: "siz sizin sizi bizi bizim",
     },
     Row {

@@ -269,17 +269,17 @@ const ROWS: &[Row] = &[
             "üç" = "3",
             "dört" = "4",
             "beş" = "5",
-            "altı" = "6",
+            "alti" = "6",
             "yedi" = "7",
             "sekiz" = "8",
             "dokuz" = "9",
             "yirmi" = "20",
             "otuz" = "30",
-            "kırk" = "40",
+            "kirk" = "40",
             "elli" = "50",
         ],
-        up: &["yükseldi", "arttı", "kazandı"],
-        down: &["düştü", "azaldı", "kaybetti", "geriledi"],
+        up: &["yükseldi", "artti", "kazandi"],
+        down: &["düştü", "azaldi", "kaybetti", "geriledi"],
     },
 ];
 
@@ -381,6 +381,17 @@ impl NumberWords {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_listed_as_normalised_text_spells_them() {
+        for row in ROWS {
+            let numbers = row.numbers.iter().map(|(word, _)| word);
+            for word in numbers.chain(row.up).chain(row.down) {
+                let normalised = super::super::canonical::canonical(word, 1 << 10).unwrap();
+                assert_eq!(normalised, *word, "{}", row.language);
+            }
+        }
+    }
 
     #[test]
     fn exact_figures_are_told_from_round_numbers_and_years() {
