@@ -113,7 +113,8 @@ def odds_of(pairs, table, held):
     # Generated sets use the ids of the articles that they are made from.
     natural = lambda row: fit.family(fit.source(row)) == 'natural'
     odds = {(row['old'], row['new']): value for row, value in zip(table.rows, held) if natural(row)}
-    odds.update({(row['old'], row['new']): SURE for row in table.equal if natural(row)})
+    # Equal texts are copies, unless they are a wall.
+    odds.update({(row['old'], row['new']): -SURE if row['wall'] else SURE for row in table.equal if natural(row)})
     return [odds.get((row['a'], row['b']), odds.get((row['b'], row['a']), -SURE)) for row in pairs]
 
 

@@ -287,7 +287,7 @@ fn a_text_of_one_repeated_word_is_a_copy_of_itself_and_of_no_news() {
 }
 
 #[test]
-fn without_titles_copies_are_found_but_stubs_look_like_articles() {
+fn without_titles_copies_are_found_and_stubs_are_told_by_their_words() {
     let mut fixture = fixture();
     for story in 0..20u64 {
         let first = fixture.tag(&untitled(&format!("a{story}"), &news(story, 200)));
@@ -295,13 +295,17 @@ fn without_titles_copies_are_found_but_stubs_look_like_articles() {
         let copy = fixture.tag(&untitled(&format!("b{story}"), &edited_news(story, 200, 9, 6)));
         assert_eq!(copy.duplicate_of, Some(id(&format!("a{story}"))), "{copy:?}");
     }
-    fixture.tag(&untitled("stub", STUB));
+    fixture.tag(&untitled("item", &news(40, 40)));
     // A missing title is unknown, not different.
-    assert_eq!(fixture.tag(&untitled("stub again", STUB)).verdict, Verdict::ExactDuplicate);
-    assert_eq!(
-        fixture.tag(&titled("stub with a title", &headline(1), STUB)).verdict,
-        Verdict::ExactDuplicate
-    );
+    assert_eq!(fixture.tag(&untitled("item again", &news(40, 40))).verdict, Verdict::ExactDuplicate);
+    let under_a_title = fixture.tag(&titled("item with a title", &headline(1), &news(40, 40)));
+    assert_eq!(under_a_title.verdict, Verdict::ExactDuplicate);
+    fixture.tag(&untitled("stub", STUB));
+    for again in [untitled("stub again", STUB), titled("stub with a title", &headline(1), STUB)] {
+        let tagged = fixture.tag(&again);
+        assert_eq!(tagged.verdict, Verdict::Unique, "{tagged:?}");
+        assert_eq!(tagged.related[0].relation, RelationKind::SameFurniture);
+    }
 }
 
 #[test]

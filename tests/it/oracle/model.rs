@@ -1072,7 +1072,9 @@ impl Model {
                 let short =
                     tokens < own.rules.min_tokens || tokens < own.rules.wall_tokens && titles.len() >= 4;
                 let same = pair.containment >= 0.8 || pair.containment_of_old >= 0.8;
-                pair.evidence.set(Measure::Wall, (short && same && unrelated(pair)).then_some(1.0));
+                let notice = pair.evidence.get(Measure::Wall).is_some();
+                let wall = notice || short && same && unrelated(pair);
+                pair.evidence.set(Measure::Wall, wall.then_some(1.0));
                 own.decide(&document.fingerprint, &article.fingerprint, pair);
             }
         }

@@ -37,7 +37,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::text::language::{self, LANGUAGES, Language, Segment, TABLE_VERSION};
 use crate::text::shingle::{Shingles, shingles};
-use crate::text::{Options, Text};
+use crate::text::{self, Options, Text};
 
 pub use minhash::{LANES, Signature};
 pub use sample::Sample;
@@ -108,7 +108,7 @@ pub struct Fingerprint {
     pub sample: Sample<LONG_SAMPLE>,
     /// The smallest shingle hashes of the opening.
     pub opening: Sample<OPENING>,
-    /// The numbers in the text, written in digits or in words.
+    /// The numbers in the text, in digits or in words, and the mark of a page notice.
     pub numerals: Sample<NUMBERS>,
     /// The capitalised words inside sentences.
     pub names: Sample<NAMES>,
@@ -184,7 +184,17 @@ impl Fingerprint {
         f64::from(minhash::equal_lanes(&self.minhash, &other.minhash)) / LANES as f64
     }
 
-    /// The 64-bit SimHash, which is the low half.
+    /// The exact figures among the numbers, ascending.
+    pub fn figures(&self) -> Vec<u32> {
+        self.numerals.values().iter().copied().filter(|&number| text::is_figure(number)).collect()
+    }
+
+    /// Whether the text is a page notice rather than an article: a consent text, a robot check, a paywall.
+    pub fn is_notice(&self) -> bool {
+        self.numerals.values().binary_search(&text::notice_mark()).is_ok()
+    }
+
+    /// The low half of the SimHash.
     pub fn simhash64(&self) -> u64 {
         self.simhash as u64
     }

@@ -10,6 +10,7 @@ mod look_alikes;
 pub mod markup;
 mod names;
 pub mod normalize;
+mod notices;
 mod numbers;
 pub mod passages;
 pub mod shingle;
@@ -20,6 +21,7 @@ use std::borrow::Cow;
 
 use language::{Chosen, Trust};
 use markup::ContentType;
+pub(crate) use numbers::{is_figure, notice_mark};
 
 /// How article text is prepared. Changing anything but the limits changes fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{LANGUAGES, Language};
+use super::notices;
 
 /// The words of one language; `numbers` pairs a word with the token it counts as.
 struct WordList {
@@ -270,26 +271,71 @@ const WORD_LISTS: &[WordList] = &[
             "üç" = "3",
             "dört" = "4",
             "beş" = "5",
-            "altı" = "6",
+            "alti" = "6",
             "yedi" = "7",
             "sekiz" = "8",
             "dokuz" = "9",
             "yirmi" = "20",
             "otuz" = "30",
-            "kırk" = "40",
+            "kirk" = "40",
             "elli" = "50",
         ],
-        up: &["yükseldi", "arttı", "kazandı"],
-        down: &["düştü", "azaldı", "kaybetti", "geriledi"],
+        up: &["yükseldi", "artti", "kazandi"],
+        down: &["düştü", "azaldi", "kaybetti", "geriledi"],
     },
 ];
 
-/// The words of one language, by hash.
+/// What a word of the lists counts as.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Counted {
+    /// A number, or a direction.
+    Number(u32),
+    /// A word of page notices.
+    Notice,
+    /// A word that addresses the reader.
+    Reader,
+}
+
+/// Set in the hash of an exact figure, not set in that of any other number.
+const FIGURE: u32 = 1;
+/// Significant digits of an exact figure.
+const EXACT: usize = 3;
+
+/// The hash of a number, in digits without grouping and with a point.
+pub(super) fn hashed(number: &[u8]) -> u32 {
+    let hash = xxh3_64(number) as u32;
+    if is_exact(number) { hash | FIGURE } else { hash & !FIGURE }
+}
+
+/// Whether a number is an exact figure: `1,678,400` and `9.93`, but no round one and no year.
+fn is_exact(number: &[u8]) -> bool {
+    let whole = !number.contains(&b'.');
+    if whole && number.len() == 4 && (number.starts_with(b"19") || number.starts_with(b"20")) {
+        return false;
+    }
+    let zero = |&&digit: &&u8| digit == b'0';
+    let digits = number.iter().filter(|byte| byte.is_ascii_digit());
+    let significant = digits.clone().skip_while(zero).count();
+    let round = if whole { digits.rev().take_while(zero).count() } else { 0 };
+    significant >= EXACT + round
+}
+
+/// Whether the hash is that of an exact figure.
+pub(crate) fn is_figure(number: u32) -> bool {
+    number & FIGURE != 0
+}
+
+/// Stands among the numbers of a text that is a page notice.
+pub(crate) fn notice_mark() -> u32 {
+    hashed(b"page notice")
+}
+
+/// The words of one language by their hashes.
 pub(super) struct NumberWords {
-    /// One bit per value of a hash's low six bits: a cheap test that rejects most words.
-    filter: u64,
-    /// Sorted by the hash of the word.
-    words: Vec<(u64, u32)>,
+    /// A bit for each value that the low ten bits of a word's hash take: most words are none of these.
+    filter: [u64; 16],
+    /// By the hash of the word, ascending.
+    words: Vec<(u64, Counted)>,
 }
 
 impl NumberWords {
@@ -299,30 +345,63 @@ impl NumberWords {
         let all = ALL
             .get_or_init(|| LANGUAGES.iter().map(|row| NumberWords::new(row.lang.code(), &hash)).collect());
         let at = LANGUAGES.iter().position(|row| row.lang == language.lang);
-        static NONE: NumberWords = NumberWords { filter: 0, words: Vec::new() };
+        static NONE: NumberWords = NumberWords { filter: [0; 16], words: Vec::new() };
         at.and_then(|at| all.get(at)).unwrap_or(&NONE)
     }
 
     fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
-        let token = |token: &str| xxh3_64(token.as_bytes()) as u32;
-        let mut words: Vec<(u64, u32)> = Vec::new();
+        let token = |token: &str| Counted::Number(hashed(token.as_bytes()));
+        let mut words: Vec<(u64, Counted)> = Vec::new();
         for row in WORD_LISTS.iter().filter(|row| row.language == code) {
             words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
             words.extend(row.up.iter().map(|word| (hash(word), token("direction: up"))));
             words.extend(row.down.iter().map(|word| (hash(word), token("direction: down"))));
         }
+        for row in notices::ROWS.iter().filter(|row| row.language == code) {
+            words.extend(row.notice.split(' ').map(|word| (hash(word), Counted::Notice)));
+            words.extend(row.reader.split(' ').map(|word| (hash(word), Counted::Reader)));
+        }
         words.sort_unstable();
-        let filter = words.iter().fold(0, |filter, (hash, _)| filter | 1 << (hash & 63));
+        let mut filter = [0; 16];
+        for &(hash, _) in &words {
+            filter[(hash >> 6 & 15) as usize] |= 1 << (hash & 63);
+        }
         NumberWords { filter, words }
     }
 
-    /// The token that a word counts as.
+    /// What a word counts as.
     #[inline]
-    pub(super) fn get(&self, word: u64) -> Option<u32> {
-        if self.filter >> (word & 63) & 1 == 0 {
+    pub(super) fn get(&self, word: u64) -> Option<Counted> {
+        if self.filter[(word >> 6 & 15) as usize] >> (word & 63) & 1 == 0 {
             return None;
         }
         let at = self.words.binary_search_by_key(&word, |&(hash, _)| hash).ok()?;
         Some(self.words[at].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_listed_as_normalised_text_spells_them() {
+        for row in WORD_LISTS {
+            let numbers = row.numbers.iter().map(|(word, _)| word);
+            for word in numbers.chain(row.up).chain(row.down) {
+                let normalised = super::super::normalize::normalize(word, 1 << 10).unwrap();
+                assert_eq!(normalised, *word, "{}", row.language);
+            }
+        }
+    }
+
+    #[test]
+    fn exact_figures_are_told_from_round_numbers_and_years() {
+        for exact in ["931000", "110552", "9.93", "12.50", "1031", "0.125", "123"] {
+            assert!(is_figure(hashed(exact.as_bytes())), "{exact}");
+        }
+        for other in ["1987", "2024", "500000", "1.5", "100", "7", "0", "000", "2000", "1200", "monday"] {
+            assert!(!is_figure(hashed(other.as_bytes())), "{other}");
+        }
     }
 }

@@ -7,7 +7,8 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::{Language, Segment};
-use super::numbers::NumberWords;
+use super::notices;
+use super::numbers::{Counted, NumberWords, hashed, notice_mark};
 use super::words::{each_alphanumeric, words};
 
 /// The hashes of one text, in text order.
@@ -19,7 +20,8 @@ pub struct Shingles {
     pub shingles: Vec<u64>,
     /// One hash per word; where the script has no spaces, one per pair of characters.
     pub words: Vec<u64>,
-    /// One hash per number, written `1,000`, `1000` or in words, and one per word of direction.
+    /// One hash for each number in the text, written `1,000` or `1000` or in words, and for each word of direction; a mark
+    /// if the text is a page notice.
     pub numerals: Vec<u32>,
 }
 
@@ -45,7 +47,18 @@ fn by_words(text: &str, language: &Language, result: &mut Shingles) {
         each_run(&bytes[start..end], |run| result.numerals.push(numeral(run)));
     }
     let number_words = NumberWords::for_language(language, |text| long_or_last(text.as_bytes()));
-    result.numerals.extend(result.words.iter().filter_map(|&word| number_words.get(word)));
+    let mut notice = notices::Words::default();
+    for &word in &result.words {
+        match number_words.get(word) {
+            Some(Counted::Number(number)) => result.numerals.push(number),
+            Some(Counted::Notice) => notice.notice.push(word),
+            Some(Counted::Reader) => notice.reader.push(word),
+            None => {}
+        }
+    }
+    if notice.make_a_notice(spans.len()) {
+        result.numerals.push(notice_mark());
+    }
 }
 
 fn by_characters(text: &str, k: usize, result: &mut Shingles) {
@@ -188,7 +201,7 @@ fn separates(byte: u8) -> bool {
 fn numeral(token: &[u8]) -> u32 {
     let mut buffer = [0u8; 32];
     if token.len() <= buffer.len() && !token.iter().any(|&byte| separates(byte)) {
-        return xxh3_64(token) as u32;
+        return hashed(token);
     }
     let mut len = 0;
     for (at, &byte) in token.iter().enumerate() {
@@ -202,7 +215,7 @@ fn numeral(token: &[u8]) -> u32 {
         *slot = if separator { b'.' } else { byte };
         len += 1;
     }
-    xxh3_64(&buffer[..len]) as u32
+    hashed(&buffer[..len])
 }
 
 #[cfg(test)]

@@ -25,7 +25,9 @@ pub enum Measure {
     Numbers,
     /// How many numbers each text has that the other lacks; six or more count as 1.
     NumbersReplaced,
-    /// Fraction of the smaller set of names that occurs in the larger.
+    /// How many exact figures both have, numbers of three significant digits or more: six or more count as all.
+    Figures,
+    /// Share of the smaller set of names that is in the larger.
     Names,
     /// Fraction of the shorter headline's words that occur in the longer.
     Titles,
@@ -39,8 +41,8 @@ pub enum Measure {
     Digest,
 }
 
-/// The number of measures.
-pub const MEASURES: usize = 11;
+/// How many measures there are.
+pub const MEASURES: usize = 12;
 
 impl Measure {
     /// All measures, in the order of the weights table.
@@ -50,6 +52,7 @@ impl Measure {
         Measure::Opening,
         Measure::Numbers,
         Measure::NumbersReplaced,
+        Measure::Figures,
         Measure::Names,
         Measure::Titles,
         Measure::Brevity,
@@ -66,6 +69,7 @@ impl Measure {
             Measure::Opening => "opening",
             Measure::Numbers => "numbers",
             Measure::NumbersReplaced => "numbers-replaced",
+            Measure::Figures => "figures",
             Measure::Names => "names",
             Measure::Titles => "titles",
             Measure::Brevity => "brevity",

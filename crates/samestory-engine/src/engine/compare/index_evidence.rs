@@ -121,10 +121,12 @@ impl<V: View> Search<'_, V> {
             let (old, pair) = (&candidate.document.fingerprint, &mut candidate.comparison);
             let tokens = old.tokens.min(new.tokens);
             let unrelated = is_unrelated(pair);
-            let wall = unrelated
-                && pair.containment.max(pair.containment_of_old) >= SAME_WALL
-                && (tokens < settings.rules.min_tokens
-                    || tokens < settings.rules.wall_tokens && titles >= WALL_TITLES);
+            let notice = pair.evidence.get(Measure::Wall).is_some();
+            let wall = notice
+                || unrelated
+                    && pair.containment.max(pair.containment_of_old) >= SAME_WALL
+                    && (tokens < settings.rules.min_tokens
+                        || tokens < settings.rules.wall_tokens && titles >= WALL_TITLES);
             pair.evidence.set(Measure::Wall, wall.then_some(1.0));
             settings.decide(old, new, pair);
         }

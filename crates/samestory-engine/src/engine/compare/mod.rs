@@ -241,8 +241,9 @@ const PART: f64 = 0.7;
 const NOT_BRIEF: f64 = 100.0;
 /// This many numbers replaced on both sides count as all of them.
 const REPLACED: f64 = 6.0;
-/// Fraction at and above which openings agree: the newer text begins as the older one does and then
-/// continues.
+/// So many figures in common count as all of them.
+const FIGURES: f64 = 6.0;
+/// Openings agree from this share on: the newer text begins as the older does and goes on.
 const OPENS_ALIKE: f64 = 0.6;
 
 /// Measures a pair without deciding its relation.
@@ -262,15 +263,19 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let numbers = in_common(&old.numerals, &new.numerals);
     evidence.set(Measure::Numbers, numbers.map(|common| common.drawn));
     evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
+    evidence.set(Measure::Figures, figures(old, new));
     let names = in_common(&old.names, &new.names).filter(|common| common.fewer >= 2);
     evidence.set(Measure::Names, names.map(|common| common.drawn));
     let titles = in_common(&old.title, &new.title);
     evidence.set(Measure::Titles, titles.map(|common| common.share));
     evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
-    // Only a text that contains most of another can add to it.
+    // Only of a text that holds most of another can it be said that it adds to it.
     let holds = containment_of_old >= MOSTLY && !opens_alike;
     evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old)));
+    // An article in a frame of notices has its copies; a notice inside another text has none. Of other walls only the index knows.
+    let smaller = if new.shingles <= old.shingles { new } else { old };
+    evidence.set(Measure::Wall, smaller.is_notice().then_some(1.0));
     Comparison {
         relation: Relation::Different,
         similarity,
@@ -302,7 +307,14 @@ fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     Some(in_opening.share().filter(|_| in_opening.of >= ENOUGH).map_or(share, |other| share.max(other)))
 }
 
-/// The overlap of two sets.
+/// How many exact figures both texts have; none where one has none. Forms share words and round numbers, never `1,678,400`.
+fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<f64> {
+    let (old, new) = (old.figures(), new.figures());
+    let common = old.iter().filter(|figure| new.binary_search(figure).is_ok()).count();
+    (!old.is_empty() && !new.is_empty()).then_some(common as f64 / FIGURES)
+}
+
+/// What two sets have in common.
 #[derive(Clone, Copy)]
 struct Common {
     /// Size of the smaller set.
