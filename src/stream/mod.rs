@@ -126,8 +126,8 @@ pub enum RunError {
         /// Which, and how.
         why: String,
     },
-    /// A transaction does not end: librdkafka has calls that ignore their time limit, and nothing can interrupt them. The
-    /// worker's thread is still there, so the process must exit.
+    /// A transaction does not end, although every call of it has a time limit, and nothing can interrupt it. The worker's
+    /// thread is still there, so the process must exit.
     #[error("the transaction of worker {worker} does not end; a restart resumes from what is committed")]
     Stuck {
         /// Whose.

@@ -8,10 +8,10 @@ use rdkafka::client::DefaultClientContext;
 use samestory::event::PANIC_MARKER;
 use serde_json::json;
 
-use super::broker::shared;
+use super::broker::{hurt, shared};
 use super::bus::{Deliveries, Record, Row, Writer, block_on, send};
 use super::days::{articles, each_once, in_order, outputs};
-use super::stage::Bench;
+use super::stage::{Bench, Running};
 use crate::web::get;
 
 const ERRORS: &str = "__samestory.errors.";
@@ -119,6 +119,62 @@ fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_
     assert_eq!(letters[0].value.as_deref(), Some(poison.as_bytes()));
 }
 
+/// The broker goes away inside a transaction, before the offsets are sent in one process and before the commit in another,
+/// and comes back after half a minute. Whether both lived; then each article is judged once.
+fn live_without_their_broker(mutant: &str) -> [bool; 2] {
+    let broker = hurt();
+    let places = ["flush", "offsets"];
+    let benches = places.map(|place| Bench::new(&broker, place, "transaction_timeout = \"5s\"\n", ""));
+    benches.iter().for_each(|bench| drop(bench.produce(&in_order(articles(0, 6)))));
+    let mut running: Vec<_> = benches
+        .iter()
+        .zip(places)
+        .map(|(bench, place)| {
+            let sleep = format!("{place}:1:4000");
+            let environment = [
+                ("SAMESTORY_SLEEP_AT", sleep.as_str()),
+                ("SAMESTORY_STUCK_MS", "20000"),
+                ("SAMESTORY_MUTANT", mutant),
+            ];
+            bench.run_with(&[], &environment)
+        })
+        .collect();
+    let addresses: Vec<String> = running.iter_mut().map(Running::address).collect();
+    running.iter_mut().for_each(|running| drop(running.wait_until_it_says("sleeps at")));
+    broker.kill();
+    std::thread::sleep(Duration::from_secs(30));
+    let alive = [0, 1].map(|at| !running[at].said().contains("does not end"));
+    if alive == [true; 2] {
+        for (running, address) in running.iter().zip(&addresses) {
+            assert_eq!(get(address, "/healthz").unwrap().0, 200, "a restart would not bring the broker back");
+            let (status, body) = get(address, "/readyz").unwrap();
+            assert!(status == 503 && body.contains("broker-away"), "{body}");
+            let said = running.said();
+            let workers = said.matches("the broker does not answer").count();
+            assert!((1..=2).contains(&workers), "each of two workers says it once: {said}");
+        }
+    }
+    broker.restart();
+    for (bench, running) in benches.iter().zip(running).filter(|_| alive == [true; 2]) {
+        each_once(&outputs(bench, 6, &running), 6);
+        assert!(running.stop().success());
+    }
+    alive
+}
+
+/// A broker that went away inside a transaction ended the process: librdkafka asks for the coordinator for ever, whatever
+/// time it is given (librdkafka#5456), and the commit had no time limit. Pods were restarted until the broker was back.
+#[test]
+fn a_broker_that_goes_away_inside_a_transaction_does_not_end_the_process() {
+    assert_eq!(live_without_their_broker(""), [true; 2]);
+}
+
+#[test]
+#[ignore = "make test-mutants"]
+fn calls_without_a_limit_end_the_process_and_that_is_noticed() {
+    assert_eq!(live_without_their_broker("unbounded-calls"), [false; 2]);
+}
+
 /// One record that the broker refuses aborted its batch, twenty times, ended the process, and was read again after the
 /// restart. Times that a topic refuses, headers that no limit counted and nulls with megabytes of headers did it.
 #[test]
@@ -217,14 +273,12 @@ fn limits_that_are_lowered_while_the_stage_runs_cost_the_records_that_no_longer_
     assert!(running.stop().success());
 }
 
-/// A dead letter whose headers fill a record, and what the stage makes of it in a few seconds.
-fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
+/// An article whose headers fill a record, and what the stage makes of it in a few seconds.
+fn heavy_headers(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
     let bench = Bench::new(shared(), name, "", "[topics]\npartitions = 1\n");
     alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
-    let mut records = in_order(articles(0, 6));
-    let mut heavy = Record { partition: Some(0), ..Record::new("key", "not json") };
-    heavy.headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
-    records.insert(3, heavy);
+    let mut records = in_order(articles(0, 7));
+    records[3].headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
     produce_with(&bench, &records, &[]);
     let running = bench.run_with(&[], environment);
     let deadline = Instant::now() + Duration::from_secs(15);
@@ -241,9 +295,9 @@ fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String
 #[test]
 #[ignore = "make test-mutants"]
 fn records_that_are_not_measured_are_refused_and_that_is_noticed() {
-    let (count, said) = heavy_dead_letter("measured", &[]);
+    let (count, said) = heavy_headers("measured", &[]);
     assert!(count == 7 && !said.contains("refused"), "with the guard: {count}, {said}");
-    let (_, said) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
+    let (_, said) = heavy_headers("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
     assert!(said.contains("refused") || said.contains("aborted"), "nobody noticed: {said}");
 }
 
