@@ -48,11 +48,12 @@ test-bombs: tools-test ## compression bombs of gigabytes against the stage's mem
 
 test-mutants: tools-test ## take each guard away once and see that it is noticed (about 25 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
-	  kafka::generations::an_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics
+	  kafka::generations::an_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics \
+	  kafka::delivery::calls_without_a_limit
 
 test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, a cold pod, sizes of batches (about 8 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
-	  kafka::generations::articles_that_nobody_judges kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
+	  kafka::generations::articles_that_nobody_judges kafka::generations::a_raw_topic_created_again kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
 	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod
 
 test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)

@@ -17,6 +17,7 @@ use crate::event::GenerationEnd;
 
 use super::{EndLog, LookError, backlog, offsets_of};
 use crate::stream::clients::{self, PATIENCE, Quiet, Role};
+use crate::stream::ids;
 use crate::stream::record::Record;
 
 /// How often the old generation is asked for, and how long a partition waits before it looks again.
@@ -71,6 +72,8 @@ pub(super) struct Earlier {
     /// In mode `routed`, the topic and the offsets of the group that judges.
     judges: Option<(String, BaseConsumer<Quiet>)>,
     end: Option<GenerationEnd>,
+    /// The id of the raw topic, as of the last claim.
+    raw_id: Option<String>,
     /// By partition, the offset below which everything is published; nothing where the group has none.
     known: BTreeMap<i32, Option<i64>>,
     /// Partitions that this worker has records of.
@@ -104,6 +107,7 @@ impl Earlier {
             reads: offsets_of(old, reader, &name)?,
             judges,
             end: None,
+            raw_id: None,
             known: BTreeMap::new(),
             wanted: BTreeSet::new(),
             barrier: None,
@@ -112,8 +116,23 @@ impl Earlier {
         })
     }
 
+    /// A partition is claimed, perhaps of another topic than before.
+    pub(super) fn claim(
+        &mut self,
+        ends: &BTreeMap<u32, GenerationEnd>,
+        surveyor: &BaseConsumer<Quiet>,
+    ) -> Result<(), KafkaError> {
+        let id = ids::topic_id(surveyor.client(), &self.raw, PATIENCE)?;
+        self.raw_id = id.map(|id| id.to_string());
+        self.learn(ends);
+        if self.end.as_ref().is_some_and(|end| end.is_of_another(self.raw_id.as_deref())) {
+            self.say("another topic", |generation| tracing::warn!(generation, "the raw topic was created again since the old generation ended; everything in it is published"));
+        }
+        Ok(())
+    }
+
     /// Takes its end from the records, if it is there. An end is written once, so it is never asked for again.
-    pub(super) fn learn(&mut self, ends: &BTreeMap<u32, GenerationEnd>) {
+    fn learn(&mut self, ends: &BTreeMap<u32, GenerationEnd>) {
         if self.end.is_none()
             && let Some(end) = ends.get(&self.generation)
         {
@@ -161,7 +180,7 @@ impl Earlier {
             }
         }
         if let Some(end) = &self.end {
-            return Ok(Boundary::Final(end.next(partition)));
+            return Ok(Boundary::Final(end.next(partition, self.raw_id.as_deref())));
         }
         Ok(match self.known.get(&partition) {
             Some(Some(until)) => {
