@@ -58,7 +58,9 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     let refused: BTreeSet<Place> = {
         let fed = scene.fed.lock().unwrap();
         let large = fed.iter().filter(|fed| fed.fate == Fate::Large).map(|fed| (fed.partition, fed.offset));
-        large.filter(|place| dead_places.remove(place)).collect()
+        let letters = dead.iter().filter(|row| was_refused(row));
+        let letters = letters.filter_map(|row| source(row, "__samestory.errors."));
+        large.chain(letters).filter(|place| dead_places.remove(place)).collect()
     };
     let raw = |config: &Config| {
         let rows = raw_rows.iter().map(|row| (row.partition, as_read(row)));
@@ -180,6 +182,18 @@ pub(super) fn source(row: &Row, prefix: &str) -> Option<Place> {
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
 }
 
+/// Whether a dead letter was made because the article's own topic would not take it: while output topics take less, that may be
+/// any large record.
+fn was_refused(letter: &Row) -> bool {
+    let says = |name: &str, text: &str| {
+        let header =
+            letter.headers.iter().find(|(key, _)| *key == format!("__samestory.errors.exception.{name}"));
+        let value = header.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
+        value.is_some_and(|value| value.contains(text))
+    };
+    says("class.name", "undeliverable") || says("message", "as it would go out")
+}
+
 /// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
 /// again. Those are records like any other; each has a number of its own in a header.
 fn what_was_fed_again_counts(scene: &Scene, raw: &[Row]) {
@@ -288,6 +302,7 @@ fn each_input_has_its_output(
                 own.len()
             ));
         }
+        let refused = own.iter().filter(|letter| was_refused(letter)).count();
         for letter in own {
             let dropped = letter.headers.iter().any(|(key, _)| key.ends_with("value.dropped.bytes"));
             if !dropped && letter.value != fed.record.value || letter.key != fed.record.key {
@@ -300,7 +315,7 @@ fn each_input_has_its_output(
             _ if scene.settings.direct => true,
             Fate::Tagged | Fate::Large => (routed, told) == (1, 0),
             Fate::Dead => (routed, told) == (0, 0),
-            Fate::TaggedOrDead => (routed, told) == (count, 0),
+            Fate::TaggedOrDead => (routed, told) == (count + refused, 0),
             Fate::Delete => (routed, told) == (0, 3),
         };
         if !right {
