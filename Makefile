@@ -54,7 +54,7 @@ test-mutants: tools-test ## take each guard away once and see that it is noticed
 test-edges: tools-test ## what is longer around the turn: expired offsets, a backlog, a truncated log, a cold pod, sizes of batches (about 8 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
 	  kafka::generations::articles_that_nobody_judges kafka::generations::a_raw_topic_created_again kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
-	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod
+	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod kafka::days::a_broker_that_is_away
 
 test-space: tools-test ## fill the disk under match and under a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \

@@ -107,6 +107,7 @@ fn topics_that_are_missing_or_do_not_fit_are_named_with_the_command_that_makes_t
 }
 
 #[test]
+#[ignore = "kafka::ops and kafka::delivery kill a broker too: make test-edges"]
 fn a_broker_that_is_away_is_waited_for() {
     let broker = hurt();
     let bench = Bench::new(&broker, "away", "", "");
