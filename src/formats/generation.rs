@@ -21,6 +21,9 @@ pub struct GenerationEnd {
     pub generation: u32,
     /// Name of the raw topic.
     pub topic: String,
+    /// Its id: in another topic of that name the offsets mean nothing. Absent where the broker told none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic_id: Option<String>,
     /// By raw partition, the first offset that the generation has not published.
     pub next: BTreeMap<i32, i64>,
     /// Upper bound of the records that the next generation publishes again, as the operator accepted.
@@ -33,7 +36,7 @@ impl GenerationEnd {
     /// Creates the record that ends a generation.
     pub fn new(
         (app, generation): (&str, u32),
-        topic: &str,
+        (topic, topic_id): (&str, Option<String>),
         next: BTreeMap<i32, i64>,
         repeats: u64,
         ended_at: EventTime,
@@ -43,6 +46,7 @@ impl GenerationEnd {
             app: app.to_owned(),
             generation,
             topic: topic.to_owned(),
+            topic_id,
             next,
             repeats,
             ended_at: ended_at.to_string(),
@@ -71,9 +75,16 @@ impl GenerationEnd {
         }
     }
 
-    /// The first offset of a raw partition that the generation has not published: 0 for a partition added later.
-    pub fn next(&self, partition: i32) -> i64 {
-        self.next.get(&partition).copied().unwrap_or(0)
+    /// Whether it is of another topic than the one with this id. What is not known is not compared.
+    pub fn is_of_another(&self, topic_id: Option<&str>) -> bool {
+        self.topic_id.as_deref().zip(topic_id).is_some_and(|(then, now)| then != now)
+    }
+
+    /// The first offset of a raw partition that the generation has not published, in the topic that has this id. A partition
+    /// that it did not know was added later, and a topic that it did not know was created later: all of it is left.
+    pub fn next(&self, partition: i32, topic_id: Option<&str>) -> i64 {
+        let next = self.next.get(&partition).filter(|_| !self.is_of_another(topic_id));
+        next.copied().unwrap_or(0)
     }
 }
 
@@ -81,18 +92,34 @@ impl GenerationEnd {
 mod tests {
     use super::*;
 
+    // The final offsets were bare numbers. After the raw topic had been deleted and created again, the next generation took the
+    // first records of the new topic in silence: they were judged and never published.
+    #[test]
+    fn in_a_topic_that_was_created_again_nothing_is_published_yet() {
+        let raw = ("articles.raw", Some("id-1".to_owned()));
+        let next = BTreeMap::from([(0, 90)]);
+        let end = GenerationEnd::new(("news", 1), raw, next, 0, EventTime::from_millis(0));
+        assert_eq!((end.next(0, Some("id-1")), end.next(0, Some("id-2"))), (90, 0));
+    }
+
     #[test]
     fn the_record_is_readable_json_and_other_layouts_are_refused() {
         let next = BTreeMap::from([(0, 90), (11, 7)]);
-        let end = GenerationEnd::new(("news", 1), "articles.raw", next, 3, EventTime::from_millis(0));
+        let raw = ("articles.raw", Some("id-1".to_owned()));
+        let end = GenerationEnd::new(("news", 1), raw, next, 3, EventTime::from_millis(0));
         let value = String::from_utf8(end.encode()).unwrap();
         assert_eq!(
             value,
-            r#"{"layout":1,"app":"news","generation":1,"topic":"articles.raw","next":{"0":90,"11":7},"repeats":3,"ended_at":"1970-01-01T00:00:00Z"}"#
+            r#"{"layout":1,"app":"news","generation":1,"topic":"articles.raw","topic_id":"id-1","next":{"0":90,"11":7},"repeats":3,"ended_at":"1970-01-01T00:00:00Z"}"#
         );
         assert_eq!(end.key(), "news/1");
         assert_eq!(GenerationEnd::decode(value.as_bytes()).unwrap(), end);
-        assert_eq!((end.next(11), end.next(5)), (7, 0));
+        assert_eq!((end.next(11, Some("id-1")), end.next(5, Some("id-1"))), (7, 0));
+        let before = GenerationEnd::decode(value.replace(r#""topic_id":"id-1","#, "").as_bytes()).unwrap();
+        assert_eq!(
+            (before.topic_id.clone(), before.next(11, Some("id-2")), end.next(11, None)),
+            (None, 7, 7)
+        );
         let newer = value.replace(r#""layout":1"#, r#""layout":2"#);
         assert!(GenerationEnd::decode(newer.as_bytes()).unwrap_err().contains("layout 2"));
         assert!(GenerationEnd::decode(b"ended").is_err());

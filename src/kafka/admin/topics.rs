@@ -462,6 +462,20 @@ pub(crate) fn is_transient(error: &KafkaError) -> bool {
                 | Code::LeaderNotAvailable
                 | Code::NotController
                 | Code::TimedOutQueue
+                // While leaders and coordinators move, and while the client drops its handle of a broker that went.
+                | Code::DestroyBroker
+                | Code::NotLeaderForPartition
+                | Code::BrokerNotAvailable
+                | Code::ReplicaNotAvailable
+                | Code::NetworkException
+                | Code::CoordinatorLoadInProgress
+                | Code::CoordinatorNotAvailable
+                | Code::NotCoordinator
+                | Code::KafkaStorageError
+                | Code::ListenerNotFound
+                | Code::FencedLeaderEpoch
+                | Code::UnknownLeaderEpoch
+                | Code::OffsetNotAvailable
         )
     )
 }
@@ -518,5 +532,13 @@ mod tests {
         assert!(is_transient(&KafkaError::AdminOp(slow)));
         assert!(is_transient(&KafkaError::MetadataFetch(slow)));
         assert!(!is_transient(&KafkaError::AdminOp(RDKafkaErrorCode::TopicAuthorizationFailed)));
+    }
+
+    // A process that was started while brokers failed over ended: the fault test met these two.
+    #[test]
+    fn a_leader_that_moves_while_a_process_starts_is_waited_for() {
+        for met in [RDKafkaErrorCode::OffsetNotAvailable, RDKafkaErrorCode::DestroyBroker] {
+            assert!(is_transient(&KafkaError::MetadataFetch(met)));
+        }
     }
 }

@@ -425,7 +425,8 @@ impl Restorer {
 #[allow(clippy::disallowed_methods, reason = "the age of a store does not influence verdicts")]
 pub(crate) fn now() -> EventTime {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    EventTime::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    let ahead = i64::try_from(faults::number("SAMESTORY_CLOCK_AHEAD_MS", 0)).unwrap_or(i64::MAX);
+    EventTime::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add(ahead))
 }
 
 impl Restoring {

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
@@ -126,6 +127,8 @@ fn fenced(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) ->
 pub(crate) struct Deliveries {
     changelog: String,
     reported: Mutex<Reported>,
+    /// The producer was left behind in a call that does not return. That its successor fences it is no news.
+    abandoned: AtomicBool,
 }
 
 #[derive(Default)]
@@ -145,7 +148,10 @@ impl Deliveries {
 
 impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        clients::log(level, facility, message);
+        match self.abandoned.load(Ordering::Relaxed) {
+            true => tracing::debug!(facility, "client library, of an abandoned producer: {message}"),
+            false => clients::log(level, facility, message),
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
@@ -195,9 +201,10 @@ pub(crate) enum ConnectError {
     Failed(TxnError),
 }
 
-/// A transactional producer.
+/// Sends in transactions.
 pub(crate) struct TxnProducer {
-    producer: BaseProducer<Deliveries>,
+    /// Shared with a thread that sends offsets, for as long as that takes.
+    producer: Arc<BaseProducer<Deliveries>>,
     timeout: Duration,
     /// False once a transaction could not be ended: later records might become part of it.
     usable: bool,
@@ -213,11 +220,15 @@ impl TxnProducer {
         /// More events than librdkafka queues in ten seconds.
         const EVENTS: usize = 200;
         let failed = ConnectError::Failed;
-        let deliveries = Deliveries { changelog: changelog.to_owned(), reported: Mutex::default() };
+        let deliveries = Deliveries {
+            changelog: changelog.to_owned(),
+            reported: Mutex::default(),
+            abandoned: AtomicBool::new(false),
+        };
         let producer: BaseProducer<Deliveries> =
             config.create_with_context(deliveries).map_err(|error| failed(TxnError::Fatal(error)))?;
         match producer.init_transactions(Duration::from_secs(10)) {
-            Ok(()) => Ok(TxnProducer { producer, timeout, usable: true }),
+            Ok(()) => Ok(TxnProducer { producer: Arc::new(producer), timeout, usable: true }),
             Err(error) => Err(match classify(error, TxnStep::Init, Duration::ZERO, timeout) {
                 TxnError::Retry(error) => {
                     // Polling delivers the connection errors, one event at a time. Without them a wrong password looks
@@ -268,6 +279,16 @@ impl TxnProducer {
     }
 }
 
+/// A commit that begins late still has the time for a question and its answer.
+const COMMIT_AT_LEAST: Duration = Duration::from_secs(2);
+
+/// What became of offsets that were sent.
+enum Sent {
+    Answered(Result<(), KafkaError>),
+    /// Nothing, in time.
+    Abandoned,
+}
+
 /// An open transaction: nothing sent through it is visible until it commits.
 #[must_use = "commit it; dropping it aborts"]
 pub(crate) struct Txn<'p> {
@@ -281,10 +302,10 @@ pub(crate) struct Offsets<'a> {
     pub(crate) topic: &'a str,
     /// By partition, the offset to read next.
     pub(crate) next: &'a BTreeMap<i32, i64>,
-    /// The leader epochs of the records before `next`.
+    /// The leader epochs of the records before that.
     pub(crate) epochs: &'a Epochs,
-    /// Captured when the batch was read, so that the broker refuses the offsets after a rebalance (KIP-447).
-    pub(crate) membership: &'a ConsumerGroupMetadata,
+    /// Captured when the batch was read, in the assignment it was read in.
+    pub(crate) membership: &'a Arc<ConsumerGroupMetadata>,
 }
 
 impl Txn<'_> {
@@ -357,17 +378,27 @@ impl Txn<'_> {
                     ids::set_leader_epoch(&mut list, offsets.topic, partition, epoch);
                 }
             }
-            let patience = deadline.saturating_duration_since(Instant::now());
-            self.producer
-                .producer
-                .send_offsets_to_transaction(&list, offsets.membership, patience)
-                .map_err(|error| self.classified(error, TxnStep::Within))?;
+            match self.send_offsets(list, offsets.membership, deadline) {
+                Sent::Answered(answer) => answer.map_err(|error| self.classified(error, TxnStep::Within))?,
+                Sent::Abandoned => {
+                    // The call that hangs keeps the transaction: it cannot be aborted, and its successor fences it.
+                    (self.settled, self.producer.usable) = (true, false);
+                    return Err(TxnError::OutcomeUnknown(KafkaError::ConsumerCommit(
+                        RDKafkaErrorCode::OperationTimedOut,
+                    )));
+                }
+            }
         }
         faults::point("offsets");
-        // librdkafka bounds the wait by what is left of transaction.timeout.ms.
-        self.producer.producer.commit_transaction(Timeout::Never).map_err(|error| {
+        // Without a limit librdkafka would ask an absent coordinator for ever. Once the transaction's time is over, the broker
+        // has decided, and only a new owner can find out how.
+        let patience = match faults::mutant("unbounded-calls") {
+            true => Timeout::Never,
+            false => Timeout::After(crate::kafka::client::left_until(deadline).max(COMMIT_AT_LEAST)),
+        };
+        self.producer.producer.commit_transaction(patience).map_err(|error| {
             let classified = self.classified(error, TxnStep::Commit);
-            // The commit may have reached the broker, so an abort is safe only if librdkafka asks for it.
+            // Whatever it is now, it is not ours to abort unless the library asks for that.
             self.settled = !matches!(classified, TxnError::Retry(_));
             self.producer.usable = !self.settled;
             classified
@@ -376,6 +407,42 @@ impl Txn<'_> {
         faults::point("commit");
         let changelog = std::mem::take(&mut self.producer.producer.context().reported().changelog);
         Ok(CommittedTxn { changelog })
+    }
+
+    /// Adds offsets to the transaction, in a thread of its own: while the group's coordinator is away, librdkafka ignores the
+    /// time limit of this call, and nothing interrupts it (librdkafka#5456, #5511). A thread that does not return in
+    /// time keeps the producer until it does. What it may send then is of an epoch that its successor has ended.
+    fn send_offsets(
+        &self,
+        list: TopicPartitionList,
+        membership: &Arc<ConsumerGroupMetadata>,
+        deadline: Instant,
+    ) -> Sent {
+        /// For the answer of a call that keeps its time limit.
+        const GRACE: Duration = Duration::from_millis(500);
+        let patience = crate::kafka::client::left_until(deadline);
+        let (producer, membership) = (Arc::clone(&self.producer.producer), Arc::clone(membership));
+        let (answer, answered) = mpsc::sync_channel(1);
+        let send = move || {
+            let sent = producer.send_offsets_to_transaction(&list, &membership, patience);
+            // Before the answer: whoever gets it may be about to drop the last producer but this.
+            drop(producer);
+            let _nobody_waits = answer.send(sent);
+        };
+        let thread = std::thread::Builder::new().name("send-offsets".into()).spawn(send);
+        if let Err(error) = thread {
+            tracing::warn!(%error, "cannot start a thread; the batch is done again");
+            return Sent::Answered(Err(KafkaError::Flush(RDKafkaErrorCode::Fail)));
+        }
+        let grace = if faults::mutant("unbounded-calls") { Duration::from_secs(3600) } else { GRACE };
+        match answered.recv_timeout(patience + grace) {
+            Ok(sent) => Sent::Answered(sent),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                self.producer.producer.context().abandoned.store(true, Ordering::Relaxed);
+                Sent::Abandoned
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => Sent::Answered(Err(KafkaError::Canceled)),
+        }
     }
 
     fn classified(&self, error: KafkaError, step: TxnStep) -> TxnError {

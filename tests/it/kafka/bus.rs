@@ -133,21 +133,26 @@ impl Broker {
     pub(crate) fn create_topic(&self, prefix: &str, partitions: i32, settings: &[(&str, &str)]) -> String {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("{prefix}-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        self.create_named(&name, partitions, settings);
+        name
+    }
+
+    /// Creates a topic of this name.
+    pub(crate) fn create_named(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
         let replicas = TopicReplication::Fixed(i32::try_from(self.nodes().min(3)).unwrap());
-        let mut topic = NewTopic::new(&name, partitions, replicas);
+        let mut topic = NewTopic::new(name, partitions, replicas);
         for (key, value) in settings {
             topic = topic.set(key, value);
         }
         let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
         let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
         let made = block_on(admin.create_topics([&topic], &options)).unwrap();
-        assert_eq!(made, [Ok(name.clone())]);
+        assert_eq!(made, [Ok(name.to_owned())]);
         let deadline = Instant::now() + PATIENCE;
-        while self.partitions(&name) != partitions {
+        while self.partitions(name) != partitions {
             assert!(Instant::now() < deadline, "topic {name} does not appear");
             thread::sleep(Duration::from_millis(20));
         }
-        name
     }
 
     /// Deletes a topic, and returns when it is gone.
@@ -305,7 +310,15 @@ impl Broker {
         let client: BaseConsumer = self.client().set("group.id", group).create().unwrap();
         let mut list = TopicPartitionList::new();
         list.add_partition_range(topic, 0, self.partitions(topic) - 1);
-        let committed = client.committed_offsets(list, PATIENCE).unwrap();
+        // The first who asks for a group meets a coordinator that does not know it yet, and coordinators move.
+        let deadline = Instant::now() + PATIENCE;
+        let committed = loop {
+            match client.committed_offsets(list.clone(), PATIENCE) {
+                Ok(committed) => break committed,
+                Err(error) => assert!(Instant::now() < deadline, "{group}: {error}"),
+            }
+            thread::sleep(Duration::from_millis(100));
+        };
         let places = committed.elements();
         let known = places.iter().filter_map(|place| Some((place.partition(), place.offset().to_raw()?)));
         known.filter(|(_, offset)| *offset >= 0).collect()

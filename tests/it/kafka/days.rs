@@ -110,7 +110,8 @@ fn missing_or_unsuitable_topics_are_named_with_the_command_that_creates_them() {
 }
 
 #[test]
-fn an_unreachable_broker_is_retried_until_it_answers() {
+#[ignore = "kafka::ops and kafka::delivery kill a broker too: make test-edges"]
+fn a_broker_that_is_away_is_waited_for() {
     let broker = breakable();
     let bench = Bench::new(&broker, "away", "", "");
     bench.produce(&into_one_partition(articles(0, 30)));

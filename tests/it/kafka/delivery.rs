@@ -8,10 +8,10 @@ use rdkafka::client::DefaultClientContext;
 use samestory::formats::PANIC_MARKER;
 use serde_json::json;
 
-use super::broker::shared;
+use super::broker::{breakable, shared};
 use super::bus::{Deliveries, Record, Row, Writer, block_on, send};
 use super::days::{articles, assert_each_judged_once, into_one_partition, outputs};
-use super::stage::Bench;
+use super::stage::{Bench, Running};
 use crate::web::get;
 
 const ERRORS: &str = "__samestory.errors.";
@@ -120,8 +120,66 @@ fn a_dead_or_hanging_worker_ends_the_process_and_a_parser_that_panics_costs_one_
     assert_eq!(letters[0].value.as_deref(), Some(poison.as_bytes()));
 }
 
-/// One record that the broker refused aborted its batch twenty times, ended the process, and was read again after the
-/// restart. The causes were refused timestamps, uncounted headers, and tombstones with megabytes of headers.
+/// The broker goes away inside a transaction, before the offsets are sent in one process and before the commit in another,
+/// and comes back after half a minute. Whether both lived; then each article is judged once.
+fn live_without_their_broker(mutant: &str) -> [bool; 2] {
+    let broker = breakable();
+    let places = ["flush", "offsets"];
+    let benches = places.map(|place| Bench::new(&broker, place, "transaction_timeout = \"5s\"\n", ""));
+    benches.iter().for_each(|bench| drop(bench.produce(&into_one_partition(articles(0, 6)))));
+    let mut running: Vec<_> = benches
+        .iter()
+        .zip(places)
+        .map(|(bench, place)| {
+            let sleep = format!("{place}:1:4000");
+            let environment = [
+                ("SAMESTORY_SLEEP_AT", sleep.as_str()),
+                ("SAMESTORY_STUCK_MS", "20000"),
+                ("SAMESTORY_MUTANT", mutant),
+            ];
+            bench.run_with(&[], &environment)
+        })
+        .collect();
+    let addresses: Vec<String> = running.iter_mut().map(Running::address).collect();
+    running.iter_mut().for_each(|running| drop(running.wait_for_log("sleeps at")));
+    broker.kill();
+    std::thread::sleep(Duration::from_secs(30));
+    let alive = [0, 1].map(|at| !running[at].log().contains("does not end"));
+    if alive == [true; 2] {
+        for (running, address) in running.iter().zip(&addresses) {
+            assert_eq!(get(address, "/healthz").unwrap().0, 200, "a restart would not bring the broker back");
+            let (status, body) = get(address, "/readyz").unwrap();
+            assert!(status == 503 && body.contains("broker-away"), "{body}");
+            let said = running.log();
+            let workers = said.matches("the broker does not answer").count();
+            assert!((1..=2).contains(&workers), "each of two workers says it once: {said}");
+        }
+    }
+    broker.restart();
+    for (bench, running) in benches.iter().zip(running).filter(|_| alive == [true; 2]) {
+        assert_each_judged_once(&outputs(bench, 6, &running), 6);
+        assert!(running.stop().success());
+    }
+    alive
+}
+
+/// A broker that went away inside a transaction ended the process: librdkafka asks for the coordinator for ever, whatever
+/// time it is given (librdkafka#5456), and the commit had no time limit. Pods were restarted until the broker was back.
+#[test]
+fn a_broker_that_goes_away_inside_a_transaction_does_not_end_the_process() {
+    assert_eq!(live_without_their_broker(""), [true; 2]);
+}
+
+#[test]
+#[ignore = "make test-mutants"]
+fn calls_without_a_limit_end_the_process_and_that_is_noticed() {
+    // Offsets are added at the transaction's coordinator first, which is away as well: that call fails by itself.
+    let [_, committing] = live_without_their_broker("unbounded-calls");
+    assert!(!committing, "nobody noticed");
+}
+
+/// One record that the broker refuses aborted its batch, twenty times, ended the process, and was read again after the
+/// restart. Times that a topic refuses, headers that no limit counted and nulls with megabytes of headers did it.
 #[test]
 fn a_record_that_would_be_refused_is_reduced_and_affects_no_other() {
     let bench = Bench::new(shared(), "limits", "", "");
@@ -220,14 +278,12 @@ fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
     assert!(running.stop().success());
 }
 
-/// Produces a record whose headers fill its dead letter. Returns the number of outputs after a few seconds, and the log.
-fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
+/// An article whose headers fill a record, and what the stage makes of it in a few seconds.
+fn heavy_headers(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
     let bench = Bench::new(shared(), name, "", "[topics]\npartitions = 1\n");
     alter(&bench, "raw", &[("max.message.bytes", "20000000")]);
-    let mut records = into_one_partition(articles(0, 6));
-    let mut heavy = Record { partition: Some(0), ..Record::new("key", "not json") };
-    heavy.headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
-    records.insert(3, heavy);
+    let mut records = into_one_partition(articles(0, 7));
+    records[3].headers.push(("h".into(), Some(vec![b'x'; 5 << 20])));
     produce_with(&bench, &records, &[]);
     let running = bench.run_with(&[], environment);
     let deadline = Instant::now() + Duration::from_secs(15);
@@ -244,11 +300,11 @@ fn heavy_dead_letter(name: &str, environment: &[(&str, &str)]) -> (usize, String
 /// finds it.
 #[test]
 #[ignore = "make test-mutants"]
-fn unmeasured_records_are_refused_and_that_is_detected() {
-    let (count, printed) = heavy_dead_letter("measured", &[]);
-    assert!(count == 7 && !printed.contains("refused"), "with the guard: {count}, {printed}");
-    let (_, printed) = heavy_dead_letter("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
-    assert!(printed.contains("refused") || printed.contains("aborted"), "nobody noticed: {printed}");
+fn records_that_are_not_measured_are_refused_and_that_is_noticed() {
+    let (count, said) = heavy_headers("measured", &[]);
+    assert!(count == 7 && !said.contains("refused"), "with the guard: {count}, {said}");
+    let (_, said) = heavy_headers("unmeasured", &[("SAMESTORY_MUTANT", "unmeasured")]);
+    assert!(said.contains("refused") || said.contains("aborted"), "nobody noticed: {said}");
 }
 
 /// Without the guard a parser that panics ends its thread and the process: the record is read again after every restart.

@@ -407,11 +407,13 @@ impl Ending<'_> {
             repeats += backlog::give_back(&mut next, &unjudged);
             offsets.push(judged);
         }
-        // A generation that never left its silent phase has published nothing itself: the earlier end still applies.
+        // A generation that never came out of its silence has published nothing of its own.
+        let id = self.retry(|ending| Ok(ids::topic_id(ending.surveyor.client(), &raw, PATIENCE)?))?;
+        let id = id.map(|id| id.to_string());
         for (partition, next) in &mut next {
-            *next = (*next).max(earlier.map_or(0, |earlier| earlier.next(*partition)));
+            *next = (*next).max(earlier.map_or(0, |earlier| earlier.next(*partition, id.as_deref())));
         }
-        let end = GenerationEnd::new((&self.bus.app, generation), &raw, next, repeats, restore::now());
+        let end = GenerationEnd::new((&self.bus.app, generation), (&raw, id), next, repeats, restore::now());
         Ok(Finals { end, offsets })
     }
 

@@ -170,7 +170,7 @@ impl Generations {
     ) -> Result<Option<GenerationEnd>, LookError> {
         let ends = self.ends.look(surveyor)?;
         if let Some(earlier) = &mut self.earlier {
-            earlier.learn(ends);
+            earlier.claim(ends, surveyor)?;
         }
         Ok(ends.get(&self.own).cloned())
     }

@@ -17,8 +17,8 @@ use crate::config::{Bus, Mode};
 use crate::formats::GenerationEnd;
 
 use super::{EndLog, LookError, backlog, offsets_of};
-use crate::kafka::client as clients;
-use crate::kafka::client::{PATIENCE, Quiet, Role};
+use crate::kafka::client::{self as clients, PATIENCE, Quiet, Role};
+use crate::kafka::admin::ids;
 use crate::kafka::turn::record::Record;
 
 /// Time between two requests for the old generation's progress, and how long a waiting partition pauses.
@@ -73,7 +73,9 @@ pub(crate) struct Earlier {
     /// In mode `routed`: the routed topic, and a client for the offsets of the match group.
     match_group: Option<(String, BaseConsumer<Quiet>)>,
     end: Option<GenerationEnd>,
-    /// By partition, the offset below which everything is published; `None` if the group has no offset.
+    /// The id of the raw topic, as of the last claim.
+    raw_id: Option<String>,
+    /// By partition, the offset below which everything is published; nothing where the group has none.
     known: BTreeMap<i32, Option<i64>>,
     /// Partitions of which this worker has had records.
     wanted: BTreeSet<i32>,
@@ -106,6 +108,7 @@ impl Earlier {
             reader: offsets_of(old, reader_role, &name)?,
             match_group,
             end: None,
+            raw_id: None,
             known: BTreeMap::new(),
             wanted: BTreeSet::new(),
             barrier: None,
@@ -114,8 +117,23 @@ impl Earlier {
         })
     }
 
-    /// Takes over the generation-end record, if it exists. It is written once and never changes.
-    pub(crate) fn learn(&mut self, ends: &BTreeMap<u32, GenerationEnd>) {
+    /// A partition is claimed, perhaps of another topic than before.
+    pub(super) fn claim(
+        &mut self,
+        ends: &BTreeMap<u32, GenerationEnd>,
+        surveyor: &BaseConsumer<Quiet>,
+    ) -> Result<(), KafkaError> {
+        let id = ids::topic_id(surveyor.client(), &self.raw, PATIENCE)?;
+        self.raw_id = id.map(|id| id.to_string());
+        self.learn(ends);
+        if self.end.as_ref().is_some_and(|end| end.is_of_another(self.raw_id.as_deref())) {
+            self.log_once("another topic", |generation| tracing::warn!(generation, "the raw topic was created again since the old generation ended; everything in it is published"));
+        }
+        Ok(())
+    }
+
+    /// Takes its end from the records, if it is there. An end is written once, so it is never asked for again.
+    fn learn(&mut self, ends: &BTreeMap<u32, GenerationEnd>) {
         if self.end.is_none()
             && let Some(end) = ends.get(&self.generation)
         {
@@ -163,7 +181,7 @@ impl Earlier {
             }
         }
         if let Some(end) = &self.end {
-            return Ok(Boundary::Final(end.next(partition)));
+            return Ok(Boundary::Final(end.next(partition, self.raw_id.as_deref())));
         }
         Ok(match self.known.get(&partition) {
             Some(Some(until)) => {

@@ -1,6 +1,7 @@
 //! Events other than faults of processes, disks and brokers: floods, records too large for a topic, idle
 //! time, new partitions, a new generation.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use samestory::config::Config;
 use samestory::kafka::admin::topics;
 
-use crate::kafka::bus::Isolation;
+use crate::kafka::bus::{Isolation, Record};
 
 use super::actions::secs;
 use super::coverage;
@@ -76,38 +77,47 @@ impl Scene {
         if let Err(why) = self.quiesce(secs(60)) {
             self.wrong.push(format!("not done while nothing was written: {why}"));
         }
-        // A state that has not read the whole changelog would rightly be too old.
+        // A state that has not seen all of the log would be too old, and rightly so: one instance takes everything over, and
+        // the others lose their disks.
         for at in 0..INSTANCES {
             self.stop(at);
-            if !running.contains(&at) {
+            if at != running[0] {
                 drop(fs::remove_dir_all(self.state(at)));
             }
         }
-        for &at in &running[1..] {
-            drop(fs::remove_dir_all(self.state(at)));
-        }
+        self.start_and_take_over(running[0]);
+        self.stop(running[0]);
         self.keep_tombstones("1000");
         self.wait(secs(3));
         let before = coverage::count(&self.logs()).0["wipes"];
-        let resumed = |scene: &Scene| scene.logged(running[0], "\"resuming\"");
-        let (went_on, deadline) = (resumed(self), Instant::now() + secs(30));
-        self.start(running[0]);
-        while resumed(self) == went_on && Instant::now() < deadline {
-            self.wait(Duration::from_millis(200));
-        }
-        self.wait(secs(2));
+        let resumed = self.start_and_take_over(running[0]);
         if coverage::count(&self.logs()).0["wipes"] > before {
             self.wrong.push("an idle partition was taken for too old".into());
         }
-        if resumed(self) > went_on {
+        if resumed {
             self.ledger.traced(FAULT);
         }
+        // A process reads at its start how long tombstones are kept.
         self.keep_tombstones("86400000");
-        running[1..].iter().for_each(|&at| self.start(at));
+        self.stop(running[0]);
+        running.iter().for_each(|&at| self.start(at));
         self.wishes.paused.store(false, Ordering::Relaxed);
     }
 
-    /// Freezes the schema registry while an instance starts.
+    /// Starts an instance that is alone, and waits until it goes on with every partition. Whether it did.
+    fn start_and_take_over(&mut self, at: usize) -> bool {
+        let raw = usize::try_from(self.wishes.partitions.load(Ordering::Relaxed)).unwrap();
+        let all = if self.settings.direct { raw } else { raw + 3 };
+        let going_on = |scene: &Scene| scene.logged(at, "\"going on\"");
+        let (before, deadline) = (going_on(self), Instant::now() + secs(60));
+        self.start(at);
+        while going_on(self) < before + all && Instant::now() < deadline {
+            self.wait(Duration::from_millis(200));
+        }
+        going_on(self) >= before + all
+    }
+
+    /// The schema registry is frozen while an instance starts.
     pub(crate) fn freeze_registry(&mut self, at: usize, random: &mut Random) {
         const FAULT: &str = "registry frozen";
         self.ledger.drawn(FAULT);
@@ -135,7 +145,90 @@ impl Scene {
         self.ledger.drawn("partitions added");
     }
 
-    /// How often the log of an instance contains this text.
+    /// After everything else: the raw topic is deleted and created again under the running stage. Every partition stops by
+    /// name, and nothing of the new topic is judged. Where articles come by language, the operator can let them be read.
+    pub(crate) fn recreate_input(&mut self) {
+        const FAULT: &str = "input created again";
+        const RECORDS: usize = 60;
+        self.ledger.drawn(FAULT);
+        self.say(FAULT);
+        let names = self.config.bus.topics.clone();
+        let partitions = self.wishes.partitions.load(Ordering::Relaxed);
+        let going_on = self.logged(0, "\"going on\"");
+        self.start_with(0, &Orders::default().with("SAMESTORY_COMPARE_MS", 200));
+        let deadline = Instant::now() + secs(60);
+        while Instant::now() < deadline && self.logged(0, "\"going on\"") < going_on + partitions as usize {
+            self.wait(Duration::from_millis(200));
+        }
+        self.broker.delete_topic(&names.raw);
+        self.broker.create_named(&names.raw, partitions, &[("max.message.bytes", "8000000")]);
+        let deadline = Instant::now() + secs(60);
+        while Instant::now() < deadline && self.stopped_by_name(0).len() < partitions as usize {
+            self.wait(Duration::from_millis(200));
+        }
+        let stopped = self.stopped_by_name(0);
+        if stopped.len() < partitions as usize {
+            self.wrong.push(format!("an input created again stopped only {stopped:?} of {partitions}"));
+            return;
+        }
+        let record = |n: usize| {
+            let value = format!(
+                "{{\"id\":\"again-{n}\",\"language\":\"en\",\"body\":\"the {n}th of the new topic\"}}"
+            );
+            let partition = Some(n as i32 % partitions);
+            Record { partition, ..Record::new(&format!("again-{n}"), &value) }
+        };
+        self.broker.produce(&names.raw, &(0..RECORDS).map(record).collect::<Vec<_>>());
+        let judged = |scene: &Scene| {
+            let rows = [&names.unique, &names.near_duplicate, &names.dead_letter].into_iter();
+            let rows = rows.flat_map(|topic| scene.broker.read(topic, Isolation::Committed));
+            let new = rows.filter(|row| row.key.as_deref().is_some_and(|key| key.starts_with(b"again-")));
+            let ids: Vec<_> = new.map(|row| row.key).collect();
+            (ids.len(), ids.into_iter().collect::<BTreeSet<_>>().len())
+        };
+        self.wait(secs(3));
+        if judged(self) != (0, 0) {
+            self.wrong.push("records of an input created again were judged".into());
+        }
+        self.stop(0);
+        if self.settings.direct {
+            let accept =
+                |(partition, offset)| ["--accept-offsets".to_owned(), format!("{partition}:{offset}")];
+            let arguments: Vec<String> = stopped.into_iter().flat_map(accept).collect();
+            self.start_with(0, &Orders { arguments, ..Orders::default() });
+            let deadline = Instant::now() + secs(60);
+            while Instant::now() < deadline && judged(self).0 < RECORDS {
+                self.wait(Duration::from_millis(500));
+            }
+            if judged(self) != (RECORDS, RECORDS) {
+                let found = judged(self);
+                self.wrong.push(format!("{found:?} outputs and ids for {RECORDS} records of the new topic"));
+            }
+            self.stop(0);
+        }
+        self.ledger.traced(FAULT);
+    }
+
+    /// Partitions that stopped because their input is another topic of the same name, each with the offset that the operator
+    /// would accept.
+    fn stopped_by_name(&self, at: usize) -> BTreeMap<i64, String> {
+        let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap_or_default();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let named = |said: serde_json::Value| {
+            let message = said["message"].as_str()?;
+            let is_named =
+                message.contains("topic id of the input") || message.contains("deleted and created again");
+            let partition =
+                said["partition"].as_i64().filter(|_| message.starts_with("stopped: ") && is_named)?;
+            let offset = message
+                .split_once(&format!("--accept-offsets {partition}:"))
+                .map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect());
+            Some((partition, offset.unwrap_or_default()))
+        };
+        lines.filter_map(named).collect()
+    }
+
+    /// How often an instance has logged this.
     pub(crate) fn logged(&self, at: usize, text: &str) -> usize {
         let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap_or_default();
         log.matches(text).count()

@@ -59,7 +59,9 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     let refused: BTreeSet<RawPosition> = {
         let fed = scene.fed.lock().unwrap();
         let large = fed.iter().filter(|fed| fed.fate == Fate::Large).map(|fed| (fed.partition, fed.offset));
-        large.filter(|position| dead_positions.remove(position)).collect()
+        let letters = dead.iter().filter(|row| was_refused(row));
+        let letters = letters.filter_map(|row| source(row, "__samestory.errors."));
+        large.chain(letters).filter(|place| dead_positions.remove(place)).collect()
     };
     let raw = |config: &Config| {
         let rows = raw_rows.iter().map(|row| (row.partition, as_read(row)));
@@ -182,8 +184,20 @@ pub(super) fn source(row: &Row, prefix: &str) -> Option<RawPosition> {
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
 }
 
-/// If all brokers were killed at once, the crawlers' producer cannot know what was stored, and sends a batch
-/// again. Those records count like any other; a header identifies the original.
+/// Whether a dead letter was made because the article's own topic would not take it: while output topics take less, that may be
+/// any large record.
+fn was_refused(letter: &Row) -> bool {
+    let says = |name: &str, text: &str| {
+        let header =
+            letter.headers.iter().find(|(key, _)| *key == format!("__samestory.errors.exception.{name}"));
+        let value = header.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
+        value.is_some_and(|value| value.contains(text))
+    };
+    says("class.name", "undeliverable") || says("message", "as it would go out")
+}
+
+/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
+/// again. Those are records like any other; each has a number of its own in a header.
 fn add_records_fed_again(scene: &Scene, raw: &[Row]) {
     let number = |headers: &[(String, Option<Vec<u8>>)]| {
         headers.iter().find(|(key, _)| key == "traceparent").and_then(|(_, value)| value.clone())
@@ -292,6 +306,7 @@ fn each_input_has_its_output(
                 own.len()
             ));
         }
+        let refused = own.iter().filter(|letter| was_refused(letter)).count();
         for letter in own {
             let dropped = letter.headers.iter().any(|(key, _)| key.ends_with("value.dropped.bytes"));
             if !dropped && letter.value != fed.record.value || letter.key != fed.record.key {
@@ -304,7 +319,7 @@ fn each_input_has_its_output(
             _ if scene.settings.direct => true,
             Fate::Tagged | Fate::Large => (routed, deleted) == (1, 0),
             Fate::Dead => (routed, deleted) == (0, 0),
-            Fate::TaggedOrDead => (routed, deleted) == (count, 0),
+            Fate::TaggedOrDead => (routed, deleted) == (count + refused, 0),
             Fate::Delete => (routed, deleted) == (0, 3),
         };
         if !right {

@@ -18,6 +18,8 @@ pub(crate) struct Process {
 pub(crate) struct Orders {
     pub(crate) role: Option<&'static str>,
     pub(crate) variables: Vec<(&'static str, String)>,
+    /// More of its command line.
+    pub(crate) arguments: Vec<String>,
 }
 
 impl Orders {
@@ -40,7 +42,7 @@ impl Process {
             Command::new(program)
         };
         command.args(["run", "--config"]).arg(config).env("SAMESTORY_INSTANCE", instance);
-        command.args(orders.role.iter().flat_map(|role| ["--role", role]));
+        command.args(orders.role.iter().flat_map(|role| ["--role", role])).args(&orders.arguments);
         command.envs(orders.variables.iter().map(|(key, value)| (key, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         Process { child: command.spawn().unwrap() }

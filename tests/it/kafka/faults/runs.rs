@@ -11,7 +11,7 @@ use super::coverage;
 use super::oracle;
 use super::process::Orders;
 use super::random::Random;
-use super::scene::{ALIVE, INSTANCES, Scene, Settings};
+use super::scene::{ALIVE, INSTANCES, SKEWED, Scene, Settings};
 
 /// Every fault point at which a process can die.
 const POINTS: [&str; 11] = [
@@ -61,12 +61,19 @@ pub(crate) fn judge(scene: &mut Scene) -> Vec<String> {
 /// Asserts that nothing is wrong, and that the run met the fault points and events that it should meet.
 pub(crate) fn conclude(mut scene: Scene, points: &[&str], met: &[&[&str]]) {
     let mut wrong = judge(&mut scene);
+    if scene.settings.wild && wrong.is_empty() {
+        scene.recreate_input();
+        wrong.append(&mut scene.wrong);
+    }
     let (counts, deaths) = coverage::count(&scene.logs());
     for point in points.iter().filter(|point| !deaths.contains_key(**point)) {
         wrong.push(format!("void: nobody died at {point}"));
     }
     if scene.ledger.was_drawn("partitions added") && scene.logs_say("a raw partition not seen before") {
         scene.ledger.traced("partitions added");
+    }
+    if scene.settings.skewed && scene.has_run(SKEWED) {
+        scene.ledger.done("a pod's clock ahead");
     }
     scene.say(&format!("faults: {}", scene.ledger.table()));
     wrong.extend(

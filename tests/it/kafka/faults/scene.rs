@@ -41,6 +41,12 @@ pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 /// until the session of the killed one has ended.
 const SESSION: Duration = Duration::from_secs(6);
 
+/// The instance whose clock may be ahead, and how far: less than the margin in the age of a state that is too old, a tenth
+/// of the time for which the changelog keeps tombstones.
+pub(crate) const SKEWED: usize = 1;
+/// See [`SKEWED`].
+pub(crate) const AHEAD: Duration = Duration::from_secs(3600);
+
 /// What differs between scenes.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -66,7 +72,9 @@ pub(crate) struct Settings {
     pub(crate) wild: bool,
     /// Some articles are Avro, and there is a schema registry.
     pub(crate) avro: bool,
-    /// Environment and role of every process.
+    /// The clock of one pod is ahead.
+    pub(crate) skewed: bool,
+    /// What every process is ordered.
     pub(crate) orders: Orders,
 }
 
@@ -90,6 +98,7 @@ impl Settings {
             readers: false,
             wild: false,
             avro: false,
+            skewed: false,
             orders,
         }
     }
@@ -108,6 +117,7 @@ impl Settings {
             purge: !direct && one_in(2),
             readers: one_in(2),
             avro: one_in(2),
+            skewed: one_in(2),
             wild: true,
             ..Settings::new(seed)
         };
@@ -376,8 +386,11 @@ impl Scene {
         assert!(!self.runs(at), "instance {at} runs already");
         let mut all = self.settings.orders.clone();
         all.variables.extend(orders.variables.clone());
-        all.role = orders.role;
+        (all.role, all.arguments) = (orders.role, orders.arguments.clone());
         self.roles[at] = orders.role;
+        if at == SKEWED && self.settings.skewed {
+            all = all.with("SAMESTORY_CLOCK_AHEAD_MS", AHEAD.as_millis());
+        }
         let (config, log) = (self.dir.join(format!("{at}.toml")), self.logs().join(format!("{at}.log")));
         self.processes[at] = Some(Process::start(&config, &log, &at.to_string(), &all));
     }
@@ -512,7 +525,12 @@ impl Scene {
         (0..INSTANCES).any(|at| self.logged(at, text) > 0)
     }
 
-    /// The settings file of an instance.
+    /// Whether an instance was ever started.
+    pub(crate) fn has_run(&self, at: usize) -> bool {
+        self.logs().join(format!("{at}.log")).exists()
+    }
+
+    /// The settings of an instance.
     pub(crate) fn settings_file(&self, at: usize) -> PathBuf {
         self.dir.join(format!("{at}.toml"))
     }
