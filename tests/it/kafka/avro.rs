@@ -244,10 +244,10 @@ fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
         let subject = format!("/schemas/ids/{id}");
         let trouble = reply.clone();
         fake_registry.behave(move |path| if path == subject { trouble.clone() } else { working(path) });
-        let before = running.log().matches("waiting, nothing is lost").count();
+        let before = running.log().matches("batch delayed, retrying").count();
         bench.produce(&[keyed(&nr.to_string(), framed(id as u32, later(nr, TEXT, "T")))]);
         let deadline = std::time::Instant::now() + super::stage::PATIENCE;
-        while running.log().matches("waiting, nothing is lost").count() == before {
+        while running.log().matches("batch delayed, retrying").count() == before {
             assert!(std::time::Instant::now() < deadline, "it does not wait: {}", running.log());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
@@ -257,10 +257,10 @@ fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
         assert_eq!(rows as i64, nr - 1, "nothing goes out before it is known");
         fake_registry.behave(|_| Reply::schema(LATER));
         bench.wait_for(&["unique", "near"], nr as usize, &running);
-        running.wait_for_log("going on after waiting");
+        running.wait_for_log("resuming the delayed batch");
     }
     assert!(bench.read("dead").is_empty());
-    assert!(!running.log().contains("beginning anew"), "it stayed a member: {}", running.log());
+    assert!(!running.log().contains("restarting the worker"), "it stayed a member: {}", running.log());
     assert!(running.stop().success());
 }
 
@@ -278,7 +278,7 @@ fn a_registry_that_freezes_is_retried_until_it_answers() {
     bench.produce(&[keyed("2", framed(id, later(2, TEXT, "T")))]);
     bench.wait_for(&["near"], 1, &running);
     bench.produce(&[keyed("3", framed(other, crawl(3, TEXT)))]);
-    running.wait_for_log("waiting, nothing is lost");
+    running.wait_for_log("batch delayed, retrying");
     registry.resume();
     bench.wait_for(&["near"], 2, &running);
     assert!(bench.read("dead").is_empty());

@@ -117,7 +117,7 @@ fn a_broker_that_is_away_is_waited_for() {
     bench.produce(&into_one_partition(articles(0, 30)));
     broker.kill();
     let mut running = bench.run(&[]);
-    running.wait_for_log("does not answer");
+    running.wait_for_log("broker unreachable");
     broker.restart();
     outputs(&bench, 30, &running);
     broker.kill();
@@ -213,7 +213,7 @@ fn bands_are_rebuilt_from_the_store_and_a_history_is_replayed_without_publishing
     bench.write("", "[lsh]\nbands = 20\nrows = 4\n[output]\npublish_from = \"2026-02-25T06:13:20.080Z\"\n");
     bench.produce(&into_one_partition(articles(60, 90)));
     let mut running = bench.run(&[]);
-    running.wait_for_log("making them anew");
+    running.wait_for_log("rebuilding the bands");
     // Articles 60 to 79 are older than publish_from.
     let rows = outputs(&bench, 70, &running);
     assert!(running.stop().success());

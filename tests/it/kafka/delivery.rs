@@ -151,7 +151,7 @@ fn live_without_their_broker(mutant: &str) -> [bool; 2] {
             let (status, body) = get(address, "/readyz").unwrap();
             assert!(status == 503 && body.contains("broker-away"), "{body}");
             let said = running.log();
-            let workers = said.matches("the broker does not answer").count();
+            let workers = said.matches("broker unreachable").count();
             assert!((1..=2).contains(&workers), "each of two workers says it once: {said}");
         }
     }

@@ -160,7 +160,7 @@ fn recreated_topics_stop_the_partition_and_are_named() {
     let why = reason_of_the_stop(&mut running);
     let printed = running.log();
     assert!(
-        printed.contains("other-topic") && printed.contains("was made from a changelog with topic id"),
+        printed.contains("other-topic") && printed.contains("was built from a changelog with topic id"),
         "{printed}"
     );
     assert!(why.contains("the changelog has no position"), "{why}");

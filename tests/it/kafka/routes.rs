@@ -66,7 +66,7 @@ fn route_without_its_offsets_repeats_no_verdict_and_loses_nothing() {
     bench.write("", "[input]\nstart = \"latest\"\n");
     // Still alone: match would judge the backlog while route looks up its position.
     let mut route = bench.run(&["--role", "route"]);
-    route.wait_for_log("resuming after the highest raw offset that match knows");
+    route.wait_for_log("resuming after the highest raw offset that match has judged");
     await_committed(&bench, &route, &BTreeMap::from([(0, 91), (1, 0)]));
     let deadline = Instant::now() + PATIENCE;
     while counted(&mut route, "route") < 1.0 {

@@ -177,7 +177,7 @@ fn ends(mut running: Running) {
     let status = running.wait();
     let printed = running.log();
     assert!(status.success(), "{status}: {printed}");
-    assert!(!printed.contains("set aside"), "{printed}");
+    assert!(!printed.contains("quarantined"), "{printed}");
 }
 
 const DISK: u64 = 48 << 20;

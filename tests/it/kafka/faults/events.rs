@@ -108,13 +108,13 @@ impl Scene {
     fn start_and_take_over(&mut self, at: usize) -> bool {
         let raw = usize::try_from(self.wishes.partitions.load(Ordering::Relaxed)).unwrap();
         let all = if self.settings.direct { raw } else { raw + 3 };
-        let going_on = |scene: &Scene| scene.logged(at, "\"going on\"");
-        let (before, deadline) = (going_on(self), Instant::now() + secs(60));
+        let resumed = |scene: &Scene| scene.logged(at, "\"resuming\"");
+        let (before, deadline) = (resumed(self), Instant::now() + secs(60));
         self.start(at);
-        while going_on(self) < before + all && Instant::now() < deadline {
+        while resumed(self) < before + all && Instant::now() < deadline {
             self.wait(Duration::from_millis(200));
         }
-        going_on(self) >= before + all
+        resumed(self) >= before + all
     }
 
     /// The schema registry is frozen while an instance starts.
@@ -154,10 +154,10 @@ impl Scene {
         self.say(FAULT);
         let names = self.config.bus.topics.clone();
         let partitions = self.wishes.partitions.load(Ordering::Relaxed);
-        let going_on = self.logged(0, "\"going on\"");
+        let resumed = self.logged(0, "\"resuming\"");
         self.start_with(0, &Orders::default().with("SAMESTORY_COMPARE_MS", 200));
         let deadline = Instant::now() + secs(60);
-        while Instant::now() < deadline && self.logged(0, "\"going on\"") < going_on + partitions as usize {
+        while Instant::now() < deadline && self.logged(0, "\"resuming\"") < resumed + partitions as usize {
             self.wait(Duration::from_millis(200));
         }
         self.broker.delete_topic(&names.raw);
