@@ -11,11 +11,11 @@ use samestory::formats::avro::{ArticlePart, Datum};
 use samestory::formats::fields::Fields;
 use samestory::formats::schemas;
 use samestory::formats::{Event, json};
-use samestory_engine::model::{Article, Tagged};
 use samestory_engine::model::{
     ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, Position,
-    Verdict,
+    VerdictKind,
 };
+use samestory_engine::model::{RawArticle, Verdict};
 
 use crate::harness::Row;
 use crate::texts::Set;
@@ -33,8 +33,8 @@ fn each<T: 'static>(records: Vec<T>, work: impl Fn(&T) -> u64 + 'static) -> impl
     }
 }
 
-fn article(number: usize, text: &str) -> Option<Article> {
-    Some(Article {
+fn article(number: usize, text: &str) -> Option<RawArticle> {
+    Some(RawArticle {
         id: ArticleId::new(&format!("article-{number}")).ok()?,
         body: text.to_owned(),
         title: Some("A headline of the usual length for an article".into()),
@@ -47,10 +47,10 @@ fn article(number: usize, text: &str) -> Option<Article> {
     })
 }
 
-fn tagged(article: &Article) -> Tagged {
-    Tagged {
+fn tagged(article: &RawArticle) -> Verdict {
+    Verdict {
         id: article.id.clone(),
-        verdict: Verdict::Unique,
+        kind: VerdictKind::Unique,
         match_type: None,
         duplicate_of: None,
         similarity: Fraction::new(0.0),
@@ -78,7 +78,7 @@ fn length(event: Result<Event, samestory::formats::fields::DecodeFailure>) -> u6
 }
 
 pub fn rows(set: &Set) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
-    let articles: Vec<Article> =
+    let articles: Vec<RawArticle> =
         set.texts.iter().enumerate().filter_map(|(number, text)| article(number, text)).collect();
     let as_json: Vec<Vec<u8>> = articles.iter().map(json::mapped).collect();
     let as_avro: Vec<Vec<u8>> = articles
@@ -97,7 +97,7 @@ pub fn rows(set: &Set) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
     let values: Vec<Value> =
         as_avro.iter().map(|bytes| reader.read_value(&mut bytes.as_slice())).collect::<Result<_, _>>()?;
     let (fields, same_fields) = (Fields::default(), Fields::default());
-    let verdicts: Vec<(Tagged, Vec<u8>, Vec<u8>)> = articles
+    let verdicts: Vec<(Verdict, Vec<u8>, Vec<u8>)> = articles
         .iter()
         .zip(as_json.iter().zip(&as_avro))
         .map(|(article, (json, avro))| (tagged(article), json.clone(), avro.clone()))

@@ -9,7 +9,7 @@ use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
 use samestory::config::{Config, Settings};
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Prepared, Preparer};
 use samestory_engine::index::{Attestor, Durability, Memory, Store};
-use samestory_engine::model::Article;
+use samestory_engine::model::RawArticle;
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
 use txtfp::{
     Canonicalizer, Fingerprinter, LshIndex, LshIndexBuilder, MinHashFingerprinter, MinHashSig,
@@ -108,7 +108,7 @@ impl<S: Store> Contender for Ours<S> {
         Arc::new(move |n, text| {
             // Ten articles per second: a million span 28 hours, so none expires.
             let time = Some(EventTime::from_millis(1_772_000_000_000 + 100 * n as i64));
-            let article = Article {
+            let article = RawArticle {
                 id: ArticleId::new(&format!("site-{}/article-{n:08}", n % 7)).expect("short"),
                 body: text.to_owned(),
                 title: Some(text.chars().take(60).collect()),
@@ -160,8 +160,8 @@ impl<S: Store> Contender for Ours<S> {
 }
 
 fn is_copy(output: &samestory_engine::engine::Output) -> bool {
-    use samestory_engine::model::Verdict;
-    matches!(output, samestory_engine::engine::Output::Tagged(tagged) if tagged.verdict != Verdict::Unique)
+    use samestory_engine::model::VerdictKind;
+    matches!(output, samestory_engine::engine::Output::Tagged(tagged) if tagged.kind != VerdictKind::Unique)
 }
 
 /// txtfp's MinHash and its index in memory.

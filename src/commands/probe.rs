@@ -4,7 +4,7 @@
 use clap::Parser;
 use samestory::config::Config;
 use samestory::kafka::tools::probe::{Probed, probe};
-use samestory_engine::model::Verdict;
+use samestory_engine::model::VerdictKind;
 
 use super::Failure;
 
@@ -92,7 +92,7 @@ fn report(topic: &str, probed: &Probed) -> String {
     let shown: Vec<String> =
         languages.iter().take(12).map(|(lang, count)| format!("{lang} {count}")).collect();
     line("languages", format!("{} ({} detected from the text)", shown.join(", "), probed.detected));
-    let copies = probed.verdicts.iter().filter(|(verdict, _)| **verdict != Verdict::Unique);
+    let copies = probed.verdicts.iter().filter(|(verdict, _)| **verdict != VerdictKind::Unique);
     let copies: u64 = copies.map(|(_, count)| count).sum();
     line(
         "repeat others",

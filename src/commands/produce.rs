@@ -119,7 +119,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn key(key: Key, article: &samestory_engine::model::Article, options: &Options) -> Option<String> {
+fn key(key: Key, article: &samestory_engine::model::RawArticle, options: &Options) -> Option<String> {
     match key {
         Key::Id => Some(article.id.to_string()),
         Key::None => None,

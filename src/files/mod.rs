@@ -33,8 +33,8 @@ use std::thread;
 use crate::formats::json;
 use samestory_engine::engine::{Batch, Engine, Incoming, Output, Plan, Preparer};
 use samestory_engine::index::{Change, Input, InputName, Progress, Store, StoreError, WriteSet};
-use samestory_engine::model::{DeadLetter, Flag, Tagged};
-use samestory_engine::model::{Position, Verdict};
+use samestory_engine::model::{DeadLetter, Flag, Verdict};
+use samestory_engine::model::{Position, VerdictKind};
 
 use crate::report::Report;
 use output_file::OutputFile;
@@ -102,12 +102,12 @@ pub enum Only {
 }
 
 impl Only {
-    fn matches(self, tagged: &Tagged) -> bool {
+    fn matches(self, tagged: &Verdict) -> bool {
         match self {
-            Only::Unique => tagged.verdict == Verdict::Unique,
-            Only::NearDuplicate => tagged.verdict == Verdict::NearDuplicate,
-            Only::ExactDuplicate => tagged.verdict == Verdict::ExactDuplicate,
-            Only::Duplicate => tagged.verdict != Verdict::Unique,
+            Only::Unique => tagged.kind == VerdictKind::Unique,
+            Only::NearDuplicate => tagged.kind == VerdictKind::NearDuplicate,
+            Only::ExactDuplicate => tagged.kind == VerdictKind::ExactDuplicate,
+            Only::Duplicate => tagged.kind != VerdictKind::Unique,
             Only::Related => !tagged.related.is_empty(),
             Only::Review => tagged.flags.contains(&Flag::Review),
         }

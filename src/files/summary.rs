@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use samestory_engine::model::{DeadLetterReason, Flag, Tagged};
-use samestory_engine::model::{Lang, Verdict};
+use samestory_engine::model::{DeadLetterReason, Flag, Verdict};
+use samestory_engine::model::{Lang, VerdictKind};
 
 /// The counts of a run over files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,12 +58,12 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Summary {
-    pub(super) fn count(&mut self, tagged: &Tagged) {
+    pub(super) fn count(&mut self, tagged: &Verdict) {
         let counts = self.languages.entry(tagged.language).or_default();
-        match tagged.verdict {
-            Verdict::Unique => counts.unique += 1,
-            Verdict::NearDuplicate => counts.near += 1,
-            Verdict::ExactDuplicate => counts.exact += 1,
+        match tagged.kind {
+            VerdictKind::Unique => counts.unique += 1,
+            VerdictKind::NearDuplicate => counts.near += 1,
+            VerdictKind::ExactDuplicate => counts.exact += 1,
         }
         counts.review += u64::from(tagged.flags.contains(&Flag::Review));
     }

@@ -22,16 +22,16 @@ pub use owner::Owner;
 
 use fields::DecodeFailure;
 
-use samestory_engine::model::{Article, ArticleId};
+use samestory_engine::model::{ArticleId, RawArticle};
 
 /// A decoded input record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A new article or a new version of one.
-    Article(Box<Article>),
+    Article(Box<RawArticle>),
     /// An article without a body field. It updates an article whose text is known; otherwise it is a dead letter with
     /// this failure.
-    Bodiless(Box<Article>, DecodeFailure),
+    Bodiless(Box<RawArticle>, DecodeFailure),
     /// The article is deleted, whatever its language.
     Delete(ArticleId),
 }

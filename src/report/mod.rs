@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use samestory_engine::engine::{Output, Plan};
 use samestory_engine::index::{StoreError, View};
 use samestory_engine::model::{ArticleId, ClusterId, Fraction, Lang, MatchType, Position};
-use samestory_engine::model::{RelationKind, Tagged};
+use samestory_engine::model::{RelationKind, Verdict};
 use samestory_engine::text::Options;
 use samestory_engine::text::language::home;
 
@@ -137,7 +137,7 @@ impl Report {
         Ok(())
     }
 
-    fn add_tagged(&mut self, tagged: &Tagged, state: &impl View) -> Result<(), StoreError> {
+    fn add_tagged(&mut self, tagged: &Verdict, state: &impl View) -> Result<(), StoreError> {
         let kind = match tagged.match_type {
             Some(MatchType::Near | MatchType::Reviewed) => Some(Kind::Near),
             Some(MatchType::Partial) => Some(Kind::Partial),
@@ -172,7 +172,7 @@ impl Report {
     /// The pair, or none if the earlier article has left the index.
     fn pair(
         &mut self,
-        tagged: &Tagged,
+        tagged: &Verdict,
         kind: Kind,
         old: &ArticleId,
         similarity: Fraction,

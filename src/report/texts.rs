@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use serde_json::value::RawValue;
 
 use crate::formats::{Event, json};
-use samestory_engine::model::Article;
+use samestory_engine::model::RawArticle;
 use samestory_engine::model::{BoundedStr, EventTime, Position};
 use samestory_engine::text;
 use samestory_engine::text::Options;
@@ -122,7 +122,7 @@ fn show(
     }
 }
 
-fn plain(article: Article, options: &Options) -> ShownArticle {
+fn plain(article: RawArticle, options: &Options) -> ShownArticle {
     let content_type = article.content_type.as_deref().and_then(ContentType::parse);
     let text =
         text::plain(&article.body, content_type, options).map(|text| text.into_owned()).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use samestory_engine::engine::{Batch, Incoming, Item, Preparer, Settings};
 use samestory_engine::index::{Change, Durability, Memory, Rows, Store, View};
-use samestory_engine::model::{Article, Flag, Tagged};
-use samestory_engine::model::{EventTime, Lang, Verdict};
+use samestory_engine::model::{EventTime, Lang, VerdictKind};
+use samestory_engine::model::{Flag, RawArticle, Verdict};
 use samestory_engine::text::language::find;
 
 use super::engine_fixture::{EngineFixture, article, at, id, line, tagged, trust_declared, window};
@@ -23,7 +23,7 @@ fn story(number: u64) -> String {
 }
 
 /// An article whose record has this time, and which has no `fetched_at`.
-fn recorded(fixture: &mut EngineFixture, name: &str, body: &str, record: i64) -> Tagged {
+fn recorded(fixture: &mut EngineFixture, name: &str, body: &str, record: i64) -> Verdict {
     let prepared = Preparer::new(trust_declared()).prepare(&article(name, body), &line(1)).unwrap();
     tagged(&fixture.submit(at(record), Incoming::Article(Box::new(prepared)))).cloned().unwrap()
 }
@@ -41,7 +41,7 @@ fn one_wrong_clock_does_not_end_deduplication_of_its_language() {
         for n in 0..100 {
             if n == wrong_at {
                 let ahead = recorded(&mut fixture, "wrong", &story(1_000), YEAR_2031);
-                assert_eq!(ahead.verdict, Verdict::Unique);
+                assert_eq!(ahead.kind, VerdictKind::Unique);
                 // Before the fifth article there is no stream time to be ahead of.
                 assert_eq!(ahead.flags.contains(&Flag::AheadOfStream), n > 0, "{:?}", ahead.flags);
             }
@@ -72,7 +72,7 @@ fn four_wrong_clocks_do_nothing_and_an_operator_corrects_five() {
     recorded(&mut fixture, "w4", &story(104), YEAR_2031);
     assert_eq!(stream_time(&fixture.store), Some(YEAR_2031), "five articles agree");
     let lost = recorded(&mut fixture, "lost", &story(9), MARCH_2026 + DAY);
-    assert_eq!((lost.verdict, &lost.flags[..]), (Verdict::Unique, &[Flag::Expired][..]));
+    assert_eq!((lost.kind, &lost.flags[..]), (VerdictKind::Unique, &[Flag::Expired][..]));
     let set = |language, millis| Incoming::SetStreamTime { language, at: EventTime::from_millis(millis) };
     let item = fixture.item(None, set(english(), MARCH_2026 + DAY));
     let plan = fixture.run(vec![item]);
@@ -112,7 +112,7 @@ fn decade_then_live() -> Vec<(String, u64, i64)> {
 fn items(articles: &[(String, u64, i64)]) -> Vec<Item> {
     let item = |(n, (name, number, time)): (usize, &(String, u64, i64))| {
         let position = line(n as u64 + 1);
-        let fetched = Article { fetched_at: at(*time), ..article(name, &story(*number)) };
+        let fetched = RawArticle { fetched_at: at(*time), ..article(name, &story(*number)) };
         let prepared = Preparer::new(trust_declared()).prepare(&fetched, &position).unwrap();
         Item { position, time: at(*time), log_time: None, incoming: Incoming::Article(Box::new(prepared)) }
     };

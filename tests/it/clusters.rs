@@ -2,8 +2,8 @@
 
 use samestory_engine::engine::{Batch, CanonicalPolicy, Incoming, Preparer, Settings};
 use samestory_engine::index::{BusPosition, Store, TopicName};
-use samestory_engine::model::Article;
-use samestory_engine::model::{MatchType, Verdict};
+use samestory_engine::model::RawArticle;
+use samestory_engine::model::{MatchType, VerdictKind};
 
 use super::engine_fixture::{EngineFixture, article, at, clusters, id, line, tagged, trust_declared, window};
 
@@ -18,11 +18,11 @@ fn fixture(canonical: CanonicalPolicy) -> EngineFixture {
     EngineFixture::new(Settings { canonical, ..Settings::default() })
 }
 
-fn complete(name: &str) -> Article {
+fn complete(name: &str) -> RawArticle {
     article(name, &window(1, 100, 240, 0, 0))
 }
 
-fn half(name: &str) -> Article {
+fn half(name: &str) -> RawArticle {
     article(name, &window(1, 160, 60, 0, 0))
 }
 
@@ -79,7 +79,7 @@ fn a_part_is_not_the_canonical_while_there_is_a_complete_copy() {
         let mut fixture = fixture(policy);
         fixture.tag(&complete("a"));
         let part = fixture.tag(&half("part"));
-        assert_eq!((part.verdict, part.match_type), (Verdict::NearDuplicate, Some(MatchType::Partial)));
+        assert_eq!((part.kind, part.match_type), (VerdictKind::NearDuplicate, Some(MatchType::Partial)));
         assert_eq!(part.canonical_id, id("a"), "{policy:?}");
         fixture.tag(&complete("b"));
         fixture.tag(&half("other-part"));
@@ -101,8 +101,11 @@ fn a_part_is_not_the_canonical_while_there_is_a_complete_copy() {
 fn a_publication_long_before_the_fetch_does_not_rank() {
     const NOW: i64 = 1_772_000_000_000;
     const DAY: i64 = 86_400_000;
-    let published =
-        |name: &str, millis: i64| Article { published_at: at(millis), fetched_at: at(NOW), ..complete(name) };
+    let published = |name: &str, millis: i64| RawArticle {
+        published_at: at(millis),
+        fetched_at: at(NOW),
+        ..complete(name)
+    };
     let mut fixture = fixture(CanonicalPolicy::FirstPublished);
     fixture.tag(&published("a", NOW - DAY));
     let old = fixture.article(&published("of-1990", 631_152_000_000));

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use samestory_engine::engine::Settings;
-use samestory_engine::model::Article;
+use samestory_engine::model::RawArticle;
 
 use super::engine_fixture::{EngineFixture, id};
 
@@ -13,11 +13,11 @@ fn demo(file: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("demo").join(file)).unwrap()
 }
 
-fn articles() -> Vec<Article> {
+fn articles() -> Vec<RawArticle> {
     let article = |line: &str| {
         let fields: serde_json::Value = serde_json::from_str(line).unwrap();
         let text = |name: &str| fields[name].as_str().map(str::to_owned);
-        Article {
+        RawArticle {
             id: id(fields["id"].as_str().unwrap()),
             body: text("body").unwrap(),
             title: text("title"),
@@ -51,7 +51,7 @@ fn the_demo_gets_the_verdicts_it_promises() {
             .collect();
         let found = [
             ("id", tagged.id.to_string()),
-            ("verdict", tagged.verdict.as_str().to_owned()),
+            ("verdict", tagged.kind.as_str().to_owned()),
             ("match_type", or_dash(tagged.match_type.map(|kind| kind.as_str()))),
             ("duplicate_of", or_dash(tagged.duplicate_of.as_ref().map(|id| id.as_str()))),
             ("related", if related.is_empty() { "-".to_owned() } else { related.join(",") }),

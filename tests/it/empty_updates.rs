@@ -1,8 +1,8 @@
 //! Updates without a text erase nothing that is known.
 
 use samestory_engine::engine::{EmptyUpdate, Incoming, Output, Preparer, Settings};
-use samestory_engine::model::{Article, DeadLetter, DeadLetterReason, Flag};
-use samestory_engine::model::{MatchType, Verdict};
+use samestory_engine::model::{DeadLetter, DeadLetterReason, Flag, RawArticle};
+use samestory_engine::model::{MatchType, VerdictKind};
 use samestory_engine::text::Options;
 
 use super::engine_fixture::{EngineFixture, article, clusters, id, line, tagged, window};
@@ -17,8 +17,8 @@ fn fixture(empty_update: EmptyUpdate) -> EngineFixture {
 }
 
 /// Without a language either: a sender without a text cannot be relied on for that.
-fn empty(name: &str, title: &str) -> Article {
-    Article { language: None, url: None, title: Some(title.to_owned()), ..article(name, "") }
+fn empty(name: &str, title: &str) -> RawArticle {
+    RawArticle { language: None, url: None, title: Some(title.to_owned()), ..article(name, "") }
 }
 
 fn without_body(fixture: &mut EngineFixture, name: &str) -> Vec<Output> {
@@ -35,7 +35,7 @@ fn an_update_with_an_empty_body_keeps_the_text() {
     let mut fixture = fixture(EmptyUpdate::Keep);
     let outputs = fixture.article(&empty("b", "Corrected"));
     let kept = tagged(&outputs).unwrap();
-    assert_eq!((kept.verdict, kept.match_type), (Verdict::ExactDuplicate, Some(MatchType::SameArticle)));
+    assert_eq!((kept.kind, kept.match_type), (VerdictKind::ExactDuplicate, Some(MatchType::SameArticle)));
     assert_eq!((&kept.flags[..], kept.revision), (&[Flag::KeptText][..], 0));
     assert_eq!((kept.language.code(), kept.cluster.to_string().as_str()), ("en", "en:0:0"));
     // Its new title is published; missing fields stay as they were.
@@ -45,7 +45,7 @@ fn an_update_with_an_empty_body_keeps_the_text() {
     assert_eq!(member.url.as_deref(), Some("https://b.example/news"));
     assert!(clusters(&fixture.article(&empty("b", "Corrected"))).is_empty(), "nothing new to publish");
     let copy = fixture.tag(&article("c", &window(1, 100, 80, 0, 0)));
-    assert_eq!((copy.verdict, copy.canonical_id), (Verdict::ExactDuplicate, id("a")));
+    assert_eq!((copy.kind, copy.canonical_id), (VerdictKind::ExactDuplicate, id("a")));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_update_without_a_body_does_the_same_and_others_are_refused() {
         "{unknown:?}"
     );
     let bare = fixture.tag(&empty("nobody", "A gallery"));
-    assert_eq!((bare.verdict, &bare.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
+    assert_eq!((bare.kind, &bare.flags[..]), (VerdictKind::Unique, &[Flag::NoText][..]));
     assert_eq!(fixture.tag(&empty("nobody", "A gallery")).flags, [Flag::NoText], "there is no text to keep");
 }
 
@@ -72,8 +72,8 @@ fn updates_without_a_text_can_be_refused() {
             "{outputs:?}"
         );
     }
-    assert_eq!(fixture.tag(&empty("nobody", "A gallery")).verdict, Verdict::Unique);
-    assert_eq!(fixture.tag(&article("c", &window(1, 100, 80, 0, 0))).verdict, Verdict::ExactDuplicate);
+    assert_eq!(fixture.tag(&empty("nobody", "A gallery")).kind, VerdictKind::Unique);
+    assert_eq!(fixture.tag(&article("c", &window(1, 100, 80, 0, 0))).kind, VerdictKind::ExactDuplicate);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Prep
 use samestory_engine::fingerprint::LANES;
 use samestory_engine::index::{Durability, IndexScheme, IndexSchemes, Memory, SimHashBands, Store};
 use samestory_engine::lsh::Banding;
-use samestory_engine::model::{Article, ClusterRecord, Tagged};
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
+use samestory_engine::model::{ClusterRecord, RawArticle, Verdict};
 use samestory_engine::text::Options;
 use samestory_engine::text::language::{Trust, find};
 
@@ -38,8 +38,8 @@ pub(crate) fn line(line: u64) -> Position {
     Position::File { file: BoundedStr::new("test.ndjson"), line }
 }
 
-pub(crate) fn article(name: &str, body: &str) -> Article {
-    Article {
+pub(crate) fn article(name: &str, body: &str) -> RawArticle {
+    RawArticle {
         id: id(name),
         body: body.to_owned(),
         title: Some(format!("About {name}")),
@@ -92,13 +92,13 @@ impl EngineFixture {
     }
 
     /// All outputs for one article.
-    pub(crate) fn article(&mut self, article: &Article) -> Vec<Output> {
+    pub(crate) fn article(&mut self, article: &RawArticle) -> Vec<Output> {
         let prepared = Preparer::new(trust_declared()).prepare(article, &line(self.next)).unwrap();
         self.submit(article.fetched_at, Incoming::Article(Box::new(prepared)))
     }
 
     /// The verdict on one article.
-    pub(crate) fn tag(&mut self, article: &Article) -> Tagged {
+    pub(crate) fn tag(&mut self, article: &RawArticle) -> Verdict {
         tagged(&self.article(article)).cloned().unwrap()
     }
 
@@ -113,7 +113,7 @@ impl EngineFixture {
     }
 }
 
-pub(crate) fn tagged(outputs: &[Output]) -> Option<&Tagged> {
+pub(crate) fn tagged(outputs: &[Output]) -> Option<&Verdict> {
     outputs.iter().find_map(|output| match output {
         Output::Tagged(tagged) => Some(&**tagged),
         _ => None,

@@ -5,32 +5,32 @@ use samestory_engine::engine::compare::evidence::{Evidence, Measure, Weights};
 use samestory_engine::engine::compare::{Relation, Rules, measure};
 use samestory_engine::engine::{Algorithm, LanguageSettings, Preparer, Settings};
 use samestory_engine::fingerprint::Fingerprint;
-use samestory_engine::model::Verdict;
-use samestory_engine::model::{Article, Flag, RelationKind, Tagged};
+use samestory_engine::model::VerdictKind;
+use samestory_engine::model::{Flag, RawArticle, RelationKind, Verdict};
 use samestory_engine::text::Options;
 
 use super::engine_fixture::{
     EngineFixture, article, edited_news, headline, id, line, news, rewrite, window, word,
 };
 
-fn titled(name: &str, title: &str, body: &str) -> Article {
-    Article { title: Some(title.to_owned()), ..article(name, body) }
+fn titled(name: &str, title: &str, body: &str) -> RawArticle {
+    RawArticle { title: Some(title.to_owned()), ..article(name, body) }
 }
 
-fn untitled(name: &str, body: &str) -> Article {
-    Article { title: None, ..article(name, body) }
+fn untitled(name: &str, body: &str) -> RawArticle {
+    RawArticle { title: None, ..article(name, body) }
 }
 
 fn fixture() -> EngineFixture {
     EngineFixture::new(Settings::default())
 }
 
-fn print(article: &Article) -> Fingerprint {
+fn print(article: &RawArticle) -> Fingerprint {
     Preparer::new(Options::default()).prepare(article, &line(1)).unwrap().fingerprint
 }
 
-fn is_duplicate(tagged: &Tagged) -> bool {
-    tagged.verdict != Verdict::Unique
+fn is_duplicate(tagged: &Verdict) -> bool {
+    tagged.kind != VerdictKind::Unique
 }
 
 #[test]
@@ -97,7 +97,7 @@ proptest! {
 }
 
 /// A history with every kind of borderline case: copies, edits, rewrites, parts, wholes, forms, stubs.
-fn everything() -> Vec<Article> {
+fn everything() -> Vec<RawArticle> {
     let mut articles = Vec::new();
     for story in 1..8u64 {
         let body = news(story, 200);
@@ -194,7 +194,7 @@ fn tokens(body: &str) -> u32 {
 fn a_stub_under_many_headlines_is_furniture_and_wire_copy_is_not() {
     let long = format!("{STUB} {CONSENT}");
     assert!((38..50).contains(&tokens(STUB)) && (80..110).contains(&tokens(&long)), "{}", tokens(&long));
-    let verdicts = |body: &str| -> Vec<Tagged> {
+    let verdicts = |body: &str| -> Vec<Verdict> {
         let mut fixture = fixture();
         (0..200).map(|n| fixture.tag(&titled(&format!("page-{n}"), &headline(n), body))).collect()
     };
@@ -205,7 +205,7 @@ fn a_stub_under_many_headlines_is_furniture_and_wire_copy_is_not() {
     let merged = long.iter().rposition(is_duplicate);
     assert!(merged < Some(4), "from the fifth on none is a copy: {merged:?}");
     let wire = verdicts(&news(1, 300));
-    assert!(wire[1..].iter().all(|tagged| tagged.verdict == Verdict::ExactDuplicate));
+    assert!(wire[1..].iter().all(|tagged| tagged.kind == VerdictKind::ExactDuplicate));
     assert!(wire[1..].iter().all(|tagged| tagged.cluster == wire[0].cluster));
 }
 
@@ -240,7 +240,7 @@ fn an_article_of_a_title_alone_is_never_matched() {
     let mut fixture = fixture();
     for name in ["a", "b", "c"] {
         let tagged = fixture.tag(&titled(name, "Council votes for a new bridge", ""));
-        assert_eq!((tagged.verdict, &tagged.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
+        assert_eq!((tagged.kind, &tagged.flags[..]), (VerdictKind::Unique, &[Flag::NoText][..]));
         assert_eq!(tagged.related, []);
     }
 }
@@ -251,9 +251,9 @@ fn a_body_that_is_its_title_is_matched_word_for_word() {
     let headline = "Council votes for a new bridge";
     fixture.tag(&titled("a", headline, headline));
     let copy = fixture.tag(&titled("b", headline, headline));
-    assert_eq!((copy.verdict, copy.duplicate_of), (Verdict::ExactDuplicate, Some(id("a"))));
+    assert_eq!((copy.kind, copy.duplicate_of), (VerdictKind::ExactDuplicate, Some(id("a"))));
     let other = "Council votes against a new bridge";
-    assert_eq!(fixture.tag(&titled("c", other, other)).verdict, Verdict::Unique, "too few words to compare");
+    assert_eq!(fixture.tag(&titled("c", other, other)).kind, VerdictKind::Unique, "too few words to compare");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_thousand_copies_of_a_stub_cost_no_more_than_the_hundredth() {
         let plan = fixture.run(vec![item]);
         most = most.max(plan.stats.candidates);
         let tagged = super::engine_fixture::tagged(&plan.decided[0].outputs).unwrap();
-        assert_eq!(tagged.verdict, Verdict::Unique, "page {n}: {tagged:?}");
+        assert_eq!(tagged.kind, VerdictKind::Unique, "page {n}: {tagged:?}");
     }
     let cap = Settings::default().max_bucket as u64;
     assert!(most <= 4 * cap + 1, "{most} texts were looked at for one article");
@@ -279,11 +279,11 @@ fn a_text_of_one_repeated_word_is_a_copy_of_itself_and_of_no_news() {
     let repeated = |word: &str, times: usize| vec![word; times].join(" ");
     let mut fixture = fixture();
     fixture.tag(&untitled("news", &news(1, 200)));
-    assert_eq!(fixture.tag(&untitled("a", &repeated("bridge", 300))).verdict, Verdict::Unique);
-    assert_eq!(fixture.tag(&untitled("b", &repeated("bridge", 300))).verdict, Verdict::ExactDuplicate);
-    assert_eq!(fixture.tag(&untitled("c", &repeated("tunnel", 300))).verdict, Verdict::Unique);
+    assert_eq!(fixture.tag(&untitled("a", &repeated("bridge", 300))).kind, VerdictKind::Unique);
+    assert_eq!(fixture.tag(&untitled("b", &repeated("bridge", 300))).kind, VerdictKind::ExactDuplicate);
+    assert_eq!(fixture.tag(&untitled("c", &repeated("tunnel", 300))).kind, VerdictKind::Unique);
     // One phrase is little evidence either way; the only promise is that it is not the same text.
-    assert_ne!(fixture.tag(&untitled("d", &repeated("bridge", 200))).verdict, Verdict::ExactDuplicate);
+    assert_ne!(fixture.tag(&untitled("d", &repeated("bridge", 200))).kind, VerdictKind::ExactDuplicate);
 }
 
 #[test]
@@ -291,19 +291,19 @@ fn without_titles_copies_are_found_and_stubs_are_told_by_their_words() {
     let mut fixture = fixture();
     for story in 0..20u64 {
         let first = fixture.tag(&untitled(&format!("a{story}"), &news(story, 200)));
-        assert_eq!(first.verdict, Verdict::Unique, "{first:?}");
+        assert_eq!(first.kind, VerdictKind::Unique, "{first:?}");
         let copy = fixture.tag(&untitled(&format!("b{story}"), &edited_news(story, 200, 9, 6)));
         assert_eq!(copy.duplicate_of, Some(id(&format!("a{story}"))), "{copy:?}");
     }
     fixture.tag(&untitled("item", &news(40, 40)));
     // A missing title is unknown, not different.
-    assert_eq!(fixture.tag(&untitled("item again", &news(40, 40))).verdict, Verdict::ExactDuplicate);
+    assert_eq!(fixture.tag(&untitled("item again", &news(40, 40))).kind, VerdictKind::ExactDuplicate);
     let under_a_title = fixture.tag(&titled("item with a title", &headline(1), &news(40, 40)));
-    assert_eq!(under_a_title.verdict, Verdict::ExactDuplicate);
+    assert_eq!(under_a_title.kind, VerdictKind::ExactDuplicate);
     fixture.tag(&untitled("stub", STUB));
     for again in [untitled("stub again", STUB), titled("stub with a title", &headline(1), STUB)] {
         let tagged = fixture.tag(&again);
-        assert_eq!(tagged.verdict, Verdict::Unique, "{tagged:?}");
+        assert_eq!(tagged.kind, VerdictKind::Unique, "{tagged:?}");
         assert_eq!(tagged.related[0].relation, RelationKind::SameFurniture);
     }
 }
@@ -315,14 +315,14 @@ fn the_name_of_the_site_as_every_title_merges_no_two_stories() {
         // The notice that the site puts below every article.
         let body = format!("{} {CONSENT}", news(story, 90));
         let tagged = fixture.tag(&titled(&format!("a{story}"), "The Example Gazette", &body));
-        assert_eq!(tagged.verdict, Verdict::Unique, "story {story}: {tagged:?}");
+        assert_eq!(tagged.kind, VerdictKind::Unique, "story {story}: {tagged:?}");
         let copy = fixture.tag(&titled(&format!("b{story}"), "The Example Gazette", &body));
         assert_eq!(
-            (copy.verdict, copy.duplicate_of),
-            (Verdict::ExactDuplicate, Some(id(&format!("a{story}"))))
+            (copy.kind, copy.duplicate_of),
+            (VerdictKind::ExactDuplicate, Some(id(&format!("a{story}"))))
         );
     }
-    assert_eq!(fixture.tag(&titled("word", "The Example Gazette", &word(1))).verdict, Verdict::Unique);
+    assert_eq!(fixture.tag(&titled("word", "The Example Gazette", &word(1))).kind, VerdictKind::Unique);
 }
 
 // Eleven digests of other sites' articles came first and hid 38 of 123 originals: each was contained in a

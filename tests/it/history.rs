@@ -12,7 +12,8 @@ use samestory_engine::index::{
 };
 use samestory_engine::lsh::{BandKey, Banding};
 use samestory_engine::model::{
-    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, Verdict,
+    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position,
+    VerdictKind,
 };
 use samestory_engine::text::language::LANGUAGES;
 
@@ -95,7 +96,7 @@ fn document(step: &HistoryStep, number: DocumentNumber) -> Document {
         revision: 2,
         outlet: OutputTopic::Unique,
         judgement: Judgement {
-            verdict: Verdict::NearDuplicate,
+            verdict: VerdictKind::NearDuplicate,
             match_type: Some(MatchType::Near),
             is_part: odd,
             duplicate_of: odd.then_some(DocumentNumber(1)),

@@ -4,7 +4,7 @@ use std::fs;
 
 use samestory_engine::engine::Settings;
 use samestory_engine::model::MatchType;
-use samestory_engine::model::{Article, RelationKind};
+use samestory_engine::model::{RawArticle, RelationKind};
 
 use super::engine_fixture::{EngineFixture, article, headline};
 use super::support::shared_data;
@@ -28,7 +28,7 @@ fn share(found: usize, all: usize) -> f64 {
 fn a_quarter_of_an_article_matches_it_and_an_article_matches_its_page() {
     for (file, language) in [("wikinews_en_2020.ndjson", "en"), ("bbc_hi.ndjson", "hi")] {
         let Some(all) = articles(file, 240) else { return };
-        let new = |name: &str, title: usize, words: &[String]| Article {
+        let new = |name: &str, title: usize, words: &[String]| RawArticle {
             language: Some(language.to_owned()),
             title: Some(headline(title as u64)),
             ..article(name, &words.join(" "))

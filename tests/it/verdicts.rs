@@ -4,8 +4,8 @@ use samestory_engine::engine::{
     Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings,
 };
 use samestory_engine::index::{OutputTopic, Retention, View};
-use samestory_engine::model::{Article, Flag, RelationKind, Tagged};
-use samestory_engine::model::{EventTime, Fraction, MatchType, TopicId, Verdict};
+use samestory_engine::model::{EventTime, Fraction, MatchType, TopicId, VerdictKind};
+use samestory_engine::model::{Flag, RawArticle, RelationKind, Verdict};
 use samestory_engine::text::language::find;
 
 use super::engine_fixture::{
@@ -21,12 +21,12 @@ fn fixture() -> EngineFixture {
     EngineFixture::new(Settings::default())
 }
 
-fn timed(article: Article, millis: i64) -> Article {
-    Article { fetched_at: at(millis), ..article }
+fn timed(article: RawArticle, millis: i64) -> RawArticle {
+    RawArticle { fetched_at: at(millis), ..article }
 }
 
-fn summary(tagged: &Tagged) -> (Verdict, Option<MatchType>, Option<&str>) {
-    (tagged.verdict, tagged.match_type, tagged.duplicate_of.as_ref().map(|id| id.as_str()))
+fn summary(tagged: &Verdict) -> (VerdictKind, Option<MatchType>, Option<&str>) {
+    (tagged.kind, tagged.match_type, tagged.duplicate_of.as_ref().map(|id| id.as_str()))
 }
 
 /// The tombstone for an article that moved to the other topic.
@@ -43,10 +43,10 @@ fn deletion_tombstone(name: &str, outlet: OutputTopic) -> Output {
 fn another_article_with_the_same_content_is_exact() {
     let mut fixture = fixture();
     let first = fixture.tag(&article("a", &story(1)));
-    assert_eq!(summary(&first), (Verdict::Unique, None, None));
+    assert_eq!(summary(&first), (VerdictKind::Unique, None, None));
     assert_eq!((first.cluster.to_string().as_str(), first.canonical_id.as_str()), ("en:0:0", "a"));
     let second = fixture.tag(&article("b", &story(1).to_uppercase()));
-    assert_eq!(summary(&second), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&second), (VerdictKind::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((second.cluster.to_string().as_str(), second.canonical_id.as_str()), ("en:0:0", "a"));
     assert_eq!([second.similarity, second.containment, second.confidence], [Fraction::new(1.0); 3]);
 }
@@ -56,7 +56,7 @@ fn a_few_words_changed_is_near() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     let near = fixture.tag(&article("b", &window(1, 100, 80, 0, 20)));
-    assert_eq!(summary(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+    assert_eq!(summary(&near), (VerdictKind::NearDuplicate, Some(MatchType::Near), Some("a")));
     assert!(near.similarity > Fraction::new(0.8) && near.similarity < Fraction::new(1.0), "{near:?}");
 }
 
@@ -65,10 +65,10 @@ fn a_part_and_a_whole_that_adds_little_are_partial() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &window(1, 100, 240, 0, 0)));
     let part = fixture.tag(&article("part", &window(1, 160, 60, 0, 0)));
-    assert_eq!(summary(&part), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
+    assert_eq!(summary(&part), (VerdictKind::NearDuplicate, Some(MatchType::Partial), Some("a")));
     assert!(part.containment > Fraction::new(0.9), "{part:?}");
     let whole = fixture.tag(&article("whole", &window(1, 100, 400, 0, 0)));
-    assert_eq!(summary(&whole), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("a")));
+    assert_eq!(summary(&whole), (VerdictKind::NearDuplicate, Some(MatchType::Partial), Some("a")));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_whole_that_adds_more_than_it_repeats_is_unique_and_extends() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     let whole = fixture.tag(&article("whole", &window(1, 0, 300, 0, 0)));
-    assert_eq!(summary(&whole), (Verdict::Unique, None, None));
+    assert_eq!(summary(&whole), (VerdictKind::Unique, None, None));
     let related: Vec<_> = whole.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
     assert_eq!(related, [("a", RelationKind::Extends)]);
     assert_eq!(whole.cluster.to_string(), "en:0:1");
@@ -87,7 +87,7 @@ fn other_numbers_in_the_same_wording_are_the_same_template() {
     let mut fixture = fixture();
     fixture.tag(&article("monday", &window(1, 100, 80, 0, 0)));
     let tuesday = fixture.tag(&article("tuesday", &window(1, 100, 80, 1, 0)));
-    assert_eq!(summary(&tuesday), (Verdict::Unique, None, None));
+    assert_eq!(summary(&tuesday), (VerdictKind::Unique, None, None));
     let related: Vec<_> = tuesday.related.iter().map(|it| (it.id.as_str(), it.relation)).collect();
     assert_eq!(related, [("monday", RelationKind::SameTemplate)]);
 }
@@ -108,7 +108,7 @@ fn the_best_match_has_the_most_evidence_not_the_highest_similarity() {
             words.map(|(at, old)| if at % every == 3 { word(1 << 40 | at as u64) } else { old.to_owned() });
         edited.collect::<Vec<_>>().join(" ")
     };
-    let titled = |name: &str, title: &str, body: &str| Article {
+    let titled = |name: &str, title: &str, body: &str| RawArticle {
         title: Some(title.to_owned()),
         ..article(name, body)
     };
@@ -117,7 +117,7 @@ fn the_best_match_has_the_most_evidence_not_the_highest_similarity() {
     // Shares the numbers, and fewer of the words than Monday's report does.
     fixture.tag(&titled("tuesday", "Harbour traffic on Tuesday", &words(&report(1), 12)));
     let copy = fixture.tag(&titled("copy", "Harbour traffic on Tuesday", &report(1)));
-    assert_eq!((copy.verdict, copy.duplicate_of.clone()), (Verdict::NearDuplicate, Some(id("tuesday"))));
+    assert_eq!((copy.kind, copy.duplicate_of.clone()), (VerdictKind::NearDuplicate, Some(id("tuesday"))));
     let [related] = &copy.related[..] else { panic!("{copy:?}") };
     assert_eq!((related.id.as_str(), related.relation), ("monday", RelationKind::SameTemplate));
     assert!(related.similarity > copy.similarity, "{copy:?}");
@@ -128,7 +128,7 @@ fn the_same_item_in_other_words_is_rewritten_if_its_phrases_are_rare() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &rewrite(&story(1), 1)));
     let copy = fixture.tag(&article("b", &rewrite(&story(1), 2)));
-    assert_eq!(summary(&copy), (Verdict::NearDuplicate, Some(MatchType::Rewritten), Some("a")));
+    assert_eq!(summary(&copy), (VerdictKind::NearDuplicate, Some(MatchType::Rewritten), Some("a")));
     assert!(copy.similarity < Fraction::new(0.4), "{copy:?}");
     assert_eq!(copy.cluster.to_string(), "en:0:0");
 }
@@ -140,11 +140,11 @@ fn reports_from_one_form_are_not_rewritten() {
     let mut fixture = EngineFixture::new(Settings { default: alone, ..Settings::default() });
     for own in 1..12 {
         let report = fixture.tag(&article(&format!("form-{own}"), &rewrite(&story(1), own)));
-        assert_eq!(report.verdict, Verdict::Unique);
+        assert_eq!(report.kind, VerdictKind::Unique);
     }
     fixture.engine = Engine::new(Settings::default());
     let report = fixture.tag(&article("form-12", &rewrite(&story(1), 12)));
-    assert_eq!(summary(&report), (Verdict::Unique, None, None), "other clusters have these phrases");
+    assert_eq!(summary(&report), (VerdictKind::Unique, None, None), "other clusters have these phrases");
     assert!(report.similarity > Fraction::new(0.13), "{report:?}");
 }
 
@@ -156,32 +156,34 @@ fn a_rewrite_has_the_same_numbers() {
     let copy = fixture.tag(&article("b", &rewrite(&report(0), 3)));
     assert_eq!(copy.duplicate_of, Some(id("a")));
     let other = fixture.tag(&article("c", &rewrite(&report(1), 2)));
-    assert_eq!(summary(&other), (Verdict::Unique, None, None));
+    assert_eq!(summary(&other), (VerdictKind::Unique, None, None));
     assert!(other.similarity > Fraction::new(0.13), "{other:?}");
 }
 
 #[test]
 fn a_story_with_the_same_opening_that_continues_is_a_version_of_it() {
-    let titled = |name: &str, words: u64| Article {
+    let titled = |name: &str, words: u64| RawArticle {
         title: Some("Council votes for a new bridge".to_owned()),
         ..article(name, &news(1, words))
     };
     let mut fixture = fixture();
     fixture.tag(&titled("first", 120));
     let grown = fixture.tag(&titled("grown", 320));
-    assert_eq!(summary(&grown), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("first")));
+    assert_eq!(summary(&grown), (VerdictKind::NearDuplicate, Some(MatchType::Partial), Some("first")));
 }
 
 #[test]
 fn a_page_with_an_article_in_it_is_no_rewrite_of_its_other_content() {
     let page = format!("{} {}", rewrite(&window(2, 100, 200, 0, 0), 5), window(1, 100, 125, 0, 0));
-    let titled =
-        |name: &str, title: u64, body: &str| Article { title: Some(headline(title)), ..article(name, body) };
+    let titled = |name: &str, title: u64, body: &str| RawArticle {
+        title: Some(headline(title)),
+        ..article(name, body)
+    };
     let mut fixture = fixture();
     fixture.tag(&titled("beside", 1, &window(2, 100, 215, 0, 0)));
     fixture.tag(&titled("inside", 2, &window(1, 100, 122, 0, 0)));
     let page = fixture.tag(&titled("page", 3, &page));
-    assert_eq!(page.verdict, Verdict::Unique, "{page:?}");
+    assert_eq!(page.kind, VerdictKind::Unique, "{page:?}");
     assert_eq!(page.related.first().map(|related| related.relation), Some(RelationKind::Extends));
 }
 
@@ -193,7 +195,7 @@ fn half_of_an_article_is_a_part_even_after_another_half() {
     fixture.tag(&article("wire", &window(1, 100, 240, 0, 30)));
     assert_eq!(fixture.tag(&article("half", &half(0))).match_type, Some(MatchType::Partial));
     let other = fixture.tag(&article("other half", &half(20)));
-    assert_eq!(summary(&other), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("half")));
+    assert_eq!(summary(&other), (VerdictKind::NearDuplicate, Some(MatchType::Partial), Some("half")));
     let copy = fixture.tag(&article("copy", &window(1, 100, 240, 0, 20)));
     assert_eq!(copy.match_type, Some(MatchType::Near), "the halves are parts of it, not the other way round");
 }
@@ -216,28 +218,28 @@ fn short_texts_need_more_evidence_and_empty_ones_never_match() {
     let flash = fixture.tag(&article("b", &window(1, 100, 49, 0, 20)));
     assert_eq!(
         summary(&flash),
-        (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")),
+        (VerdictKind::NearDuplicate, Some(MatchType::Near), Some("a")),
         "one word differs"
     );
     let rewritten = fixture.tag(&article("rewritten", &rewrite(&window(1, 100, 45, 0, 0), 2)));
-    assert_eq!(summary(&rewritten), (Verdict::Unique, None, None), "every fifth word differs");
+    assert_eq!(summary(&rewritten), (VerdictKind::Unique, None, None), "every fifth word differs");
     fixture.tag(&article("long", &window(2, 100, 240, 0, 0)));
     let teaser = fixture.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
-    assert_eq!(summary(&teaser), (Verdict::NearDuplicate, Some(MatchType::Partial), Some("long")));
+    assert_eq!(summary(&teaser), (VerdictKind::NearDuplicate, Some(MatchType::Partial), Some("long")));
     let figures = fixture.tag(&article("figures", &window(2, 120, 40, 1, 0)));
-    assert_eq!(summary(&figures), (Verdict::Unique, None, None), "its numbers differ");
+    assert_eq!(summary(&figures), (VerdictKind::Unique, None, None), "its numbers differ");
     fixture.tag(&article("word", &window(3, 100, 7, 0, 0)));
     let part = fixture.tag(&article("brief", &window(3, 100, 6, 0, 0)));
-    assert_eq!(summary(&part), (Verdict::Unique, None, None), "too short to be compared");
+    assert_eq!(summary(&part), (VerdictKind::Unique, None, None), "too short to be compared");
     let copy = fixture.tag(&article("c", &short));
-    assert_eq!(summary(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&copy), (VerdictKind::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     for name in ["empty", "void"] {
         let empty = fixture.tag(&article(name, " … "));
-        assert_eq!((empty.verdict, &empty.flags[..]), (Verdict::Unique, &[Flag::NoText][..]));
+        assert_eq!((empty.kind, &empty.flags[..]), (VerdictKind::Unique, &[Flag::NoText][..]));
     }
     assert_eq!(
-        fixture.tag(&article("void", "")).verdict,
-        Verdict::Unique,
+        fixture.tag(&article("void", "")).kind,
+        VerdictKind::Unique,
         "different blanks are different content"
     );
 }
@@ -251,7 +253,7 @@ fn the_same_article_again_changes_nothing() {
     let before = fixture.store.dump().unwrap();
     let outputs = fixture.article(&timed(article("b", &story(1)), 3_000));
     let again = tagged(&outputs).unwrap();
-    assert_eq!(summary(again), (Verdict::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
+    assert_eq!(summary(again), (VerdictKind::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
     assert_eq!((again.cluster.to_string().as_str(), again.canonical_id.as_str()), ("en:0:0", "a"));
     assert_eq!(outputs.len(), 1);
     let after = fixture.store.dump().unwrap();
@@ -295,7 +297,7 @@ fn an_article_sent_again_is_remembered_for_its_whole_retention() {
     fixture.tag(&timed(article("a", &story(1)), DAY - 1));
     fixture.set_stream_time(9 * DAY - 2);
     let copy = fixture.tag(&timed(article("b", &story(1)), 9 * DAY - 2));
-    assert_eq!(summary(&copy), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&copy), (VerdictKind::ExactDuplicate, Some(MatchType::Exact), Some("a")));
 }
 
 // An unchanged resend goes to near-duplicate while the article stays on unique. The document only recorded
@@ -307,13 +309,13 @@ fn a_change_retracts_what_a_resend_left_on_the_other_topic() {
     fixture.tag(&article("b", &story(2)));
     assert_eq!(fixture.tag(&article("b", &story(2))).match_type, Some(MatchType::SameArticle));
     let outputs = fixture.article(&article("b", &story(3)));
-    assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::Unique);
+    assert_eq!(tagged(&outputs).unwrap().kind, VerdictKind::Unique);
     assert_eq!(outputs[1..], [moved_tombstone("b", OutputTopic::NearDuplicate)]);
     let outputs = fixture.article(&article("b", &story(4)));
     assert_eq!(outputs.len(), 1, "there is nothing left to retract: {outputs:?}");
     fixture.tag(&article("b", &story(4)));
     let outputs = fixture.article(&article("b", &window(1, 100, 80, 0, 20)));
-    assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
+    assert_eq!(tagged(&outputs).unwrap().kind, VerdictKind::NearDuplicate);
     assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::Unique));
 }
 
@@ -322,10 +324,10 @@ fn an_update_removes_the_old_fingerprint() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     let updated = fixture.tag(&article("a", &story(2)));
-    assert_eq!((updated.verdict, updated.revision), (Verdict::Unique, 1));
+    assert_eq!((updated.kind, updated.revision), (VerdictKind::Unique, 1));
     assert_eq!(
-        fixture.tag(&article("b", &story(1))).verdict,
-        Verdict::Unique,
+        fixture.tag(&article("b", &story(1))).kind,
+        VerdictKind::Unique,
         "no document has that text any more"
     );
     assert_eq!(fixture.tag(&article("c", &story(2))).duplicate_of, Some(id("a")));
@@ -337,7 +339,7 @@ fn an_update_that_moves_leaves_a_tombstone_behind() {
     fixture.tag(&article("a", &story(1)));
     fixture.tag(&article("b", &story(2)));
     let outputs = fixture.article(&article("b", &window(1, 100, 80, 0, 20)));
-    assert_eq!(tagged(&outputs).unwrap().verdict, Verdict::NearDuplicate);
+    assert_eq!(tagged(&outputs).unwrap().kind, VerdictKind::NearDuplicate);
     assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::Unique));
     let outputs = fixture.article(&article("b", &story(3)));
     assert_eq!(tagged(&outputs).unwrap().revision, 2);
@@ -380,7 +382,7 @@ fn a_delete_leaves_tombstones_and_nothing_else() {
     fixture.delete("b");
     fixture.delete("c");
     assert!(fixture.store.dump().unwrap().iter().all(|row| row.family == "meta"));
-    assert_eq!(fixture.tag(&article("d", &story(1))).verdict, Verdict::Unique);
+    assert_eq!(fixture.tag(&article("d", &story(1))).kind, VerdictKind::Unique);
 }
 
 #[test]
@@ -399,10 +401,10 @@ fn an_update_in_another_language_leaves_the_first() {
     let mut fixture = fixture();
     fixture.tag(&article("a", &story(1)));
     fixture.tag(&article("b", &story(1)));
-    let german = Article { language: Some("de".to_owned()), ..article("b", &story(1)) };
+    let german = RawArticle { language: Some("de".to_owned()), ..article("b", &story(1)) };
     let outputs = fixture.article(&german);
     let moved = tagged(&outputs).unwrap();
-    assert_eq!((moved.verdict, moved.cluster.to_string().as_str()), (Verdict::Unique, "de:0:0"));
+    assert_eq!((moved.kind, moved.cluster.to_string().as_str()), (VerdictKind::Unique, "de:0:0"));
     assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::NearDuplicate));
     assert_eq!(fixture.store.languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
 }
@@ -414,11 +416,12 @@ fn a_chain_of_versions_splits_where_it_leaves_the_canonical() {
     let version =
         |n: u64| (80 * n..80 * n + 200).map(|place| word(7 << 20 | place)).collect::<Vec<_>>().join(" ");
     let mut fixture = fixture();
-    let outputs: Vec<Tagged> = (0..3).map(|n| fixture.tag(&article(&format!("v{n}"), &version(n)))).collect();
+    let outputs: Vec<Verdict> =
+        (0..3).map(|n| fixture.tag(&article(&format!("v{n}"), &version(n)))).collect();
     assert_eq!(outputs[1].cluster.to_string(), "en:0:0");
     assert_eq!(
-        (outputs[2].verdict, outputs[2].duplicate_of.clone()),
-        (Verdict::NearDuplicate, Some(id("v1")))
+        (outputs[2].kind, outputs[2].duplicate_of.clone()),
+        (VerdictKind::NearDuplicate, Some(id("v1")))
     );
     assert_eq!((outputs[2].cluster.to_string().as_str(), outputs[2].canonical_id.as_str()), ("en:0:2", "v2"));
     let joined = fixture.article(&article("v3", &format!("{} {}", version(2), word(9))));
@@ -432,7 +435,7 @@ fn with_policy(canonical: CanonicalPolicy) -> EngineFixture {
 
 #[test]
 fn each_policy_has_its_own_canonical() {
-    let published = |name: &str, words: u64, millis: i64| Article {
+    let published = |name: &str, words: u64, millis: i64| RawArticle {
         published_at: at(millis),
         ..article(name, &window(1, 100, words, 0, 0))
     };
@@ -501,7 +504,7 @@ fn expired_documents_do_not_match_even_before_removal() {
         |fixture: &EngineFixture| fixture.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
     assert_eq!(left(&fixture), 2, "four are removed at a time");
     let again = fixture.tag(&timed(article("again", &story(5)), 1_005));
-    assert_eq!((again.verdict, left(&fixture)), (Verdict::Unique, 0));
+    assert_eq!((again.kind, left(&fixture)), (VerdictKind::Unique, 0));
 }
 
 #[test]
@@ -556,7 +559,7 @@ fn an_article_that_arrives_expired_is_judged_and_not_stored() {
     fixture.tag(&timed(article("a", &story(1)), 5_000));
     fixture.set_stream_time(5_000);
     let late = fixture.tag(&timed(article("late", &story(1)), 4_000));
-    assert_eq!(summary(&late), (Verdict::ExactDuplicate, Some(MatchType::Exact), Some("a")));
+    assert_eq!(summary(&late), (VerdictKind::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((&late.flags[..], late.cluster.to_string().as_str()), (&[Flag::Expired][..], "en:0:0"));
     assert_eq!(fixture.store.languages_of(&id("late")).unwrap(), []);
     let stored = fixture.tag(&timed(article("b", &story(2)), 4_001));
@@ -579,13 +582,13 @@ fn a_time_far_ahead_expires_nothing() {
     };
     give(&mut fixture, "a", 1_000, 1_000);
     let ahead = give(&mut fixture, "ahead", 253_370_764_800_000, 2_000);
-    assert_eq!((ahead.verdict, &ahead.flags[..]), (Verdict::ExactDuplicate, &[Flag::ClampedTime][..]));
+    assert_eq!((ahead.kind, &ahead.flags[..]), (VerdictKind::ExactDuplicate, &[Flag::ClampedTime][..]));
     let next = give(&mut fixture, "next", 3_000, 3_000);
     assert_eq!((next.duplicate_of, &next.flags[..]), (Some(id("a")), &[][..]));
     let before_all = give(&mut fixture, "early", -5, 3_000);
     assert_eq!(
-        (before_all.verdict, &before_all.flags[..]),
-        (Verdict::ExactDuplicate, &[Flag::ClampedTime][..])
+        (before_all.kind, &before_all.flags[..]),
+        (VerdictKind::ExactDuplicate, &[Flag::ClampedTime][..])
     );
 }
 
@@ -624,17 +627,17 @@ fn a_hot_bucket_whose_canonical_leaves_with_the_current_article_gets_another() {
     // A new version of the first, still very similar to the others.
     let changed = fixture.tag(&timed(article("copy0", &window(1, 100, 74, 0, 0)), 200));
     assert_eq!(
-        (changed.verdict, changed.canonical_id, &changed.flags[..]),
-        (Verdict::NearDuplicate, id("copy1"), &[Flag::Capped][..])
+        (changed.kind, changed.canonical_id, &changed.flags[..]),
+        (VerdictKind::NearDuplicate, id("copy1"), &[Flag::Capped][..])
     );
     // The next two are overdue when another copy arrives.
     fixture.set_stream_time(1_021);
     let late = fixture.tag(&timed(article("late", &story(1)), 1_021));
-    assert_eq!((late.verdict, late.canonical_id), (Verdict::ExactDuplicate, id("copy3")));
-    let foreign = Article { language: Some("de".into()), ..article("copy3", &story(1)) };
-    assert_eq!(fixture.tag(&timed(foreign, 1_022)).verdict, Verdict::Unique);
+    assert_eq!((late.kind, late.canonical_id), (VerdictKind::ExactDuplicate, id("copy3")));
+    let foreign = RawArticle { language: Some("de".into()), ..article("copy3", &story(1)) };
+    assert_eq!(fixture.tag(&timed(foreign, 1_022)).kind, VerdictKind::Unique);
     let next = fixture.tag(&timed(article("next", &story(1)), 1_023));
-    assert_eq!((next.verdict, next.canonical_id), (Verdict::ExactDuplicate, id("copy4")));
+    assert_eq!((next.kind, next.canonical_id), (VerdictKind::ExactDuplicate, id("copy4")));
 }
 
 #[test]
@@ -681,11 +684,11 @@ fn under_simhash_the_hamming_distance_decides() {
         let far = with(algorithm, 0);
         assert_eq!(
             summary(&far),
-            (Verdict::Unique, None, None),
+            (VerdictKind::Unique, None, None),
             "bits differ, whatever lies in the other: {far:?}"
         );
         let near = with(algorithm, 40);
-        assert_eq!(summary(&near), (Verdict::NearDuplicate, Some(MatchType::Near), Some("a")));
+        assert_eq!(summary(&near), (VerdictKind::NearDuplicate, Some(MatchType::Near), Some("a")));
         let bits = if algorithm == Algorithm::Simhash128 { 128.0 } else { 64.0 };
         assert_eq!((near.similarity.get() * bits * 10.0).round() % 10.0, 0.0, "whole bits: {near:?}");
     }

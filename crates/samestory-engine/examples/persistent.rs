@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut dedup = Deduplicator::open(directory, Options::default().min_confidence(0.7))?;
     for file in arguments {
         let verdict = dedup.insert(Article::new(file.as_str(), fs::read_to_string(&file)?))?;
-        println!("{file}: {}", verdict.verdict.as_str());
+        println!("{file}: {}", verdict.kind.as_str());
     }
     Ok(())
 }

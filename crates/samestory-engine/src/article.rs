@@ -1,7 +1,7 @@
 //! An article to insert, built step by step.
 
 use crate::error::Error;
-use crate::model::{Article as RawArticle, ArticleId, EventTime};
+use crate::model::{ArticleId, EventTime, RawArticle};
 
 /// An article: its id, its text and what else is known of it. Only the text is compared; the title is evidence beside it.
 ///

@@ -17,8 +17,7 @@ use crate::index::{Budget, Rocks, RocksOptions};
 use crate::index::{Document, Durability, Memory, Store, StoreError, View};
 use crate::model::Lang;
 use crate::model::{
-    Article as RawArticle, ArticleId, BoundedStr, DeadLetter, Fraction, MatchType, Position,
-    Tagged as Verdict, Verdict as VerdictKind,
+    ArticleId, BoundedStr, DeadLetter, Fraction, MatchType, Position, RawArticle, Verdict, VerdictKind,
 };
 use crate::options::Options;
 use crate::text::{self, language};
@@ -33,8 +32,8 @@ use crate::text::{self, language};
 /// let mut dedup = Deduplicator::in_memory(Options::default());
 /// let first = dedup.insert(Article::new("a1", body))?;
 /// let second = dedup.insert(Article::new("a2", body))?;
-/// assert_eq!(first.verdict, VerdictKind::Unique);
-/// assert_eq!(second.verdict, VerdictKind::ExactDuplicate);
+/// assert_eq!(first.kind, VerdictKind::Unique);
+/// assert_eq!(second.kind, VerdictKind::ExactDuplicate);
 /// assert_eq!(second.duplicate_of.unwrap().as_str(), "a1");
 /// # Ok(())
 /// # }
@@ -342,10 +341,10 @@ mod tests {
     #[test]
     fn an_edited_copy_is_a_near_duplicate_and_another_text_is_not() {
         let mut dedup = Deduplicator::in_memory(Options::default());
-        assert_eq!(dedup.insert(Article::new("a1", FERRY)).unwrap().verdict, VerdictKind::Unique);
-        assert_eq!(dedup.insert(Article::new("b1", HARVEST)).unwrap().verdict, VerdictKind::Unique);
+        assert_eq!(dedup.insert(Article::new("a1", FERRY)).unwrap().kind, VerdictKind::Unique);
+        assert_eq!(dedup.insert(Article::new("b1", HARVEST)).unwrap().kind, VerdictKind::Unique);
         let copy = dedup.insert(Article::new("a2", edited())).unwrap();
-        assert_eq!(copy.verdict, VerdictKind::NearDuplicate);
+        assert_eq!(copy.kind, VerdictKind::NearDuplicate);
         assert_eq!(copy.duplicate_of.unwrap().as_str(), "a1");
     }
 
@@ -353,7 +352,7 @@ mod tests {
     fn a_check_stores_nothing() {
         let mut dedup = Deduplicator::in_memory(Options::default());
         assert_eq!(dedup.check(FERRY).unwrap().kind, VerdictKind::Unique);
-        assert_eq!(dedup.insert(Article::new("a1", FERRY)).unwrap().verdict, VerdictKind::Unique);
+        assert_eq!(dedup.insert(Article::new("a1", FERRY)).unwrap().kind, VerdictKind::Unique);
         let answer = dedup.check(edited()).unwrap();
         assert_eq!((answer.kind, answer.duplicate_of.unwrap().as_str()), (VerdictKind::NearDuplicate, "a1"));
         assert_eq!(dedup.similar(edited(), 10).unwrap().len(), 1);

@@ -7,7 +7,7 @@
 //! # fn main() -> Result<(), samestory_engine::Error> {
 //! let mut dedup = Deduplicator::in_memory(Options::default());
 //! let verdict = dedup.insert(Article::new("a1", "The ferry runs again from Monday, the operator said on Thursday."))?;
-//! println!("{} {:?} {}", verdict.verdict.as_str(), verdict.duplicate_of, verdict.confidence.get());
+//! println!("{} {:?} {}", verdict.kind.as_str(), verdict.duplicate_of, verdict.confidence.get());
 //! let answer = dedup.check("The ferry runs again from Monday, the operator said on Friday.")?;
 //! println!("{}", answer.kind.as_str());
 //! # Ok(())
@@ -51,6 +51,6 @@ pub use fingerprint::Fingerprint;
 pub use index::{Retention, StoreError};
 pub use model::{
     ArticleId, ClusterId, Contribution, DeadLetterReason, EventTime, Flag, Fraction, Lang, LanguageSource,
-    MatchType, Position, Related, RelationKind, Tagged as Verdict, Verdict as VerdictKind,
+    MatchType, Position, Related, RelationKind, Verdict, VerdictKind,
 };
 pub use options::Options;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use samestory_engine::model::Article;
 use samestory_engine::model::ArticleId;
+use samestory_engine::model::RawArticle;
 
 use super::pairs;
 
@@ -28,7 +28,7 @@ pub enum Expect {
 #[derive(Clone, Debug)]
 pub struct Labelled {
     /// The article, with its declared language.
-    pub article: Article,
+    pub article: RawArticle,
     /// Articles of the same group have the same text; `None` if unlabelled.
     pub group: Option<String>,
     /// The expected verdict, if labelled.
@@ -182,7 +182,7 @@ fn labelled(line: Line, seen: &mut BTreeSet<String>) -> Result<Labelled, String>
     };
     seen.extend(group.clone());
     Ok(Labelled {
-        article: Article {
+        article: RawArticle {
             id,
             body: line.body,
             title: line.title,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use samestory_engine::model::RelationKind;
-use samestory_engine::model::{MatchType, Verdict};
+use samestory_engine::model::{MatchType, VerdictKind};
 
 use super::labelled::{Expect, Label, Set};
 use super::run::{Outcome, Run};
@@ -139,7 +139,8 @@ impl Report {
                 }
                 groupings.push(((number, one.group.as_ref()), (number, outcome.cluster.as_ref())));
                 let confidence = (outcome.confidence.get(), right);
-                if outcome.verdict == Verdict::Unique { &mut unique } else { &mut copies }.push(confidence);
+                if outcome.verdict == VerdictKind::Unique { &mut unique } else { &mut copies }
+                    .push(confidence);
                 if !right {
                     report.mistakes.push(Mistake {
                         id: one.article.id.as_str().to_owned(),
@@ -195,7 +196,7 @@ impl Report {
 /// Counts an outcome; returns whether it is as expected.
 fn count(counts: &mut Counts, outcome: &Outcome, own: impl Fn(usize) -> bool, expect: Expect) -> bool {
     counts.of += 1;
-    let copy = outcome.verdict != Verdict::Unique;
+    let copy = outcome.verdict != VerdictKind::Unique;
     let found = copy && outcome.duplicate_of.is_some_and(&own);
     counts.found += u64::from(found);
     counts.wrong += u64::from(copy && !found);
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
     use samestory_engine::model::{Fraction, Lang};
 
-    fn outcome(verdict: Verdict, duplicate_of: Option<usize>) -> Outcome {
+    fn outcome(verdict: VerdictKind, duplicate_of: Option<usize>) -> Outcome {
         Outcome {
             verdict,
             match_type: duplicate_of.map(|_| MatchType::Near),
@@ -231,16 +232,16 @@ mod tests {
     #[test]
     fn a_copy_of_an_unrelated_article_is_wrong_whatever_was_expected() {
         let mut counts = Counts::default();
-        let stranger = outcome(Verdict::NearDuplicate, Some(7));
+        let stranger = outcome(VerdictKind::NearDuplicate, Some(7));
         assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Dup));
         assert!(!count(&mut counts, &stranger, |other| other == 1, Expect::Unique));
         assert!(count(
             &mut counts,
-            &outcome(Verdict::NearDuplicate, Some(1)),
+            &outcome(VerdictKind::NearDuplicate, Some(1)),
             |other| other == 1,
             Expect::Dup
         ));
-        assert!(count(&mut counts, &outcome(Verdict::Unique, None), |other| other == 3, Expect::Unique));
+        assert!(count(&mut counts, &outcome(VerdictKind::Unique, None), |other| other == 3, Expect::Unique));
         assert_eq!(counts, Counts { of: 4, found: 1, wrong: 2, partial: 0, extends: 1 });
     }
 }

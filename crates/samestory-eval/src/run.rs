@@ -7,8 +7,8 @@ use std::thread;
 use samestory_engine::Options as EngineOptions;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
 use samestory_engine::index::{Durability, Memory, Store, StoreError};
-use samestory_engine::model::{Article, RelationKind};
-use samestory_engine::model::{BoundedStr, Fraction, Lang, MatchType, Position, Verdict};
+use samestory_engine::model::{BoundedStr, Fraction, Lang, MatchType, Position, VerdictKind};
+use samestory_engine::model::{RawArticle, RelationKind};
 
 use super::labelled::Set;
 
@@ -23,7 +23,7 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: VerdictKind,
     /// How a duplicate matches.
     pub match_type: Option<MatchType>,
     /// The best match.
@@ -65,7 +65,7 @@ pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> V
                 scope.spawn(move || {
                     let all = part.iter().map(|labelled| {
                         let language = labelled.article.language.clone().filter(|_| !options.ignore_language);
-                        let article = Article { language, ..labelled.article.clone() };
+                        let article = RawArticle { language, ..labelled.article.clone() };
                         preparer.prepare(&article, &position(0)).ok()
                     });
                     all.collect::<Vec<_>>()
@@ -124,7 +124,7 @@ pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Resul
         let plan = judge_and_store(&engine, &mut store, prepared)?;
         let outcome = plan.outputs().find_map(|output| match output {
             Output::Tagged(tagged) => Some(Outcome {
-                verdict: tagged.verdict,
+                verdict: tagged.kind,
                 match_type: tagged.match_type,
                 duplicate_of: tagged.duplicate_of.as_ref().and_then(|id| index_of(id.as_str())),
                 similarity: tagged.similarity,

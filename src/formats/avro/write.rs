@@ -1,7 +1,7 @@
 //! Writes outputs as Avro, field by field in the order of the files in `schemas/`. A test reads them back with
 //! `apache-avro` and those files, so order and types cannot drift.
 
-use samestory_engine::model::{Article, ClusterRecord, Member, Related, Tagged};
+use samestory_engine::model::{ClusterRecord, Member, RawArticle, Related, Verdict};
 use samestory_engine::model::{EventTime, Position};
 
 /// The article in an envelope.
@@ -62,7 +62,7 @@ fn array<T>(out: &mut Vec<u8>, values: &[T], mut write: impl FnMut(&mut Vec<u8>,
 }
 
 /// Appends an article: `raw-article.avsc`.
-pub fn write_article(article: &Article, out: &mut Vec<u8>) {
+pub fn write_article(article: &RawArticle, out: &mut Vec<u8>) {
     text(out, article.id.as_str());
     text(out, &article.body);
     for value in [&article.title, &article.url, &article.host, &article.language, &article.content_type] {
@@ -75,9 +75,9 @@ pub fn write_article(article: &Article, out: &mut Vec<u8>) {
 }
 
 /// Appends an envelope: `tagged-article.avsc`.
-pub fn write_envelope(tagged: &Tagged, article: ArticlePart<'_>, out: &mut Vec<u8>) {
+pub fn write_envelope(tagged: &Verdict, article: ArticlePart<'_>, out: &mut Vec<u8>) {
     text(out, tagged.id.as_str());
-    text(out, tagged.verdict.as_str());
+    text(out, tagged.kind.as_str());
     optional(out, tagged.match_type, |out, kind| text(out, kind.as_str()));
     optional(out, tagged.duplicate_of.as_ref(), |out, id| text(out, id.as_str()));
     double(out, tagged.similarity.get());

@@ -16,7 +16,7 @@ use std::fmt;
 use samestory_engine::model::{ArticleId, EventTime};
 
 use super::Event;
-use samestory_engine::model::{Article, DeadLetterReason};
+use samestory_engine::model::{DeadLetterReason, RawArticle};
 use value::{Coerced, Path, as_body, as_bool, as_identifier, as_string, as_time};
 
 pub use context::{RecordContext, WithContext};
@@ -153,7 +153,7 @@ impl Fields {
                 return Err(wrong(&name, shape, "a string or a list of strings"));
             }
         };
-        let article = Box::new(Article {
+        let article = Box::new(RawArticle {
             id,
             body,
             title: self.text(record, Field::Title)?,
@@ -303,7 +303,7 @@ mod tests {
         json::decode(&Record::parse(json.as_bytes()).unwrap(), fields, || None)
     }
 
-    fn article(json: &str) -> Article {
+    fn article(json: &str) -> RawArticle {
         match event(json, &Fields::default()).unwrap() {
             Event::Article(article) => *article,
             other => panic!("{other:?}"),

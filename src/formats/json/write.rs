@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use samestory_engine::model::{Article, ClusterRecord, DeadLetter, Position, Related, Tagged};
+use samestory_engine::model::{ClusterRecord, DeadLetter, Position, RawArticle, Related, Verdict};
 
 /// The envelope of a tagged article.
 #[derive(Debug, Serialize)]
 pub struct Envelope<'a> {
     /// The verdict with everything that belongs to it.
     #[serde(flatten)]
-    pub tagged: &'a Tagged,
+    pub tagged: &'a Verdict,
     /// The article unchanged; `None` leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub article: Option<&'a RawValue>,
@@ -28,7 +28,7 @@ impl Envelope<'_> {
 }
 
 /// The envelope around the article's own bytes, which must be JSON and are not parsed again.
-pub fn enveloped(tagged: &Tagged, article: &[u8]) -> Vec<u8> {
+pub fn enveloped(tagged: &Verdict, article: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(article.len() + 1024);
     Envelope { tagged, article: None }.write(&mut out);
     // Cut the closing brace and the line break.
@@ -40,7 +40,7 @@ pub fn enveloped(tagged: &Tagged, article: &[u8]) -> Vec<u8> {
 }
 
 /// An article in our own fields, in the order of `raw-article.avsc`.
-pub fn mapped(article: &Article) -> Vec<u8> {
+pub fn mapped(article: &RawArticle) -> Vec<u8> {
     let mut out = Vec::with_capacity(article.body.len() + 512);
     append(&mut out, article);
     out.pop();

@@ -10,8 +10,8 @@ use crate::formats::avro::ArticlePart;
 use crate::formats::json;
 use samestory_engine::engine::{Batch, Decided, Incoming, Output};
 use samestory_engine::index::{Change, OutputTopic};
-use samestory_engine::model::{ArticleId, Position, Verdict};
-use samestory_engine::model::{DeadLetter, DeadLetterReason, Tagged};
+use samestory_engine::model::{ArticleId, Position, VerdictKind};
+use samestory_engine::model::{DeadLetter, DeadLetterReason, Verdict};
 
 use super::intake::ItemOrigins;
 use crate::kafka::admin::limits::Limits;
@@ -215,13 +215,13 @@ impl Writer {
         }
     }
 
-    fn tagged(&self, tagged: &Tagged, original: Original<'_>) -> Outgoing<'_> {
+    fn tagged(&self, tagged: &Verdict, original: Original<'_>) -> Outgoing<'_> {
         let article = original.value().unwrap_or_default();
         let value = match (self.form, self.wire) {
             (ValueForm::Passthrough, _) => article.to_vec(),
             (ValueForm::Envelope, OutputEncoding::Json) => enveloped_json(tagged, original),
             (ValueForm::Envelope, OutputEncoding::Avro { unique, near_duplicate, .. }) => {
-                let id = if tagged.verdict == Verdict::Unique { unique } else { near_duplicate };
+                let id = if tagged.kind == VerdictKind::Unique { unique } else { near_duplicate };
                 let mut value = avro::frame(id, article.len() + 1024);
                 let article = match original.slice.encoding {
                     PayloadEncoding::Mapped => ArticlePart::Mapped(article),
@@ -235,9 +235,9 @@ impl Writer {
         verdict(tagged, &mut headers);
         headers.extend(position(&tagged.input));
         Outgoing {
-            topic: match tagged.verdict {
-                Verdict::Unique => &self.topics.unique,
-                Verdict::NearDuplicate | Verdict::ExactDuplicate => &self.topics.near_duplicate,
+            topic: match tagged.kind {
+                VerdictKind::Unique => &self.topics.unique,
+                VerdictKind::NearDuplicate | VerdictKind::ExactDuplicate => &self.topics.near_duplicate,
             },
             partition: None,
             key: Some(tagged.id.as_str().into()),
@@ -351,7 +351,7 @@ fn is_json(original: Original<'_>) -> bool {
 
 /// The envelope around an article. Bytes that are not JSON were routed before the settings changed; they go out as a
 /// string of hexadecimal digits, so nothing is lost.
-fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
+fn enveloped_json(tagged: &Verdict, original: Original<'_>) -> Vec<u8> {
     let article = original.value().unwrap_or_default();
     if is_json(original) {
         return json::enveloped(tagged, article);
@@ -361,11 +361,11 @@ fn enveloped_json(tagged: &Tagged, original: Original<'_>) -> Vec<u8> {
 }
 
 /// Adds the verdict as headers, so that consumers can filter without decoding values.
-fn verdict(tagged: &Tagged, headers: &mut Headers) {
+fn verdict(tagged: &Verdict, headers: &mut Headers) {
     let mut add = |name: &str, value: String| {
         headers.push((format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes())))
     };
-    add("verdict", tagged.verdict.as_str().into());
+    add("verdict", tagged.kind.as_str().into());
     if let Some(kind) = tagged.match_type {
         add("match-type", kind.as_str().into());
     }

@@ -4,7 +4,7 @@
 
 use crate::config::{EnvelopeArticle, InputFormat, OutputFormat, ValueForm};
 use crate::formats::{avro, json};
-use samestory_engine::model::Article;
+use samestory_engine::model::RawArticle;
 
 samestory_engine::listed! {
 /// The encoding of the article's bytes.
@@ -73,7 +73,7 @@ impl PayloadPolicy {
     }
 
     /// The payload of an article; `None` if the record's own bytes go out. `datum` is set if the record was Avro.
-    pub(crate) fn payload(self, article: &Article, datum: Option<&avro::Datum<'_>>) -> Payload {
+    pub(crate) fn payload(self, article: &RawArticle, datum: Option<&avro::Datum<'_>>) -> Payload {
         match (self, datum) {
             (PayloadPolicy::Own, _) | (PayloadPolicy::Readable, None) => None,
             (PayloadPolicy::Readable, Some(datum)) => Some((PayloadEncoding::Json, avro::as_json(datum))),

@@ -386,7 +386,7 @@ fn position(
 mod tests {
     use super::*;
     use samestory_engine::engine::Preparer;
-    use samestory_engine::model::Article;
+    use samestory_engine::model::RawArticle;
     use samestory_engine::text::Options;
 
     const TOPIC: RawTopic<'_> = RawTopic { name: "articles.raw", id: TopicId::from_bytes([9; 16]) };
@@ -402,7 +402,7 @@ mod tests {
     }
 
     fn prepared() -> Prepared {
-        let article = Article {
+        let article = RawArticle {
             id: ArticleId::new("a-1").unwrap(),
             body: "The storm is over, and the ferries run again from the morning on.".into(),
             title: Some("Ferries".into()),

@@ -14,7 +14,7 @@ use crate::formats::fields::Field;
 use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output};
 use samestory_engine::index::{Durability, Memory, Store, StoreError};
 use samestory_engine::model::DeadLetterReason;
-use samestory_engine::model::{Lang, LanguageSource, Verdict};
+use samestory_engine::model::{Lang, LanguageSource, VerdictKind};
 
 use crate::kafka::admin::values;
 use crate::kafka::client as clients;
@@ -46,7 +46,7 @@ pub struct Probed {
     /// Articles whose language was detected from the text.
     pub detected: u64,
     /// Number of articles by verdict, compared with each other only.
-    pub verdicts: BTreeMap<Verdict, u64>,
+    pub verdicts: BTreeMap<VerdictKind, u64>,
     /// Articles whose id occurred before.
     pub repeated_ids: u64,
     /// Number of distinct article ids.
@@ -190,7 +190,7 @@ impl ProbeEngine {
         let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?.0;
         for output in plan.outputs() {
             if let Output::Tagged(tagged) = output {
-                *probed.verdicts.entry(tagged.verdict).or_default() += 1;
+                *probed.verdicts.entry(tagged.kind).or_default() += 1;
                 probed.repeated_ids += u64::from(
                     tagged.revision > 0
                         || tagged.match_type == Some(samestory_engine::model::MatchType::SameArticle),

@@ -66,7 +66,7 @@ pub(crate) fn plan<'a>(stats: &Stats, published: impl Iterator<Item = &'a Output
         match output {
             Output::Tagged(tagged) => {
                 let language = tagged.language.code();
-                *verdicts.entry((language, tagged.verdict.as_str())).or_insert(0) += 1;
+                *verdicts.entry((language, tagged.kind.as_str())).or_insert(0) += 1;
                 tagged.flags.iter().for_each(|flag| metrics::flag(language, flag.as_str()));
             }
             Output::DeadLetter(letter) => metrics::dead_letters(letter.reason.as_str(), 1),

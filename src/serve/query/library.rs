@@ -22,7 +22,7 @@ use samestory_engine::index::{
 use samestory_engine::model::Flag;
 use samestory_engine::model::{
     ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, LanguageTag,
-    Position, Verdict,
+    Position, VerdictKind,
 };
 use samestory_engine::text::language;
 
@@ -336,7 +336,7 @@ impl StoreReader<'_> {
         let mut best: Option<(Judged, Option<ClusterId>)> = None;
         for store in self.stores.iter().filter(|store| store.languages().contains(&prepared.language)) {
             let judged = engine.judge(store, &prepared, self.horizon(store, prepared.language)?)?;
-            let rank = |judged: &Judged| (judged.verdict != Verdict::Unique, judged.similarity);
+            let rank = |judged: &Judged| (judged.verdict != VerdictKind::Unique, judged.similarity);
             if best.as_ref().is_none_or(|(other, _)| rank(&judged) > rank(other)) {
                 let cluster = match &judged.best {
                     Some(candidate) => store.cluster_of(&candidate.document)?,

@@ -8,7 +8,7 @@ use samestory::formats::Event;
 use samestory::formats::avro::{Datum, Schema};
 use samestory::formats::fields::{Field, Fields};
 use samestory::formats::schemas::RAW_ARTICLE;
-use samestory_engine::model::Article;
+use samestory_engine::model::RawArticle;
 use samestory_engine::model::{ArticleId, EventTime};
 use serde_json::json;
 
@@ -44,11 +44,11 @@ fn written() -> impl Strategy<Value = Written> {
         .prop_map(|(renamed, kind, place, left_out)| Written { renamed, kind, place, left_out })
 }
 
-fn article() -> impl Strategy<Value = Article> {
+fn article() -> impl Strategy<Value = RawArticle> {
     let words = || proptest::option::of(".{1,40}");
     let time = || proptest::option::of((-10_i64.pow(13)..10_i64.pow(15)).prop_map(EventTime::from_millis));
     ("[a-z0-9:/é]{1,30}", ".{0,300}", words(), words(), words(), words(), words(), time(), time()).prop_map(
-        |(id, body, title, url, host, language, content_type, published_at, fetched_at)| Article {
+        |(id, body, title, url, host, language, content_type, published_at, fetched_at)| RawArticle {
             id: ArticleId::new(&id).unwrap(),
             body,
             title,
@@ -62,7 +62,7 @@ fn article() -> impl Strategy<Value = Article> {
     )
 }
 
-fn value_of(article: &Article, field: Field) -> Option<Value> {
+fn value_of(article: &RawArticle, field: Field) -> Option<Value> {
     let text = |text: &Option<String>| text.clone().map(Value::String);
     match field {
         Field::Id => Some(Value::String(article.id.to_string())),
@@ -175,7 +175,7 @@ proptest! {
             },
             other => panic!("{other:?}"),
         };
-        let theirs = Article {
+        let theirs = RawArticle {
             id: ArticleId::new(&text(of(0)).unwrap()).unwrap(),
             body: text(of(1)).unwrap(),
             title: text(of(2)),

@@ -4,11 +4,11 @@ use apache_avro::Schema;
 use apache_avro::types::Value;
 use samestory::formats::avro::{ArticlePart, write_article, write_cluster, write_envelope};
 use samestory::formats::schemas;
-use samestory_engine::model::{Article, ClusterRecord, Flag, Member, Related, RelationKind, Tagged};
 use samestory_engine::model::{
     ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, MatchType,
-    Position, Verdict,
+    Position, VerdictKind,
 };
+use samestory_engine::model::{ClusterRecord, Flag, Member, RawArticle, Related, RelationKind, Verdict};
 
 use super::{decode, member, text};
 
@@ -20,8 +20,8 @@ fn cluster_id(number: u64) -> ClusterId {
     ClusterId { language: Lang::UND, partition: 3, number: DocumentNumber(number) }
 }
 
-fn article() -> Article {
-    Article {
+fn article() -> RawArticle {
+    RawArticle {
         id: id("a2"),
         body: "text é".into(),
         title: Some("T".into()),
@@ -34,10 +34,10 @@ fn article() -> Article {
     }
 }
 
-fn tagged() -> Tagged {
-    Tagged {
+fn tagged() -> Verdict {
+    Verdict {
         id: id("a2"),
-        verdict: Verdict::NearDuplicate,
+        kind: VerdictKind::NearDuplicate,
         match_type: Some(MatchType::Near),
         duplicate_of: Some(id("a1")),
         similarity: Fraction::new(0.83),

@@ -11,8 +11,8 @@ use samestory_engine::engine::{
 use samestory_engine::fingerprint::LANES;
 use samestory_engine::index::{IndexScheme, IndexSchemes, OutputTopic, Retention, SimHashBands};
 use samestory_engine::lsh::Banding;
-use samestory_engine::model::{Article, DeadLetter, DeadLetterReason};
 use samestory_engine::model::{BoundedStr, EventTime, Fraction, Lang, Position, TopicId};
+use samestory_engine::model::{DeadLetter, DeadLetterReason, RawArticle};
 use samestory_engine::text::language::find;
 
 use crate::engine_fixture::{Dice, article, id, line, rewrite, trust_declared, window};
@@ -219,7 +219,7 @@ fn item(dice: &mut Dice, at: u64, now: &mut i64) -> Item {
                 _ => Some(dice.one_of(&[*now, *now, -1, i64::MIN])),
             };
             let published = [None, Some(-7), Some(50_000), Some(60_000), Some(70_000), Some(i64::MAX)];
-            let article = Article {
+            let article = RawArticle {
                 language: Some(
                     LANGUAGES[usize::from(article_number.is_multiple_of(5) != (dice.below(15) == 0))]
                         .to_owned(),

@@ -16,10 +16,11 @@ use samestory_engine::index::{
 };
 use samestory_engine::lsh::BandKey;
 use samestory_engine::model::{
-    ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, TopicId, Verdict,
+    ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, TopicId,
+    VerdictKind,
 };
 use samestory_engine::model::{
-    ClusterRecord, DeadLetter, DeadLetterReason, Flag, Member, Related, RelationKind, Tagged,
+    ClusterRecord, DeadLetter, DeadLetterReason, Flag, Member, Related, RelationKind, Verdict,
 };
 
 const YEAR_2100: i64 = 4_102_444_800_000;
@@ -58,7 +59,7 @@ pub(super) struct Model {
 pub(super) fn forgive_confidence(outputs: &mut [Output], review: &Option<(Fraction, Fraction)>) {
     for output in outputs {
         if let Output::Tagged(tagged) = output {
-            let inside = tagged.verdict != Verdict::Unique
+            let inside = tagged.kind != VerdictKind::Unique
                 && review.is_some_and(|(low, high)| low <= tagged.confidence && tagged.confidence <= high);
             assert_eq!(tagged.flags.contains(&Flag::Review), inside, "{tagged:?}");
             tagged.flags.retain(|flag| *flag != Flag::Review);
@@ -701,7 +702,7 @@ impl Model {
             pairs.iter().find(|(_, pair)| Some(rank(pair)) == greatest).cloned()
         });
         let (mut verdict, mut match_type) = match best.as_ref().map(|(_, pair)| pair.relation) {
-            Some(Relation::Exact) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
+            Some(Relation::Exact) => (VerdictKind::ExactDuplicate, Some(MatchType::Exact)),
             Some(Relation::Near | Relation::Rewritten) => {
                 let cluster = best.as_ref().unwrap().0.cluster;
                 let mut copies: Vec<&Comparison> = Vec::new();
@@ -720,10 +721,10 @@ impl Model {
                     Relation::Rewritten => MatchType::Rewritten,
                     _ => MatchType::Near,
                 };
-                (Verdict::NearDuplicate, Some(match_type))
+                (VerdictKind::NearDuplicate, Some(match_type))
             }
-            Some(Relation::Partial) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
-            _ => (Verdict::Unique, None),
+            Some(Relation::Partial) => (VerdictKind::NearDuplicate, Some(MatchType::Partial)),
+            _ => (VerdictKind::Unique, None),
         };
         self.note(match_type.map_or("unique", MatchType::as_str));
         let mut related: Vec<(
@@ -760,8 +761,8 @@ impl Model {
                 let pair = self.compare(&same.fingerprint, &article.fingerprint, language);
                 let is_exact = pair.relation == Relation::Exact;
                 (verdict, match_type) = match is_exact {
-                    true => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
-                    false => (Verdict::NearDuplicate, Some(MatchType::Reviewed)),
+                    true => (VerdictKind::ExactDuplicate, Some(MatchType::Exact)),
+                    false => (VerdictKind::NearDuplicate, Some(MatchType::Reviewed)),
                 };
                 self.note(if is_exact { "reviewed, exact" } else { "reviewed" });
                 closest = Some((same.clone(), pair));
@@ -788,7 +789,7 @@ impl Model {
         let expired = self.expires_by(language).is_some_and(|expired| at.millis() <= expired);
         let published = self.published_at(Some(at));
         let outlet =
-            if verdict == Verdict::Unique { OutputTopic::Unique } else { OutputTopic::NearDuplicate };
+            if verdict == VerdictKind::Unique { OutputTopic::Unique } else { OutputTopic::NearDuplicate };
         let mut flags = self.flags(article, at, clamped, expired);
         if digest {
             self.note("digest");
@@ -884,9 +885,9 @@ impl Model {
             self.note("backfilled");
             return Vec::new();
         }
-        let mut outputs = vec![Output::Tagged(Box::new(Tagged {
+        let mut outputs = vec![Output::Tagged(Box::new(Verdict {
             id: article.id.clone(),
-            verdict,
+            kind: verdict,
             match_type,
             duplicate_of: best.map(|(document, _)| document.id),
             similarity,
@@ -925,9 +926,9 @@ impl Model {
         self.note("same-article");
         let flags = self.flags(article, at, clamped, false);
         let key = (held.language, held.cluster.0);
-        let tagged = Tagged {
+        let tagged = Verdict {
             id: article.id.clone(),
-            verdict: Verdict::ExactDuplicate,
+            kind: VerdictKind::ExactDuplicate,
             match_type: Some(MatchType::SameArticle),
             duplicate_of: Some(article.id.clone()),
             similarity: Fraction::new(1.0),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::index::{Document, StoreError, View};
-use crate::model::{ArticleId, DocumentNumber, Fraction, MatchType, Verdict};
+use crate::model::{ArticleId, DocumentNumber, Fraction, MatchType, VerdictKind};
 
 use super::batch::planner::Planner;
 use super::candidates::{Candidate, Candidates};
@@ -126,8 +126,8 @@ impl<V: View> Planner<'_, V> {
         let settings = self.engine.settings_for(article.language);
         let comparison = settings.compare(&same.fingerprint, &article.fingerprint);
         let (verdict, match_type) = match comparison.relation {
-            Relation::Exact => (Verdict::ExactDuplicate, MatchType::Exact),
-            _ => (Verdict::NearDuplicate, MatchType::Reviewed),
+            Relation::Exact => (VerdictKind::ExactDuplicate, MatchType::Exact),
+            _ => (VerdictKind::NearDuplicate, MatchType::Reviewed),
         };
         let mut related = judged.related;
         related.retain(|related| related.id != same.id);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::index::{OutputTopic, StoreError, View};
 use crate::model::{Contribution, Related, RelationKind};
-use crate::model::{EventTime, Fraction, MatchType, Verdict};
+use crate::model::{EventTime, Fraction, MatchType, VerdictKind};
 
 use super::candidates::{Candidate, Candidates};
 use super::compare::confidence;
@@ -24,7 +24,7 @@ const RELATED: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// Unique, near-duplicate or exact duplicate.
-    pub verdict: Verdict,
+    pub verdict: VerdictKind,
     /// How a duplicate was recognised; `None` if the article is unique.
     pub match_type: Option<MatchType>,
     /// The document that it duplicates.
@@ -53,8 +53,8 @@ impl Judged {
     /// The topic that the verdict is published to.
     pub fn outlet(&self) -> OutputTopic {
         match self.verdict {
-            Verdict::Unique => OutputTopic::Unique,
-            Verdict::NearDuplicate | Verdict::ExactDuplicate => OutputTopic::NearDuplicate,
+            VerdictKind::Unique => OutputTopic::Unique,
+            VerdictKind::NearDuplicate | VerdictKind::ExactDuplicate => OutputTopic::NearDuplicate,
         }
     }
 }
@@ -108,14 +108,14 @@ impl Engine {
         let closest = best.or_else(|| all.iter().max_by_key(|candidate| rank(candidate)));
         let pair = closest.map(|candidate| candidate.comparison);
         let (verdict, match_type) = match best.map(|best| (best.comparison.relation, best)) {
-            Some((Relation::Exact, _)) => (Verdict::ExactDuplicate, Some(MatchType::Exact)),
+            Some((Relation::Exact, _)) => (VerdictKind::ExactDuplicate, Some(MatchType::Exact)),
             Some((Relation::Near | Relation::Rewritten, best)) if is_part(best, &all) => {
-                (Verdict::NearDuplicate, Some(MatchType::Partial))
+                (VerdictKind::NearDuplicate, Some(MatchType::Partial))
             }
-            Some((Relation::Near, _)) => (Verdict::NearDuplicate, Some(MatchType::Near)),
-            Some((Relation::Rewritten, _)) => (Verdict::NearDuplicate, Some(MatchType::Rewritten)),
-            Some(_) => (Verdict::NearDuplicate, Some(MatchType::Partial)),
-            None => (Verdict::Unique, None),
+            Some((Relation::Near, _)) => (VerdictKind::NearDuplicate, Some(MatchType::Near)),
+            Some((Relation::Rewritten, _)) => (VerdictKind::NearDuplicate, Some(MatchType::Rewritten)),
+            Some(_) => (VerdictKind::NearDuplicate, Some(MatchType::Partial)),
+            None => (VerdictKind::Unique, None),
         };
         Judged {
             verdict,

@@ -1,6 +1,6 @@
 //! The decision engine: judges each article against the articles that came before it.
 //!
-//! [`Preparer`] turns an [`Article`](crate::model::Article) into a [`Prepared`] one on any thread, without
+//! [`Preparer`] turns an [`RawArticle`](crate::model::RawArticle) into a [`Prepared`] one on any thread, without
 //! state. [`Engine::plan`] decides a [`Batch`] of prepared articles in order against the index; the [`Plan`]
 //! that it returns lists the records to publish and the changes to the state, and carries out neither. A
 //! verdict depends only on the settings and on the articles that came before.

@@ -4,8 +4,8 @@
 //! is a pure function of the article and the options, so it runs on any number of threads.
 
 use crate::fingerprint::{Fingerprint, config_hash, of_text};
-use crate::model::{Article, DeadLetter, DeadLetterReason, Flag};
 use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, LanguageTag, Position, Title, Url};
+use crate::model::{DeadLetter, DeadLetterReason, Flag, RawArticle};
 use crate::text::language::{self, Tag};
 use crate::text::markup::ContentType;
 use crate::text::{self, Options};
@@ -69,7 +69,7 @@ impl Preparer {
     ///
     /// # Errors
     /// The text exceeds `max_bytes`; the error is the dead letter to publish instead.
-    pub fn prepare(&self, article: &Article, position: &Position) -> Result<Prepared, DeadLetter> {
+    pub fn prepare(&self, article: &RawArticle, position: &Position) -> Result<Prepared, DeadLetter> {
         let content_type = article.content_type.as_deref().and_then(ContentType::parse);
         let text = text::prepare(&article.body, content_type, article.language.as_deref(), &self.options)
             .map_err(|error| DeadLetter {
@@ -119,8 +119,8 @@ mod tests {
     use crate::model::BoundedStr;
     use crate::text::language::Trust;
 
-    fn article(body: &str) -> Article {
-        Article {
+    fn article(body: &str) -> RawArticle {
+        RawArticle {
             id: ArticleId::new("a").unwrap(),
             body: body.to_owned(),
             title: Some(" ".to_owned()),
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn problems_with_text_and_language_are_flagged() {
         let flags = |body: &str, language: &str| {
-            let article = Article { language: Some(language.to_owned()), ..article(body) };
+            let article = RawArticle { language: Some(language.to_owned()), ..article(body) };
             Preparer::new(Options::default()).prepare(&article, &position()).unwrap().flags
         };
         assert_eq!(flags("The storm is over and the ferries run again.", "en"), []);
@@ -162,7 +162,7 @@ mod tests {
     fn the_declared_language_is_kept_but_does_not_decide_the_home() {
         let body = "The city council said on Monday that the old bridge would be closed for repairs.";
         let prepared = |language: &str, trust| {
-            let article = Article { language: Some(language.to_owned()), ..article(body) };
+            let article = RawArticle { language: Some(language.to_owned()), ..article(body) };
             Preparer::new(Options { trust, ..Options::default() }).prepare(&article, &position()).unwrap()
         };
         let french = prepared(" fr-CA ", Trust::Text);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::fingerprint::Fingerprint;
 use crate::model::{
     ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Host, Lang, MatchType, Position,
-    Title, TopicId, Url, Verdict,
+    Title, TopicId, Url, VerdictKind,
 };
 
 /// Everything remembered about an article except its body; the text is read from `position` when it is
@@ -61,7 +61,7 @@ impl Document {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// Unique, near-duplicate or exact duplicate.
-    pub verdict: Verdict,
+    pub verdict: VerdictKind,
     /// How a duplicate was recognised.
     pub match_type: Option<MatchType>,
     /// Whether it is part of its best match. A part is not the canonical of a cluster that has a complete

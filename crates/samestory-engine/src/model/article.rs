@@ -7,7 +7,7 @@ use super::{ArticleId, EventTime};
 
 /// An article as its crawler published it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Article {
+pub struct RawArticle {
     /// Identifies the article across its versions.
     pub id: ArticleId,
     /// The text, possibly with markup.
@@ -28,7 +28,7 @@ pub struct Article {
     pub fetched_at: Option<EventTime>,
 }
 
-impl Article {
+impl RawArticle {
     /// The site it was fetched from: `host`, or the host in `url`. A blank value counts as absent.
     pub fn site(&self) -> Option<&str> {
         site(self.host.as_deref(), self.url.as_deref())

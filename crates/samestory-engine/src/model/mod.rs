@@ -13,10 +13,10 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde::{Serialize, Serializer};
 
-pub use article::{Article, site};
+pub use article::{RawArticle, site};
 pub use cluster::{ClusterRecord, Member};
 pub use dead_letter::{DeadLetter, DeadLetterReason};
-pub use tagged::{Contribution, Flag, Related, RelationKind, Tagged};
+pub use tagged::{Contribution, Flag, Related, RelationKind, Verdict};
 
 /// A language from the closed table in `text::language`.
 ///
@@ -333,7 +333,7 @@ pub enum Position {
 /// The decision about one article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum VerdictKind {
     /// No earlier article has this text.
     Unique,
     /// The text resembles an earlier one.
@@ -342,13 +342,13 @@ pub enum Verdict {
     ExactDuplicate,
 }
 
-impl Verdict {
+impl VerdictKind {
     /// As written in headers and tagged articles.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Verdict::Unique => "unique",
-            Verdict::NearDuplicate => "near-duplicate",
-            Verdict::ExactDuplicate => "exact-duplicate",
+            VerdictKind::Unique => "unique",
+            VerdictKind::NearDuplicate => "near-duplicate",
+            VerdictKind::ExactDuplicate => "exact-duplicate",
         }
     }
 }

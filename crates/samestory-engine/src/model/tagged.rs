@@ -5,16 +5,17 @@
 use serde::{Serialize, Serializer};
 
 use super::{
-    ArticleId, ClusterId, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position, Verdict,
+    ArticleId, ClusterId, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position, VerdictKind,
 };
 
 /// The verdict on one article and everything published with it, except the article itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tagged {
+pub struct Verdict {
     /// The judged article.
     pub id: ArticleId,
     /// Unique, near or exact duplicate.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub kind: VerdictKind,
     /// How a duplicate matches; `None` if the article is unique.
     pub match_type: Option<MatchType>,
     /// The best match; `None` if the article is unique.

@@ -17,8 +17,8 @@ use crate::config::{Bus, Mode};
 use crate::formats::GenerationEnd;
 
 use super::{EndLog, LookError, backlog, offsets_of};
-use crate::kafka::client::{self as clients, PATIENCE, Quiet, Role};
 use crate::kafka::admin::ids;
+use crate::kafka::client::{self as clients, PATIENCE, Quiet, Role};
 use crate::kafka::turn::record::Record;
 
 /// Time between two requests for the old generation's progress, and how long a waiting partition pauses.

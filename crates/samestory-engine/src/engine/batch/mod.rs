@@ -16,7 +16,7 @@ use std::thread;
 
 use crate::index::{BusPosition, Change, Input, InputName, OutputTopic, StoreError, View, WriteSet};
 use crate::model::{ArticleId, ClusterId, EventTime, Lang, Position, TopicId};
-use crate::model::{ClusterRecord, DeadLetter, Tagged};
+use crate::model::{ClusterRecord, DeadLetter, Verdict};
 
 use super::Engine;
 use super::candidates::read_ahead::ReadAheadQueue;
@@ -159,7 +159,7 @@ pub struct Decided {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// An article with its verdict, for the topic of that verdict.
-    Tagged(Box<Tagged>),
+    Tagged(Box<Verdict>),
     /// Retracts the article from one topic.
     Tombstone {
         /// The article.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::index::{
     Change, Document, Judgement, OutputTopic, Residence, Retention, StoreError, View, Whereabouts,
 };
-use crate::model::{DeadLetter, Flag, Tagged};
-use crate::model::{DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, Verdict};
+use crate::model::{DeadLetter, Flag, Verdict};
+use crate::model::{DocumentNumber, EventTime, Fraction, Lang, MatchType, Position, VerdictKind};
 
 use super::Output;
 use super::empty_update::TextSource;
@@ -109,7 +109,7 @@ impl<V: View> Planner<'_, V> {
             .current_canonical(held.language, held.cluster)?
             .map_or_else(|| held.id.clone(), |document| document.id.clone());
         let judged = Judged {
-            verdict: Verdict::ExactDuplicate,
+            verdict: VerdictKind::ExactDuplicate,
             match_type: Some(MatchType::SameArticle),
             best: None,
             similarity: Fraction::new(1.0),
@@ -276,11 +276,11 @@ impl<V: View> Planner<'_, V> {
         cluster_ref: ClusterRef,
         revision: u32,
         flags: Vec<Flag>,
-    ) -> Tagged {
+    ) -> Verdict {
         let ClusterRef { cluster, canonical } = cluster_ref;
-        Tagged {
+        Verdict {
             id: article.id.clone(),
-            verdict: judged.verdict,
+            kind: judged.verdict,
             match_type: judged.match_type,
             duplicate_of: judged.best.as_ref().map(|best| best.document.id.clone()),
             similarity: judged.similarity,

@@ -72,7 +72,7 @@
 //! | 16, 4, 8 | raw topic's id, partition, highest offset judged |
 
 use crate::fingerprint::Fingerprint;
-use crate::model::{ArticleId, ClusterId, DocumentNumber, Fraction, Lang, MatchType, Position, Verdict};
+use crate::model::{ArticleId, ClusterId, DocumentNumber, Fraction, Lang, MatchType, Position, VerdictKind};
 
 use super::bytes::{ByteReader, ByteWriter, DecodeError};
 use crate::index::record::{
@@ -198,9 +198,9 @@ pub(crate) fn decode_residence(id: ArticleId, bytes: &[u8]) -> Result<Residence,
 
 fn encode_judgement(judgement: &Judgement, bytes: &mut Vec<u8>) {
     bytes.push(match judgement.verdict {
-        Verdict::Unique => 0,
-        Verdict::NearDuplicate => 1,
-        Verdict::ExactDuplicate => 2,
+        VerdictKind::Unique => 0,
+        VerdictKind::NearDuplicate => 1,
+        VerdictKind::ExactDuplicate => 2,
     });
     bytes.push(match judgement.match_type {
         None => 0,
@@ -221,9 +221,9 @@ fn decode_judgement(read: &mut ByteReader<'_>) -> Result<Judgement, DecodeError>
     let share = |steps| Fraction::from_steps(steps).ok_or(DecodeError::Value("a share above the whole"));
     Ok(Judgement {
         verdict: match read.byte()? {
-            0 => Verdict::Unique,
-            1 => Verdict::NearDuplicate,
-            2 => Verdict::ExactDuplicate,
+            0 => VerdictKind::Unique,
+            1 => VerdictKind::NearDuplicate,
+            2 => VerdictKind::ExactDuplicate,
             _ => return Err(DecodeError::Value("a verdict")),
         },
         match_type: match read.byte()? {

@@ -136,7 +136,7 @@ pub(crate) mod tests {
         RocksOptions, SimHashBands, Store, verify,
     };
     use crate::lsh::Banding;
-    use crate::model::{ArticleId, BoundedStr, DocumentNumber, EventTime, Fraction, Position, Verdict};
+    use crate::model::{ArticleId, BoundedStr, DocumentNumber, EventTime, Fraction, Position, VerdictKind};
     use crate::text::language::LANGUAGES;
 
     pub(in crate::index::rocksdb) fn document(number: u64) -> Change {
@@ -157,7 +157,7 @@ pub(crate) mod tests {
             revision: 0,
             outlet: OutputTopic::None,
             judgement: Judgement {
-                verdict: Verdict::Unique,
+                verdict: VerdictKind::Unique,
                 match_type: None,
                 is_part: false,
                 duplicate_of: None,
