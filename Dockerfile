@@ -16,8 +16,11 @@ ENV CARGO_TARGET_DIR=/target
 COPY Cargo.toml Cargo.lock ./
 COPY bench/Cargo.toml bench/
 COPY crates/samestory-compat/Cargo.toml crates/samestory-compat/
-RUN mkdir -p src bench/src/bin crates/samestory-compat/src \
- && echo 'fn main() {}' | tee src/main.rs bench/src/main.rs bench/src/bin/kafka.rs crates/samestory-compat/src/lib.rs >src/lib.rs \
+COPY crates/samestory-engine/Cargo.toml crates/samestory-engine/
+COPY crates/samestory-eval/Cargo.toml crates/samestory-eval/
+RUN mkdir -p src bench/src/bin crates/samestory-compat/src crates/samestory-engine/src crates/samestory-eval/src \
+ && echo 'fn main() {}' | tee src/main.rs bench/src/main.rs bench/src/bin/kafka.rs crates/samestory-compat/src/lib.rs \
+    crates/samestory-engine/src/lib.rs crates/samestory-eval/src/lib.rs >src/lib.rs \
  && cargo build --release --locked --bin samestory \
  && rm -r src crates/*/src
 

@@ -48,13 +48,14 @@ test-bombs: tools-test ## test the stage's memory against compression bombs of g
 
 test-mutants: tools-test ## remove each guard once and check that a test fails (about 25 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
-	  kafka::generations::an_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics \
+	  kafka::generations::a_generation_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics \
 	  kafka::delivery::calls_without_a_limit
 
 test-edges: tools-test ## run the longer tests: expired offsets, a backlog, a truncated log, a cold pod, batch sizes (about 8 minutes)
 	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
-	  kafka::generations::articles_that_nobody_judges kafka::generations::a_raw_topic_created_again kafka::recovery::a_log_that_lost_its_end kafka::routes::the_size_of_a_batch \
-	  kafka::recovery::what_the_operator_accepts kafka::recovery::a_cold_pod kafka::days::a_broker_that_is_away
+	  kafka::generations::unjudged_articles kafka::generations::a_raw_topic_created_again kafka::recovery::a_truncated_log \
+	  kafka::routes::verdicts_do_not_depend kafka::recovery::an_operators_decision kafka::recovery::a_cold_pod \
+	  kafka::days::a_broker_that_is_away
 
 test-space: tools-test ## fill the disk during match and during a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \
@@ -90,12 +91,12 @@ quality-natural: tools-demo ## measure only natural news, beside three peers (a 
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	"$$(dev/venv peers dev/peers.txt)" dev/natural.py $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED)
 
-fit: tools-demo ## fit the evidence weights to the labelled pairs in DATA and write src/detect/weights.rs (WORK keeps the sets)
+fit: tools-demo ## fit the evidence weights to the labelled pairs in DATA and write crates/samestory-engine/src/engine/compare/weights.rs (WORK keeps the sets)
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	@python=$$(dev/venv fit dev/fit.txt) && work=$(WORK) && if [ -z "$$work" ]; then work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT; fi \
 	  && "$$python" dev/fit.py prepare $(LABELLED) "$$work" \
 	  && $(CARGO_TARGET_DIR)/core/release/samestory eval "$$work"/*.ndjson --evidence "$$work/evidence.tsv" >/dev/null \
-	  && "$$python" dev/fit.py fit "$$work/evidence.tsv" src/detect/weights.rs $(LABELLED)/natural.pairs.tsv
+	  && "$$python" dev/fit.py fit "$$work/evidence.tsv" crates/samestory-engine/src/engine/compare/weights.rs $(LABELLED)/natural.pairs.tsv
 
 kafka-demo: tools-test ## run the stage on a real broker, from an empty directory to verdicts
 	cargo build --release --bin samestory

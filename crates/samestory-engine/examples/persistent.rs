@@ -4,11 +4,17 @@
 //! cargo run -p samestory-engine --features rocksdb --example persistent -- state article1.txt article2.txt
 //! ```
 
-use std::{env, fs};
+#[cfg(not(feature = "rocksdb"))]
+fn main() {
+    eprintln!("an index on disk needs the feature: cargo run -p samestory-engine --features rocksdb --example persistent");
+}
 
-use samestory_engine::{Article, Deduplicator, Options};
-
+#[cfg(feature = "rocksdb")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use std::{env, fs};
+
+    use samestory_engine::{Article, Deduplicator, Options};
+
     let mut arguments = env::args().skip(1);
     let directory = arguments.next().ok_or("give a directory for the index, then files")?;
     let mut dedup = Deduplicator::open(directory, Options::default().min_confidence(0.7))?;
