@@ -1,6 +1,6 @@
 //! Runs the engine on files and pipes, without a broker.
 //!
-//! [`stage`] reads and fingerprints articles ahead; [`run`] judges them batch by batch, in input order. A
+//! `stage` reads and fingerprints articles ahead; [`run`] judges them batch by batch, in input order. A
 //! batch is planned, its verdicts are written and synced, and only then is it applied to the state. A run
 //! interrupted at any moment therefore resumes where state and output agree.
 

@@ -6,7 +6,9 @@
 
 #[cfg(not(feature = "rocksdb"))]
 fn main() {
-    eprintln!("an index on disk needs the feature: cargo run -p samestory-engine --features rocksdb --example persistent");
+    eprintln!(
+        "an index on disk needs the feature: cargo run -p samestory-engine --features rocksdb --example persistent"
+    );
 }
 
 #[cfg(feature = "rocksdb")]

@@ -27,7 +27,7 @@ pub struct Counts {
     pub extends: u64,
 }
 
-/// [`Counts`] with their labels.
+/// `Counts` with their labels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
     /// The language in the file.

@@ -199,7 +199,7 @@ impl Fingerprint {
         self.simhash as u64
     }
 
-    /// Adds a headline, given as the hashes of [`text::title_words`](crate::text::title_words).
+    /// Adds a headline, given as the hashes of [`text::title_words`].
     #[must_use]
     pub fn with_title(self, words: Vec<u16>) -> Fingerprint {
         Fingerprint { title: Sample::from_hashes(words.into_iter().map(u32::from).collect()), ..self }

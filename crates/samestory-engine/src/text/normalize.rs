@@ -7,7 +7,7 @@
 //! read in one script, and white space collapses to single spaces. Normalised text is a fixed point:
 //! normalising it again changes nothing.
 //!
-//! [`fold_until_stable`] is the specification, [`normalize`] the fast path to the same bytes. Text is cut
+//! `fold_until_stable` is the specification, [`normalize`] the fast path to the same bytes. Text is cut
 //! only in front of ASCII characters: those never combine with what precedes them, so the pieces can be
 //! processed independently.
 

@@ -62,7 +62,7 @@ impl Language {
 
 /// Version of the words, letters and homes in the table. It is part of every fingerprint's config hash,
 /// because articles placed by another table are not found. Increase it with every change; a test compares the
-/// table with [`TABLE_HASH`].
+/// table with `TABLE_HASH`.
 pub const TABLE_VERSION: u32 = 2;
 
 /// Hash of the table at this version.

@@ -1,4 +1,4 @@
-//! Extracts plain text from HTML and Markdown. `text::prepare` calls [`to_text`], after [`sniff`] if no
+//! Extracts plain text from HTML and Markdown. `text::prepare` calls [`to_text`], after `sniff` if no
 //! content type is declared. Work and memory are linear in the input for any input; no tree is built and
 //! nothing recurses.
 //!
