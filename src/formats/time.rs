@@ -247,7 +247,7 @@ mod tests {
     fn formatting_and_parsing_agree_over_the_ages() {
         for millis in (-62_167_219_200_000..253_402_300_799_000).step_by(86_399_999 * 37) {
             let time = EventTime::from_millis(millis);
-            assert_eq!(parse(&time.to_string()), Some(time), "{}", time.to_string());
+            assert_eq!(parse(&time.to_string()), Some(time), "{time}");
         }
         for beyond in [i64::MAX, i64::MIN, 300_000_000_000_000] {
             assert_eq!(EventTime::from_millis(beyond).to_string(), beyond.to_string());

@@ -10,7 +10,8 @@ use std::path::Path;
 /// A name that begins a path, or a keyword, and the path prefixes of the files that may use it.
 const HOMES: &[(&str, &[&str])] = &[
     ("rdkafka", &["src/kafka"]),
-    ("rocksdb", &["crates/samestory-engine/src/index/rocksdb"]),
+    // The index has a module of that name, which it re-exports.
+    ("rocksdb", &["crates/samestory-engine/src/index/rocksdb", "crates/samestory-engine/src/index/mod.rs"]),
     (
         "serde_json",
         &[
@@ -38,7 +39,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "src/config",
             "src/commands",
-            "src/terminal/style.rs",
+            "src/terminal",
             "src/temporary.rs",
             // Unit tests look up the temporary directory.
             "crates/samestory-engine/src/index/rocksdb/maintenance/upkeep.rs",

@@ -190,7 +190,7 @@ fn no_secret_is_ever_shown() {
     assert_eq!(broken.status.code(), Some(2));
     printed_text += &text(&broken);
     assert!(
-        printed_text.contains("does not answer") && printed_text.contains("bootstrap.servers"),
+        printed_text.contains("broker unreachable") && printed_text.contains("bootstrap.servers"),
         "{printed_text}"
     );
     assert!(!printed_text.contains(SECRET), "{printed_text}");

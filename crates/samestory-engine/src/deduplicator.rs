@@ -9,12 +9,12 @@ use std::thread;
 
 use crate::article::Article;
 use crate::engine::compare::{Comparison, Relation};
-use crate::engine::{Batch, Engine, Incoming, Item, Judged, Output, Prepared, Preparer};
+use crate::engine::{Batch, Engine, Incoming, Item, Judged, LanguageSettings, Output, Prepared, Preparer};
 use crate::error::Error;
-use crate::fingerprint::{self, config_hash, of_text};
+use crate::fingerprint;
 #[cfg(feature = "rocksdb")]
 use crate::index::{Budget, Rocks, RocksOptions};
-use crate::index::{Document, Durability, Memory, Store, StoreError, View};
+use crate::index::{Document, Durability, IndexSchemes, Memory, Rows, Store, StoreError, View};
 use crate::model::Lang;
 use crate::model::{
     ArticleId, BoundedStr, DeadLetter, Fraction, MatchType, Position, RawArticle, Verdict, VerdictKind,
@@ -242,8 +242,23 @@ impl Deduplicator {
     /// # Errors
     /// [`Error::Rejected`]: a text is over the limit.
     pub fn compare(&self, older: &str, newer: &str) -> Result<Comparison, Error> {
+        let mut alone = Deduplicator {
+            engine: self.engine.clone(),
+            preparer: self.preparer,
+            index: Index::Memory(Box::new(Memory::new(self.schemes().clone(), Durability::OwnWal))),
+            inserted: 0,
+        };
         let (older, newer) = (self.prepare(older.to_owned())?, self.prepare(newer.to_owned())?);
-        Ok(self.engine.settings_for(newer.language).compare(&older.fingerprint, &newer.fingerprint))
+        let language = self.engine.settings_for(newer.language);
+        let plain = language.compare(&older.fingerprint, &newer.fingerprint);
+        alone.plan(Ok(older))?;
+        // The index completes the evidence: it knows which of the shared phrases are rare.
+        let candidates = on_index!(&alone.index, store => alone.engine.candidates(&**store, &newer, None))?;
+        Ok(candidates.all.first().map_or(plain, |candidate| candidate.comparison))
+    }
+
+    fn schemes(&self) -> &IndexSchemes {
+        on_index!(&self.index, store => store.postings())
     }
 
     fn position(&self) -> Position {
@@ -310,16 +325,13 @@ fn rejected(letter: DeadLetter) -> Error {
 /// assert!(!comparison.relation.is_duplicate());
 /// ```
 pub fn compare(older: &str, newer: &str) -> Comparison {
-    let options =
-        text::Options { max_raw_bytes: usize::MAX, max_bytes: usize::MAX, ..text::Options::DEFAULT };
-    let config = config_hash(&options);
-    let fingerprint = |body: &str| match text::prepare(body, None, None, &options) {
-        Ok(text) => (of_text(&text, config), text.language.home),
-        // There is no limit that a text could exceed.
-        Err(_) => (fingerprint::fingerprint("", language::row(Lang::UND), config), Lang::UND),
-    };
-    let ((older, _), (newer, language)) = (fingerprint(older), fingerprint(newer));
-    Options::default().language(language).compare(&older, &newer)
+    let text = text::Options { max_raw_bytes: usize::MAX, max_bytes: usize::MAX, ..text::Options::DEFAULT };
+    let dedup = Deduplicator::in_memory(Options { text, ..Options::default() });
+    // No text is over the limit, and an index in memory cannot fail.
+    dedup.compare(older, newer).unwrap_or_else(|_| {
+        let empty = fingerprint::fingerprint("", language::row(Lang::UND), dedup.preparer.config());
+        LanguageSettings::default().compare(&empty, &empty)
+    })
 }
 
 #[cfg(test)]

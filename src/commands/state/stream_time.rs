@@ -54,7 +54,7 @@ fn in_directory(
     let mut store = Rocks::open(directory, &options)?;
     let known = files::set_stream_time(&Engine::new(config.engine.clone()), &mut store, language, at)?;
     match known {
-        true => println!("state {place}: stream time of {language} is {}", at.to_string()),
+        true => println!("state {place}: stream time of {language} is {}", at),
         false => println!("state {place}: no article in {language} yet, so there is nothing to set"),
     }
     Ok(())
@@ -65,10 +65,7 @@ fn on_the_bus(config: &Config, language: Lang, at: EventTime) -> Result<(), Fail
     samestory::kafka::check_properties(&config.bus)?;
     for written in samestory::kafka::admin::control::set_stream_time(config, language, at)? {
         let samestory::kafka::admin::control::Written { topic, partition, offset } = written;
-        println!(
-            "{topic} partition {partition} offset {offset}: stream time of {language} becomes {}",
-            at.to_string()
-        );
+        println!("{topic} partition {partition} offset {offset}: stream time of {language} becomes {}", at);
     }
     println!("the stage applies it when it reads the record, and logs `stream time set by control record`");
     Ok(())

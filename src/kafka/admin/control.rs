@@ -73,7 +73,7 @@ pub fn set_stream_time(config: &Config, language: Lang, at: EventTime) -> Result
             (routed::encode_set_stream_time(language, at), OwnedHeaders::new(), home..home + 1)
         }
         Mode::Direct => {
-            let word = format!("{SET_STREAM_TIME} {language} {}", at.to_string());
+            let word = format!("{SET_STREAM_TIME} {language} {at}");
             let header = Header { key: HEADER, value: Some(&word) };
             (word.clone().into_bytes(), OwnedHeaders::new().insert(header), 0..partitions)
         }

@@ -34,7 +34,6 @@ pub struct Row {
 /// # Errors
 /// Every method fails if the store cannot be read or holds invalid data. An error never means that something
 /// is absent.
-#[expect(clippy::missing_errors_doc, reason = "documented once for all methods, above")]
 pub trait View: Rows {
     /// A document by number.
     fn document(&self, language: Lang, number: DocumentNumber) -> Result<Option<Document>, StoreError> {
