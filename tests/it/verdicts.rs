@@ -17,6 +17,12 @@ fn story(family: u64) -> String {
     window(family, 100, 80, 0, 0)
 }
 
+/// The text with every number replaced by a round one: exact figures in common would speak for a copy.
+fn without_figures(text: &str) -> String {
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    text.split(' ').map(|word| if is_number(word) { "40" } else { word }).collect::<Vec<_>>().join(" ")
+}
+
 fn fixture() -> EngineFixture {
     EngineFixture::new(Settings::default())
 }
@@ -138,12 +144,13 @@ fn reports_from_one_form_are_not_rewritten() {
     // Without the second opinion each is a unique story, as it is if the form is well known.
     let alone = LanguageSettings { algorithm: Algorithm::Minhash, ..LanguageSettings::default() };
     let mut fixture = EngineFixture::new(Settings { default: alone, ..Settings::default() });
+    let form = without_figures(&story(1));
     for own in 1..12 {
-        let report = fixture.tag(&article(&format!("form-{own}"), &rewrite(&story(1), own)));
+        let report = fixture.tag(&article(&format!("form-{own}"), &rewrite(&form, own)));
         assert_eq!(report.kind, VerdictKind::Unique);
     }
     fixture.engine = Engine::new(Settings::default());
-    let report = fixture.tag(&article("form-12", &rewrite(&story(1), 12)));
+    let report = fixture.tag(&article("form-12", &rewrite(&form, 12)));
     assert_eq!(summary(&report), (VerdictKind::Unique, None, None), "other clusters have these phrases");
     assert!(report.similarity > Fraction::new(0.13), "{report:?}");
 }
@@ -221,7 +228,9 @@ fn short_texts_need_more_evidence_and_empty_ones_never_match() {
         (VerdictKind::NearDuplicate, Some(MatchType::Near), Some("a")),
         "one word differs"
     );
-    let rewritten = fixture.tag(&article("rewritten", &rewrite(&window(1, 100, 45, 0, 0), 2)));
+    let short = without_figures(&short);
+    fixture.tag(&article("round", &short));
+    let rewritten = fixture.tag(&article("rewritten", &rewrite(&short, 2)));
     assert_eq!(summary(&rewritten), (VerdictKind::Unique, None, None), "every fifth word differs");
     fixture.tag(&article("long", &window(2, 100, 240, 0, 0)));
     let teaser = fixture.tag(&article("teaser", &window(2, 120, 40, 0, 0)));
@@ -231,7 +240,7 @@ fn short_texts_need_more_evidence_and_empty_ones_never_match() {
     fixture.tag(&article("word", &window(3, 100, 7, 0, 0)));
     let part = fixture.tag(&article("brief", &window(3, 100, 6, 0, 0)));
     assert_eq!(summary(&part), (VerdictKind::Unique, None, None), "too short to be compared");
-    let copy = fixture.tag(&article("c", &short));
+    let copy = fixture.tag(&article("c", &window(1, 100, 49, 0, 0)));
     assert_eq!(summary(&copy), (VerdictKind::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     for name in ["empty", "void"] {
         let empty = fixture.tag(&article(name, " … "));
