@@ -184,7 +184,7 @@ FIXED = {'added': [2.0, 1.5, 1.0, 0.5, 0.5], 'wall': [2.0] * 5, 'digest': [2.0] 
 # names replaced were labelled, so the labelled pairs cannot determine how steep the curve is there.
 FLOORS = {'names': [3.0, 4.0, 0.3, 0.0, 0.0], 'numbers': [1.0, 3.0, 1.2, 0.4, 0.4]}
 # A false copy hides news and a missed one costs a few cents, so this much more evidence is asked for.
-CAUTION = 0.3
+CAUTION = 0.2
 # Draws steps towards their floors, and the steps of one curve towards each other. Strong: most judged pairs come from one source, and
 # weights that follow its peculiarities are worth less on others.
 PENALTY, SMOOTH = 20.0, 500.0
