@@ -54,7 +54,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let (a, b) = (args.text.read(&args.a, config)?, args.text.read(&args.b, config)?);
     let hash = config_hash(&config.text);
     let language = language::row(b.text.language.home);
-    let mut pair = config.language(language.lang).compare(&of_text(&a.text, hash), &of_text(&b.text, hash));
+    let mut pair =
+        config.language(language.lang).compare_alone(&of_text(&a.text, hash), &of_text(&b.text, hash));
     let different_homes = a.text.language.home != b.text.language.home;
     if different_homes {
         pair.relation = Relation::Different;

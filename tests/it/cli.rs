@@ -254,6 +254,24 @@ fn assert_passages_match_their_offsets(answer: &Value, a: &str, b: &str) {
     }
 }
 
+// Two words of seventy were changed, and `compare` called the text unique: it did not know that the phrases which the two
+// share are nobody else's. `samestory file` called the same pair a near-duplicate.
+#[test]
+fn comparing_an_edited_copy_says_what_a_file_run_says() {
+    let folder = Folder::new("compare-edited");
+    let text = "The ferry between Saltmere and Gull Island will run again from Monday after six weeks of repairs, the \
+                operator Northline said on Thursday. Engineers replaced both of the engines and a cracked propeller shaft \
+                at the yard in Brackwater, at a cost of 2.4 million. About 900 islanders depend on the crossing, and many \
+                have paid for small boats since the breakdown in September. Season tickets will be extended by 45 days.";
+    let a = folder.file("a.txt", text);
+    let b = folder.file("b.txt", &text.replace("Thursday", "Friday evening").replace("many", "some"));
+    let answer = json(&["compare", "--format", "json", &a, &b]);
+    assert_eq!(
+        (answer["verdict"].as_str(), answer["match_type"].as_str()),
+        (Some("near-duplicate"), Some("near"))
+    );
+}
+
 #[test]
 fn a_text_cannot_inject_terminal_escapes() {
     let folder = Folder::new("escape");

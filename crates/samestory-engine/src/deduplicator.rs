@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fingerprint;
 #[cfg(feature = "rocksdb")]
 use crate::index::{Budget, Rocks, RocksOptions};
-use crate::index::{Document, Durability, IndexSchemes, Memory, Rows, Store, StoreError, View};
+use crate::index::{Document, Durability, Memory, Store, StoreError, View};
 use crate::model::Lang;
 use crate::model::{
     ArticleId, BoundedStr, DeadLetter, Fraction, MatchType, Position, RawArticle, Verdict, VerdictKind,
@@ -242,23 +242,8 @@ impl Deduplicator {
     /// # Errors
     /// [`Error::Rejected`]: a text is over the limit.
     pub fn compare(&self, older: &str, newer: &str) -> Result<Comparison, Error> {
-        let mut alone = Deduplicator {
-            engine: self.engine.clone(),
-            preparer: self.preparer,
-            index: Index::Memory(Box::new(Memory::new(self.schemes().clone(), Durability::OwnWal))),
-            inserted: 0,
-        };
         let (older, newer) = (self.prepare(older.to_owned())?, self.prepare(newer.to_owned())?);
-        let language = self.engine.settings_for(newer.language);
-        let plain = language.compare(&older.fingerprint, &newer.fingerprint);
-        alone.plan(Ok(older))?;
-        // The index completes the evidence: it knows which of the shared phrases are rare.
-        let candidates = on_index!(&alone.index, store => alone.engine.candidates(&**store, &newer, None))?;
-        Ok(candidates.all.first().map_or(plain, |candidate| candidate.comparison))
-    }
-
-    fn schemes(&self) -> &IndexSchemes {
-        on_index!(&self.index, store => store.postings())
+        Ok(self.engine.settings_for(newer.language).compare_alone(&older.fingerprint, &newer.fingerprint))
     }
 
     fn position(&self) -> Position {

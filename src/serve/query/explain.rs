@@ -74,7 +74,7 @@ impl Library {
         let (a, b) = (self.comparable(pair.a, known[0])?, self.comparable(pair.b, known[1])?);
         let language = b.language;
         let settings = self.engine.settings_for(language);
-        let mut pair = settings.compare(&a.fingerprint, &b.fingerprint);
+        let mut pair = settings.compare_alone(&a.fingerprint, &b.fingerprint);
         if a.language != b.language {
             pair.relation = Relation::Different;
         }

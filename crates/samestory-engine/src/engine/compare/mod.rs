@@ -130,6 +130,14 @@ impl LanguageSettings {
         pair
     }
 
+    /// What a newer text is to an older one if no other article was ever seen: every phrase that the two share is rare.
+    pub fn compare_alone(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
+        let mut pair = measure(old, new);
+        pair.evidence.set(Measure::Rare, Some(pair.containment));
+        self.decide(old, new, &mut pair);
+        pair
+    }
+
     /// Decides the relation and the confidence of a measured pair.
     pub fn decide(&self, old: &Fingerprint, new: &Fingerprint, pair: &mut Comparison) {
         pair.log_odds = self.weights.log_odds(&pair.evidence);
