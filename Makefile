@@ -23,17 +23,17 @@ demo: tools-demo ## build without C++ and judge the articles of demo/
 test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults -- --skip kafka::
 	@echo "tests on a real broker, one at a time, because each needs both cores:"
-	cargo test --release -p samestory --features tlsh,faults --test it -- --test-threads 1 kafka::
+	cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::
 	@echo "the engine without C++:"
 	cargo check $(CORE)
 	@$(MAKE) --no-print-directory test-deploy
 
 test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the dashboard, without a cluster
-	cargo test --release -p samestory --features tlsh,faults --test it --no-run
+	cargo test --release --features tlsh,faults --test it --no-run
 	@echo "chart, alerts, dashboard and image:"
 	@dev/test-deploy $(CARGO_TARGET_DIR)/release/samestory
 	@echo "an alert from the program to Slack:"
-	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored watching::
+	cargo test --release --features tlsh,faults --test it -- --ignored watching::
 
 test-image: tools-test ## run the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && dev/image "$$work" \
@@ -41,25 +41,25 @@ test-image: tools-test ## run the steps of the Dockerfile and the commands of do
 
 test-faults: tools-test ## inject random faults from SEED into the stage on a real broker for MINUTES
 	SAMESTORY_FAULTS_SEED=$(SEED) SAMESTORY_FAULTS_MINUTES=$(or $(MINUTES),5) \
-	  cargo test --release -p samestory --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
+	  cargo test --release --features tlsh,faults --test it -- --include-ignored --test-threads 1 --nocapture kafka::faults::runs
 
 test-bombs: tools-test ## test the stage's memory against compression bombs of gigabytes (needs two gigabytes, about a minute)
-	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery::a_gzip_bomb
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::delivery::a_gzip_bomb
 
 test-mutants: tools-test ## remove each guard once and check that a test fails (about 25 minutes)
-	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::faults::mutants kafka::recovery::without \
 	  kafka::generations::a_generation_end kafka::delivery::records_that_are_not_measured kafka::delivery::a_parser_that_panics \
 	  kafka::delivery::calls_without_a_limit
 
 test-edges: tools-test ## run the longer tests: expired offsets, a backlog, a truncated log, a cold pod, batch sizes (about 8 minutes)
-	cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
+	cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::generations::offsets_that_have_expired \
 	  kafka::generations::unjudged_articles kafka::generations::a_raw_topic_created_again kafka::recovery::a_truncated_log \
 	  kafka::routes::verdicts_do_not_depend kafka::recovery::an_operators_decision kafka::recovery::a_cold_pod \
 	  kafka::days::a_broker_that_is_away
 
 test-space: tools-test ## fill the disk during match and during a restore, ROUNDS times (50: about 15 minutes; needs root)
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \
-	  cargo test --release -p samestory --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
+	  cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
 
 check: tools-test ## check format, lints, licences and sources
 	cargo fmt --all --check
