@@ -5,35 +5,19 @@
 //! a run with other pairs is refused.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use samestory_engine::engine::{Bond, Constraints};
 use samestory_engine::index::{Input, InputName};
 use samestory_engine::model::{ArticleId, BoundedStr};
+use samestory_eval::LabelledError;
 
 /// Why a `--pairs` file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PairsError {
-    /// The file does not exist, may not be read, or is not UTF-8.
-    #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-    /// A line is malformed, or contradicts an earlier one.
-    #[error("{}:{line}: {problem}", path.display())]
-    Line {
-        /// Which file.
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong with the line.
-        problem: String,
-    },
+    /// It cannot be read, or a line is malformed or contradicts an earlier one.
+    #[error(transparent)]
+    File(#[from] LabelledError),
     /// The state was built with other pairs; all verdicts of a state must follow from one list.
     #[error(
         "the state was built with {}, so its verdicts do not follow from these pairs; pass the same --pairs, or start with a new --state directory",
@@ -58,9 +42,10 @@ fn built_with(pairs: u64) -> String {
 /// # Errors
 /// The file is unreadable, or a line is malformed; the error names the line.
 pub fn read_pairs(path: &Path) -> Result<Constraints, PairsError> {
-    let text =
-        fs::read_to_string(path).map_err(|error| PairsError::Unreadable { path: path.to_owned(), error })?;
-    parse(&text).map_err(|(line, problem)| PairsError::Line { path: path.to_owned(), line, problem })
+    let text = fs::read_to_string(path)
+        .map_err(|error| LabelledError::Unreadable { path: path.to_owned(), error })?;
+    parse(&text)
+        .map_err(|(line, problem)| LabelledError::Line { path: path.to_owned(), line, problem }.into())
 }
 
 fn parse(text: &str) -> Result<Constraints, (usize, String)> {

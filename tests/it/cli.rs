@@ -264,7 +264,7 @@ fn comparing_an_edited_copy_says_what_a_file_run_says() {
                 at the yard in Brackwater, at a cost of 2.4 million. About 900 islanders depend on the crossing, and many \
                 have paid for small boats since the breakdown in September. Season tickets will be extended by 45 days.";
     let a = folder.file("a.txt", text);
-    let b = folder.file("b.txt", &text.replace("Thursday", "Friday evening").replace("many", "some"));
+    let b = folder.file("b.txt", text.replace("Thursday", "Friday evening").replace("many", "some"));
     let answer = json(&["compare", "--format", "json", &a, &b]);
     assert_eq!(
         (answer["verdict"].as_str(), answer["match_type"].as_str()),
