@@ -9,7 +9,7 @@ use samestory_engine::text::{Options, Text, prepare};
 use serde::Deserialize;
 
 // The tests of samestory-compat need the same texts, and must run without this package.
-#[path = "../../crates/samestory-compat/tests/it/scripts.rs"]
+#[path = "../../crates/samestory-compat/tests/compat/scripts.rs"]
 mod scripts;
 pub(crate) use scripts::any_script;
 
