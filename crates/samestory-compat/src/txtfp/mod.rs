@@ -1,7 +1,7 @@
 //! The crate `txtfp` 0.3 with its default normalisation, byte for byte.
 //!
 //! An archive of txtfp signatures can be compared with signatures computed here. The crate itself is only a
-//! dev-dependency: `tests/it/txtfp.rs` compares both on every code point, on random strings and on real
+//! dev-dependency: `tests/compat/txtfp.rs` compares both on every code point, on random strings and on real
 //! articles. This is written from its behaviour, on ICU4X tables.
 //!
 //! ```
