@@ -75,6 +75,8 @@ const LONG_WORD: usize = 16;
 /// least two per piece, and belong to a script that spaces its words. Elsewhere they are line-break hints or
 /// a disguise.
 fn resolve_zero_width_spaces(text: &str) -> String {
+    // Letters are counted in one normal form: a decomposed Hangul syllable is three characters, composed it is one.
+    let text = super::chars::NFKC.normalize(text);
     let mut out = String::with_capacity(text.len());
     for run in text.split_inclusive(char::is_whitespace) {
         let pieces = run.split(ZERO_WIDTH_SPACE).filter(|piece| !piece.is_empty()).count();
@@ -374,6 +376,15 @@ mod tests {
             assert_eq!(fast(written), normalized, "{written:?}");
             assert_eq!(plain(written), normalized, "{written:?} by the specification");
         }
+    }
+
+    // A law met it: in decomposed Hangul a run had sixteen letters, in composed Hangul fourteen, and only the first was cut
+    // at its zero-width space.
+    #[test]
+    fn a_zero_width_space_is_resolved_alike_in_every_normal_form() {
+        let composed = "aAAAaaa\u{130}\u{329}Aa\u{ac01}\u{200b}\u{13ad}a.b ";
+        let decomposed = "aAAAaaaI\u{329}\u{307}Aa\u{1100}\u{1161}\u{11a8}\u{200b}\u{13ad}a.b ";
+        assert_eq!(normalize(composed, 1 << 10).unwrap(), normalize(decomposed, 1 << 10).unwrap());
     }
 
     #[test]
