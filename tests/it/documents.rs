@@ -78,6 +78,8 @@ fn kind(path: &[&str]) -> Value {
     match () {
         // A secret must be stored elsewhere: values end up in a ConfigMap.
         () if accepts("{ env = \"X\" }") => secret_reference(),
+        // The program refuses credentials in a URL; by then they would be in the ConfigMap.
+        () if path == ["registry", "url"] => json!({"type": "string", "pattern": "^[^@]*$"}),
         () if accepts("\"text\"") && accepts("[\"text\"]") => {
             json!({"type": ["string", "array"], "items": texts})
         }
