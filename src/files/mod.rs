@@ -31,8 +31,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::formats::json;
-use samestory_engine::engine::{Batch, Engine, Incoming, Output, Plan, Preparer};
-use samestory_engine::index::{Change, Input, InputName, Progress, Store, StoreError, WriteSet};
+use samestory_engine::engine::{Batch, Engine, Incoming, Output, Preparer};
+use samestory_engine::index::{Change, FileProgress, PairList, Progress, Store, StoreError};
 use samestory_engine::model::{DeadLetter, Flag, Verdict};
 use samestory_engine::model::{Position, VerdictKind};
 
@@ -198,12 +198,12 @@ pub fn run(
     }
     job.refuse_clashes()?;
     let mut before = state.progress()?;
-    let pairs = pairs::entry(&engine.settings().constraints);
-    refuse_other_pairs(job, &before, pairs.as_ref())?;
+    let pairs = pairs::list(&engine.settings().constraints);
+    refuse_other_pairs(job, &before, pairs)?;
     let files = identify(job, &before)?;
-    let (mut sink, mut letters) = output_file::open(job, &before)?;
+    let (mut sink, mut letters) = output_file::open(job, &before.files)?;
     let clusters = job.clusters.as_deref().map(Sink::create).transpose()?;
-    register(state, &mut before, pairs.filter(|_| job.state.is_some()), [Some(&mut sink), letters.as_mut()])?;
+    register(state, &mut before, pairs.filter(|_| job.state.is_some()), &mut sink, letters.as_mut())?;
     let starts = files.iter().enumerate();
     let starts = starts.map(|(source, file)| Start {
         source,
@@ -251,33 +251,33 @@ pub fn run(
 fn register(
     state: &mut impl Store,
     before: &mut Progress,
-    pairs: Option<(InputName, Input)>,
-    files: [Option<&mut OutputFile>; 2],
+    pairs: Option<PairList>,
+    sink: &mut OutputFile,
+    letters: Option<&mut OutputFile>,
 ) -> Result<(), RunError> {
-    let mut new: Vec<_> = pairs.into_iter().filter(|(name, _)| !before.inputs.contains_key(name)).collect();
-    for file in files.into_iter().flatten() {
-        new.extend(file.entry()?);
-    }
+    let letters = letters.map_or(Ok(None), OutputFile::registration)?;
+    let new = FileProgress {
+        outputs: sink.registration()?.into_iter().collect(),
+        dead_letters: letters.into_iter().collect(),
+        pairs: pairs.filter(|_| before.files.pairs.is_none()),
+        ..FileProgress::default()
+    };
     if new.is_empty() {
         return Ok(());
     }
-    before.inputs.extend(new);
+    before.files.extend(new);
     state.apply_own_changes(&[Change::Progress(before.clone())])?;
     Ok(state.flush()?)
 }
 
 /// Refuses pairs that differ from those the state was built with.
-fn refuse_other_pairs(
-    job: &Job,
-    before: &Progress,
-    ours: Option<&(InputName, Input)>,
-) -> Result<(), PairsError> {
-    let known = before.inputs.get(&pairs::name());
+fn refuse_other_pairs(job: &Job, before: &Progress, ours: Option<PairList>) -> Result<(), PairsError> {
+    let known = before.files.pairs;
     let is_new = known.is_none() && before.languages.is_empty();
-    if job.state.is_none() || is_new || known == ours.map(|(_, input)| input) {
+    if job.state.is_none() || is_new || known == ours {
         return Ok(());
     }
-    Err(PairsError::Others { known: known.map_or(0, |known| known.next) })
+    Err(PairsError::Others { known: known.map_or(0, |known| known.count) })
 }
 
 /// Looks up each source in the state's progress; None for standard input, and for all sources without a state
@@ -296,7 +296,7 @@ fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunEr
         }
         let file = Identity::find(path, before)
             .map_err(|error| SourceError::Unreadable { name: source.name(), error })?;
-        if !names.insert(file.name().clone()) {
+        if !names.insert(file.path().clone()) {
             return Err(RunError::Twice(source.name()));
         }
         files.push(Some(file));
@@ -348,7 +348,7 @@ impl<S: Store> Run<'_, S> {
                 {
                     end = Some(RunError::Strict(Box::new(letter.clone())));
                     let judged = next - remaining + at as u64;
-                    batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(judged)));
+                    batch.files.inputs.extend(self.files[source].as_ref().map(|file| file.position(judged)));
                     break 'all;
                 }
                 self.summary.named_by_line += u64::from(named_by_line);
@@ -357,7 +357,7 @@ impl<S: Store> Run<'_, S> {
                 articles.push(raw);
                 originals.push(original);
             }
-            batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(next)));
+            batch.files.inputs.extend(self.files[source].as_ref().map(|file| file.position(next)));
             if let Some(line) = unfinished {
                 watch.unfinished(&self.job.reading.sources[source].name(), line);
             }
@@ -366,7 +366,7 @@ impl<S: Store> Run<'_, S> {
                 break;
             }
         }
-        let (mut plan, mut write_set) = self.engine.plan(&*self.state, batch)?;
+        let (plan, write_set) = self.engine.plan(&*self.state, batch)?;
         // Create column families before writing any output, so that a failure leaves nothing half done.
         let languages: BTreeSet<_> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
@@ -400,26 +400,15 @@ impl<S: Store> Run<'_, S> {
                 }
             }
         }
-        if let Some((name, input)) = self.sink.add(&lines)? {
-            remember(&mut plan, &mut write_set, name, input);
+        let mut written = FileProgress::default();
+        written.outputs.extend(self.sink.add(&lines)?);
+        if let Some(file) = self.letters.as_mut().filter(|_| !letters.is_empty()) {
+            written.dead_letters.extend(file.add(&letters)?);
         }
-        if let Some(written) = self.letters.as_mut().filter(|_| !letters.is_empty())
-            && let Some((name, input)) = written.add(&letters)?
-        {
-            remember(&mut plan, &mut write_set, name, input);
-        }
-        self.state.apply_own(write_set)?;
+        self.state.apply_own(write_set.with_files(plan.progress(), written))?;
         if let Some(report) = &mut self.report {
             report.add(&plan, &articles, &*self.state)?;
         }
         end.map_or(Ok(()), Err)
-    }
-}
-
-/// Adds an output's length to the progress record at the end of the plan.
-fn remember(plan: &mut Plan, write_set: &mut WriteSet, name: &InputName, input: Input) {
-    if let Some(Change::Progress(progress)) = plan.changes.last_mut() {
-        progress.inputs.insert(name.clone(), input);
-        write_set.set_progress(progress);
     }
 }

@@ -5,58 +5,63 @@
 //! interrupted run and are written again. The state therefore registers a file before its first byte is
 //! written, and refuses existing files it did not register.
 
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use samestory_engine::index::{Input, InputName, Progress};
+use samestory_engine::index::{FilePath, FilePosition, FileProgress};
 
 use super::sink::{Sink, SinkError};
 use super::{Job, paths, replace, resume};
 
-/// A destination for lines, and the name under which the state remembers it.
+/// A destination for lines, and how the state remembers it.
 pub(super) struct OutputFile {
     sink: Sink,
-    name: Option<InputName>,
-    /// The state has not registered the name yet.
+    /// Its absolute path, if the state remembers it.
+    path: Option<FilePath>,
+    /// The state has not registered the path yet.
     is_new: bool,
 }
 
 impl OutputFile {
-    fn open(kind: &str, path: &Path, job: &Job, before: &Progress) -> Result<OutputFile, SinkError> {
+    fn open(
+        path: &Path,
+        job: &Job,
+        registered: &BTreeMap<FilePath, FilePosition>,
+    ) -> Result<OutputFile, SinkError> {
         if replace::is_stream(path) || job.state.is_none() {
-            return Ok(OutputFile { sink: Sink::create(path)?, name: None, is_new: false });
+            return Ok(OutputFile { sink: Sink::create(path)?, path: None, is_new: false });
         }
         let failed = |error| SinkError::File { path: path.to_owned(), error };
-        let name = InputName::new(&format!("{kind}:{}", paths::absolute(path).display()));
+        let name = FilePath::new(&paths::absolute(path).display().to_string());
         let found = path.metadata().ok().filter(Metadata::is_file).map_or(0, |data| data.len());
-        let known = before.inputs.get(&name);
+        let known = registered.get(&name);
         let length = known.map_or(0, |known| known.next);
         if found < length {
             return Err(SinkError::Shortened { path: path.to_owned(), expected: length, found });
         }
         let ours = match known {
-            Some(known) => resume::matches_note(path, known).map_err(failed)?,
+            Some(known) => resume::still_begins(path, known).map_err(failed)?,
             None => found == 0,
         };
         if !ours {
             return Err(SinkError::Foreign { path: path.to_owned() });
         }
-        Ok(OutputFile { sink: Sink::resume(path, length)?, name: Some(name), is_new: known.is_none() })
+        Ok(OutputFile { sink: Sink::resume(path, length)?, path: Some(name), is_new: known.is_none() })
     }
 
-    /// Writes lines. A continued file is synced, and the progress entry to store with the verdicts is
+    /// Writes lines. A continued file is synced, and the position to store with the verdicts is
     /// returned.
-    pub(super) fn add(&mut self, lines: &[u8]) -> Result<Option<(&InputName, Input)>, SinkError> {
+    pub(super) fn add(&mut self, lines: &[u8]) -> Result<Option<(FilePath, FilePosition)>, SinkError> {
         self.sink.write(lines)?;
-        let input = self.sink.sync()?;
-        Ok(self.name.as_ref().zip(input))
+        let position = self.sink.sync()?;
+        Ok(self.path.clone().zip(position))
     }
 
-    /// The progress entry that the state must store before the first line is written, if the file is new to
-    /// it.
-    pub(super) fn entry(&mut self) -> Result<Option<(InputName, Input)>, SinkError> {
-        let input = if self.is_new { self.sink.sync()? } else { None };
-        Ok(self.name.clone().zip(input))
+    /// The position that the state must store before the first line is written, if the file is new to it.
+    pub(super) fn registration(&mut self) -> Result<Option<(FilePath, FilePosition)>, SinkError> {
+        let position = if self.is_new { self.sink.sync()? } else { None };
+        Ok(self.path.clone().zip(position))
     }
 
     /// Ends a successful run.
@@ -71,13 +76,13 @@ impl OutputFile {
 }
 
 /// Opens the output, and the dead-letter file if the job has one.
-pub(super) fn open(job: &Job, before: &Progress) -> Result<(OutputFile, Option<OutputFile>), SinkError> {
+pub(super) fn open(job: &Job, before: &FileProgress) -> Result<(OutputFile, Option<OutputFile>), SinkError> {
     let output = match &job.output {
-        None => OutputFile { sink: Sink::Stdout, name: None, is_new: false },
-        Some(path) => OutputFile::open("output", path, job, before)?,
+        None => OutputFile { sink: Sink::Stdout, path: None, is_new: false },
+        Some(path) => OutputFile::open(path, job, &before.outputs)?,
     };
     let letters = match &job.dead_letters {
-        Some(path) => Some(OutputFile::open("dead-letters", path, job, before)?),
+        Some(path) => Some(OutputFile::open(path, job, &before.dead_letters)?),
         None => None,
     };
     Ok((output, letters))

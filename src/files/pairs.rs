@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use samestory_engine::engine::{Bond, Constraints};
-use samestory_engine::index::{Input, InputName};
-use samestory_engine::model::{ArticleId, BoundedStr};
+use samestory_engine::index::PairList;
+use samestory_engine::model::ArticleId;
 use samestory_eval::LabelledError;
 
 /// Why a `--pairs` file cannot be used.
@@ -70,16 +70,10 @@ fn parse(text: &str) -> Result<Constraints, (usize, String)> {
     Ok(constraints)
 }
 
-/// The progress entry by which a state remembers its pairs: their number and hash. None without pairs.
-pub(super) fn entry(constraints: &Constraints) -> Option<(InputName, Input)> {
-    let note = Some(BoundedStr::new(&format!("{:016x}", constraints.hash())));
-    let input = Input { next: constraints.len() as u64, note };
-    (!constraints.is_empty()).then(|| (name(), input))
-}
-
-/// The name of that entry.
-pub(super) fn name() -> InputName {
-    InputName::new("pairs")
+/// What a state remembers of its pairs; `None` without pairs.
+pub(super) fn list(constraints: &Constraints) -> Option<PairList> {
+    let list = PairList { count: constraints.len() as u64, hash: constraints.hash() };
+    (!constraints.is_empty()).then_some(list)
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use samestory_engine::index::FilePosition;
+
 use super::replace::{self, Replacement};
-use super::resume::{BEGINNING, note_on};
+use super::resume::{self, BEGINNING};
 
 /// Why an output cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +105,7 @@ impl Sink {
         let options = replace::for_output(options.read(true).write(true).create(true).truncate(false));
         let mut file = options.open(path).map_err(failed)?;
         let mut beginning = Vec::new();
-        (&file).take(length.min(BEGINNING)).read_to_end(&mut beginning).map_err(failed)?;
+        (&file).take(length.min(BEGINNING.into())).read_to_end(&mut beginning).map_err(failed)?;
         file.set_len(length).map_err(failed)?;
         file.seek(SeekFrom::Start(length)).map_err(failed)?;
         Ok(Sink::Continued { path: path.to_owned(), file, length, beginning })
@@ -119,7 +121,7 @@ impl Sink {
             Sink::Stream { path, file } => file.write_all(bytes).map_err(|error| failed(path, error)),
             Sink::Continued { path, file, length, beginning } => {
                 *length += bytes.len() as u64;
-                let room = (BEGINNING as usize).saturating_sub(beginning.len());
+                let room = usize::from(BEGINNING).saturating_sub(beginning.len());
                 beginning.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 file.write_all(bytes).map_err(|error| failed(path, error))
             }
@@ -129,13 +131,13 @@ impl Sink {
         }
     }
 
-    /// Syncs a continued file to disk, and returns the progress entry that describes it. None for the other
+    /// Syncs a continued file to disk, and returns the position to store in the state. None for the other
     /// destinations.
-    pub(super) fn sync(&mut self) -> Result<Option<samestory_engine::index::Input>, SinkError> {
+    pub(super) fn sync(&mut self) -> Result<Option<FilePosition>, SinkError> {
         match self {
             Sink::Continued { path, file, length, beginning } => {
                 file.sync_data().map_err(|error| failed(path, error))?;
-                Ok(Some(samestory_engine::index::Input { next: *length, note: Some(note_on(beginning)) }))
+                Ok(Some(FilePosition { next: *length, begins: resume::beginning(beginning) }))
             }
             Sink::Stdout | Sink::Stream { .. } | Sink::Replaced { .. } => Ok(None),
         }

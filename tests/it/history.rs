@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use samestory_engine::fingerprint::{Fingerprint, LANES, fingerprint};
 use samestory_engine::index::{
-    Change, ChangeKey, Cluster, Counters, Document, Durability, IndexScheme, IndexSchemes, Input, Judgement,
-    Memory, Order, OutputTopic, Overdue, PostingList, Progress, Residence, SimHashBands, Store, View,
-    Whereabouts,
+    Change, ChangeKey, Cluster, Counters, Document, Durability, FileBeginning, FilePosition, IndexScheme,
+    IndexSchemes, Judgement, Memory, Order, OutputTopic, Overdue, PostingList, Progress, Residence,
+    SimHashBands, Store, View, Whereabouts,
 };
 use samestory_engine::lsh::{BandKey, Banding};
 use samestory_engine::model::{
@@ -159,9 +159,8 @@ pub(crate) fn history(steps: &[HistoryStep]) -> Vec<Change> {
                 _ => {
                     let counters: &mut Counters = progress.languages.entry(key.0).or_default();
                     counters.stream_time = counters.stream_time.max(Some(time(step.time)));
-                    let input =
-                        Input { next: step.cluster, note: step.same_number.then(|| BoundedStr::new("note")) };
-                    progress.inputs.insert(BoundedStr::new("articles.raw/0"), input);
+                    let path = BoundedStr::new("/articles.ndjson");
+                    progress.files.inputs.insert(path, file_position(step.cluster, step.same_number));
                     Change::Progress(progress.clone())
                 }
             }
@@ -169,20 +168,23 @@ pub(crate) fn history(steps: &[HistoryStep]) -> Vec<Change> {
         .collect()
 }
 
+fn file_position(next: u64, has_beginning: bool) -> FilePosition {
+    let begins = FileBeginning { bytes: if has_beginning { 4096 } else { 0 }, hash: 7 };
+    FilePosition { next, begins }
+}
+
 /// A position that counts batches.
 #[cfg(feature = "rocksdb")]
 pub(crate) fn progress(batches: u64) -> Change {
-    let input = Input { next: batches, note: None };
-    Change::Progress(Progress {
-        inputs: BTreeMap::from([(BoundedStr::new("batches"), input)]),
-        ..Progress::default()
-    })
+    let mut progress = Progress::default();
+    progress.files.inputs.insert(BoundedStr::new("/batches"), file_position(batches, false));
+    Change::Progress(progress)
 }
 
 /// The number of batches in such a position.
 #[cfg(feature = "rocksdb")]
 pub(crate) fn batches(progress: &Progress) -> u64 {
-    progress.inputs.get(&BoundedStr::new("batches")).map_or(0, |input| input.next)
+    progress.files.inputs.get(&BoundedStr::new("/batches")).map_or(0, |file| file.next)
 }
 
 pub(crate) fn memory() -> Memory {

@@ -1,7 +1,7 @@
 //! `samestory state inspect`: shows the contents of a state, the settings that it was built with, its positions and its sizes.
 //! It compares the state with the current settings and notes the differences.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -9,8 +9,8 @@ use samestory::config::Config;
 use samestory::files::thousands;
 use samestory_engine::fingerprint::config_hash;
 use samestory_engine::index::{
-    Budget, BusPosition, Durability, Family, Format, Inspection, Order, RocksReader, Rows, Span,
-    TopicIdentity, VERSION, View,
+    Budget, BusPosition, Durability, Family, FilePath, FilePosition, FileProgress, Format, Inspection, Order,
+    RocksReader, Rows, Span, TopicIdentity, VERSION, View,
 };
 use samestory_engine::model::Lang;
 use samestory_engine::text::language;
@@ -138,11 +138,21 @@ fn as_json(report: &StateReport) -> Value {
             "next": position.next,
             "leader_epoch": position.leader_epoch,
         })),
-        "inputs": progress.inputs.iter().map(|(name, input)| json!({
-            "name": name.as_str(),
-            "next": input.next,
-            "note": input.note.as_ref().map(|note| note.as_str()),
-        })).collect::<Vec<_>>(),
+        "built_with": progress.built_with.as_ref().map(|settings| json!({
+            "partitions": settings.partitions,
+            "languages": settings.languages.as_ref().map(|languages| {
+                languages.iter().map(|language| language.code()).collect::<Vec<_>>()
+            }),
+            "language_table": settings.language_table,
+            "fingerprints": format!("{:08x}", settings.fingerprints),
+        })),
+        "inputs": files_as_json(&progress.files.inputs),
+        "outputs": files_as_json(&progress.files.outputs),
+        "dead_letters": files_as_json(&progress.files.dead_letters),
+        "pairs": progress.files.pairs.map(|pairs| json!({
+            "count": pairs.count,
+            "hash": format!("{:016x}", pairs.hash),
+        })),
         "languages": languages.iter().map(|row| json!({
             "language": row.language,
             "documents": row.documents,
@@ -156,6 +166,17 @@ fn as_json(report: &StateReport) -> Value {
         "postings_counted": report.counted,
         "remarks": report.remarks,
     })
+}
+
+fn files_as_json(files: &BTreeMap<FilePath, FilePosition>) -> Vec<Value> {
+    let file = |(path, position): (&FilePath, &FilePosition)| {
+        json!({
+            "name": path.as_str(),
+            "next": position.next,
+            "begins": { "bytes": position.begins.bytes, "hash": format!("{:016x}", position.begins.hash) },
+        })
+    };
+    files.iter().map(file).collect()
 }
 
 fn table(out: &mut impl Write, report: &StateReport) -> io::Result<()> {
@@ -208,7 +229,8 @@ fn table(out: &mut impl Write, report: &StateReport) -> io::Result<()> {
             counters.stream_time.map_or("–".to_owned(), |time| time.to_string()),
         )?;
     }
-    if progress.bus.is_some() || !progress.inputs.is_empty() || changelog_next.is_some() {
+    let FileProgress { inputs, outputs, dead_letters, pairs } = &progress.files;
+    if progress.bus.is_some() || !progress.files.is_empty() || changelog_next.is_some() {
         writeln!(out, "\nposition")?;
     }
     if let Some(position) = &progress.bus {
@@ -221,8 +243,13 @@ fn table(out: &mut impl Write, report: &StateReport) -> io::Result<()> {
             printable(topic.as_str())
         )?;
     }
-    for (name, input) in &progress.inputs {
-        writeln!(out, "{:>14}  {}", thousands(input.next), printable(name.as_str()))?;
+    for (kind, files) in [("file", inputs), ("output", outputs), ("dead-letters", dead_letters)] {
+        for (path, position) in files {
+            writeln!(out, "{:>14}  {kind}:{}", thousands(position.next), printable(path.as_str()))?;
+        }
+    }
+    if let Some(pairs) = pairs {
+        writeln!(out, "{:>14}  pairs", thousands(pairs.count))?;
     }
     if let Some(next) = changelog_next {
         writeln!(out, "{:>14}  changelog", thousands(*next))?;

@@ -19,9 +19,9 @@ impl StateOrigin {
     /// Reads what is readable.
     pub(super) fn read(store: &RocksReader) -> StateOrigin {
         let format = store.format().ok().flatten().and_then(|bytes| Format::decode(&bytes).ok());
-        let inputs = store.progress().unwrap_or_default().inputs;
-        let files = inputs.keys().filter_map(|name| Some(name.as_str().strip_prefix("file:")?.to_owned()));
-        StateOrigin { durability: format.map(|format| format.ahead), files: files.collect() }
+        let inputs = store.progress().unwrap_or_default().files.inputs;
+        let files = inputs.keys().map(|path| path.as_str().to_owned()).collect();
+        StateOrigin { durability: format.map(|format| format.ahead), files }
     }
 }
 

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use crate::config::{Config, home};
 use crate::formats::registry::Registry;
 use samestory_engine::engine::{Batch, Incoming, Item, Prepared};
-use samestory_engine::index::{Input, InputName, Progress};
-use samestory_engine::model::Flag;
-use samestory_engine::model::{BoundedStr, Lang, Position, TopicId};
+use samestory_engine::index::{BuiltWith, Progress};
+use samestory_engine::model::{Flag, Lang, Position, TopicId};
 use samestory_engine::text::language;
 
 use super::outgoing::headers_dropped;
@@ -245,7 +244,7 @@ impl BatchReader {
                 }
             }
         }
-        batch.inputs.extend(self.made_with());
+        batch.built_with = Some(self.settings());
         batch.raw = receiver.batch;
         batch.relocates = self.is_routed() && self.partitions > 1;
         Ok(ReadBatch { batch, origins, repeated: receiver.repeated })
@@ -314,8 +313,8 @@ impl BatchReader {
 
     /// Refuses state with fingerprints of other settings: they cannot be compared with ours.
     fn other_fingerprints(&self, progress: &Progress) -> Option<String> {
-        let made_with = progress.inputs.get(&fingerprints_name())?.next;
-        (made_with != u64::from(self.fingerprints())).then(|| {
+        let built_with = progress.built_with.as_ref()?.fingerprints;
+        (built_with != self.fingerprints()).then(|| {
             format!(
                 "this state holds fingerprints computed with other settings in [text], and they cannot be \
                  compared; put the settings back, or {NEW_GENERATION}"
@@ -324,16 +323,13 @@ impl BatchReader {
     }
 
     /// The settings that the state depends on, recorded in it.
-    fn made_with(&self) -> impl Iterator<Item = (InputName, Input)> {
-        let partitions = u64::try_from(self.partitions).unwrap_or(0);
-        // In direct mode the producers' keys position languages, so only the number of partitions is known.
-        let note = self.is_routed().then(|| BoundedStr::new(&codes(&self.languages).join(" ")));
-        [
-            (map_name(), Input { next: partitions, note }),
-            (table_name(), Input { next: LANGUAGE_TABLE, note: None }),
-            (fingerprints_name(), Input { next: u64::from(self.fingerprints()), note: None }),
-        ]
-        .into_iter()
+    fn settings(&self) -> BuiltWith {
+        BuiltWith {
+            partitions: u32::try_from(self.partitions).unwrap_or(0),
+            languages: self.is_routed().then(|| self.languages.clone()),
+            language_table: LANGUAGE_TABLE,
+            fingerprints: self.fingerprints(),
+        }
     }
 
     fn home(&self, language: Lang) -> i32 {
@@ -342,8 +338,8 @@ impl BatchReader {
 
     /// Refuses state that was built for another number of partitions.
     fn other_partitions(&self, progress: &Progress) -> Option<String> {
-        let (made_for, ours) = (progress.inputs.get(&map_name())?.next, self.partitions);
-        (i64::try_from(made_for) != Ok(i64::from(ours))).then(|| {
+        let (made_for, ours) = (progress.built_with.as_ref()?.partitions, self.partitions);
+        (i64::from(made_for) != i64::from(ours)).then(|| {
             format!(
                 "this state was made for {made_for} partitions, but {} has {ours}: articles would go to other partitions than their earlier copies; partitions cannot be removed from a topic, so {NEW_GENERATION}",
                 self.topic
@@ -353,16 +349,15 @@ impl BatchReader {
 
     /// Refuses state if `stage.languages` changed in any way other than appending languages that have no articles yet.
     fn other_map(&self, progress: &Progress) -> Option<String> {
-        let note = progress.inputs.get(&map_name()).filter(|_| self.is_routed())?.note.as_ref();
-        let theirs: Vec<&str> = note.map_or("", |note| note.as_str()).split_whitespace().collect();
-        let ours = codes(&self.languages);
+        let built_with = progress.built_with.as_ref().filter(|_| self.is_routed())?;
+        let (theirs, ours) = (built_with.languages.as_deref().unwrap_or_default(), &self.languages[..]);
         let refuse = |what: String| {
             Some(format!(
                 "{what}; put stage.languages back (appending a language that has no articles yet is safe), or {NEW_GENERATION}"
             ))
         };
-        if !ours.starts_with(&theirs) {
-            let (theirs, ours) = (theirs.join(" "), ours.join(" "));
+        if !ours.starts_with(theirs) {
+            let (theirs, ours) = (codes(theirs).join(" "), codes(ours).join(" "));
             return refuse(format!(
                 "this state was made with the languages \"{theirs}\", but stage.languages is now \"{ours}\""
             ));
@@ -377,7 +372,7 @@ impl BatchReader {
 
     /// Refuses state whose languages were detected with another version of the language table.
     fn other_table(&self, progress: &Progress) -> Option<String> {
-        let theirs = progress.inputs.get(&table_name())?.next;
+        let theirs = progress.built_with.as_ref()?.language_table;
         (theirs != LANGUAGE_TABLE).then(|| {
             format!(
                 "this state was made with language table {theirs}, but this program has {LANGUAGE_TABLE}: articles may go to other partitions than their earlier copies; start the version that made it, or {NEW_GENERATION}"
@@ -395,24 +390,12 @@ fn is_stray(key: Option<&[u8]>, prepared: &Prepared) -> bool {
 }
 
 /// Version of the table that language detection uses.
-const LANGUAGE_TABLE: u64 = language::TABLE_VERSION as u64;
+const LANGUAGE_TABLE: u32 = language::TABLE_VERSION;
 
 const NEW_GENERATION: &str = "start a new generation with the next number in stage.generation, which builds its state from the raw topic";
 
 fn codes(languages: &[Lang]) -> Vec<&'static str> {
     languages.iter().map(|lang| lang.code()).collect()
-}
-
-fn fingerprints_name() -> InputName {
-    InputName::new("text.fingerprints")
-}
-
-fn map_name() -> InputName {
-    InputName::new("stage.languages")
-}
-
-fn table_name() -> InputName {
-    InputName::new("language.table")
 }
 
 #[cfg(test)]
@@ -442,7 +425,7 @@ mod tests {
                 next: 1,
                 leader_epoch: None,
             }),
-            inputs: made.made_with().collect(),
+            built_with: Some(made.settings()),
             languages: arrived.iter().map(|code| (language(code), Counters::default())).collect(),
             ..Progress::default()
         }
@@ -529,7 +512,7 @@ mod tests {
     fn a_state_made_with_another_language_table_is_refused() {
         let made = reader("[\"en\"]", 3);
         let mut progress = written(&made, 1, &["en"]);
-        progress.inputs.insert(table_name(), Input { next: LANGUAGE_TABLE + 1, note: None });
+        progress.built_with.as_mut().unwrap().language_table += 1;
         let expected =
             format!("language table {}, but this program has {LANGUAGE_TABLE}", LANGUAGE_TABLE + 1);
         assert!(made.incompatibility(&progress).unwrap().contains(&expected));

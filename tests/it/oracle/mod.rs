@@ -12,7 +12,8 @@ use std::env;
 
 use samestory_engine::engine::{Batch, Engine, Item, Output, Plan};
 use samestory_engine::index::{
-    Change, Document, Durability, IndexSchemes, Input, InputName, Memory, Store, View,
+    Change, Document, Durability, FileBeginning, FilePath, FilePosition, FileProgress, IndexSchemes, Memory,
+    Store, View,
 };
 use samestory_engine::model::{DocumentNumber, EventTime, Lang};
 
@@ -32,9 +33,11 @@ fn store(postings: &IndexSchemes) -> Memory {
 }
 
 fn plan(engine: &Engine, store: &Memory, items: &[Item], relocates: bool) -> Plan {
-    let next = items.len() as u64;
-    let inputs = BTreeMap::from([(InputName::new("history"), Input { next, note: None })]);
-    engine.plan(store, Batch { items: items.to_vec(), inputs, relocates, ..Batch::default() }).unwrap().0
+    let begins = FileBeginning { bytes: 0, hash: 0 };
+    let position = FilePosition { next: items.len() as u64, begins };
+    let inputs = BTreeMap::from([(FilePath::new("/history"), position)]);
+    let files = FileProgress { inputs, ..FileProgress::default() };
+    engine.plan(store, Batch { items: items.to_vec(), files, relocates, ..Batch::default() }).unwrap().0
 }
 
 fn outputs(plan: &Plan) -> Vec<Vec<Output>> {

@@ -30,8 +30,9 @@ pub use memory::Memory;
 pub use read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit};
 pub use read::view::{Row, View};
 pub use record::{
-    BusPosition, Cluster, Counters, Document, Hosts, Input, InputName, Judgement, OutputTopic, Progress,
-    Residence, Retention, TopicIdentity, TopicName, Vote, Whereabouts,
+    BuiltWith, BusPosition, Cluster, Counters, Document, FileBeginning, FilePath, FilePosition, FileProgress,
+    Hosts, Judgement, OutputTopic, PairList, Progress, Residence, Retention, TopicIdentity, TopicName, Vote,
+    Whereabouts,
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{

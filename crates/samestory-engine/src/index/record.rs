@@ -214,9 +214,10 @@ impl FromIterator<Host> for Hosts {
 pub struct Progress {
     /// On Kafka, how far the partition has been judged, and in which topics; `None` in a file run.
     pub bus: Option<BusPosition>,
-    /// In a file run, the position to resume each file from, by the file's identity; on Kafka, the settings
-    /// that the state was built with.
-    pub inputs: BTreeMap<InputName, Input>,
+    /// On Kafka, the settings that the state depends on; `None` in a file run.
+    pub built_with: Option<BuiltWith>,
+    /// The files of a file run; empty on Kafka.
+    pub files: FileProgress,
     /// The counters of each language that has articles.
     pub languages: BTreeMap<Lang, Counters>,
     /// By raw topic and partition, the highest raw offset whose article or delete was judged here. Routed
@@ -289,16 +290,76 @@ impl std::fmt::Display for TopicIdentity {
     }
 }
 
-/// The name of an input.
-pub type InputName = BoundedStr<4096>;
+/// The settings that the state of a partition depends on. The stage refuses to continue with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltWith {
+    /// How many partitions the input topic had.
+    pub partitions: u32,
+    /// The languages that have a partition of their own, in the order that spreads them (`stage.languages`); `None` in
+    /// direct mode, where the keys of the producers place the languages.
+    pub languages: Option<Vec<Lang>>,
+    /// The version of the table that language detection used.
+    pub language_table: u32,
+    /// The hash of the settings that fingerprints depend on.
+    pub fingerprints: u32,
+}
 
-/// How far one input has been read.
+/// An absolute path.
+pub type FilePath = BoundedStr<4096>;
+
+/// How far the files of a file run have been read and written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
-    /// The next offset or line to read.
+pub struct FileProgress {
+    /// The input files, and how many records of each were judged.
+    pub inputs: BTreeMap<FilePath, FilePosition>,
+    /// The output files, and how many bytes of each belong to judged articles.
+    pub outputs: BTreeMap<FilePath, FilePosition>,
+    /// The dead-letter files, and how many bytes of each belong to judged articles.
+    pub dead_letters: BTreeMap<FilePath, FilePosition>,
+    /// The analyst's pairs that the state was built with.
+    pub pairs: Option<PairList>,
+}
+
+impl FileProgress {
+    /// Takes over the newer positions. Files that `newer` does not name keep theirs.
+    pub fn extend(&mut self, newer: FileProgress) {
+        self.inputs.extend(newer.inputs);
+        self.outputs.extend(newer.outputs);
+        self.dead_letters.extend(newer.dead_letters);
+        self.pairs = newer.pairs.or(self.pairs);
+    }
+
+    /// Whether it names no file and no pairs.
+    pub fn is_empty(&self) -> bool {
+        *self == FileProgress::default()
+    }
+}
+
+/// How far one file has been read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilePosition {
+    /// The next record to read, or the next byte to write.
     pub next: u64,
-    /// Additional data that the reader needs to resume, for example the length of its output.
-    pub note: Option<BoundedStr<4096>>,
+    /// What the file began with. Another beginning means another file of the same name.
+    pub begins: FileBeginning,
+}
+
+/// The first bytes of a file, as a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileBeginning {
+    /// How many bytes the hash covers.
+    pub bytes: u16,
+    /// XXH3 of these bytes.
+    pub hash: u64,
+}
+
+/// The identity of an analyst's list of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairList {
+    /// How many pairs it has.
+    pub count: u64,
+    /// A hash of all of them.
+    pub hash: u64,
 }
 
 /// The counters of one language.

@@ -14,7 +14,9 @@ mod upsert;
 use std::collections::BTreeMap;
 use std::thread;
 
-use crate::index::{BusPosition, Change, Input, InputName, OutputTopic, StoreError, View, WriteSet};
+use crate::index::{
+    BuiltWith, BusPosition, Change, FileProgress, OutputTopic, Progress, StoreError, View, WriteSet,
+};
 use crate::model::{ArticleId, ClusterId, EventTime, Lang, Position, TopicId};
 use crate::model::{ClusterRecord, DeadLetter, Verdict};
 
@@ -29,10 +31,12 @@ use stream_time::RecordTimes;
 pub struct Batch {
     /// In offset order.
     pub items: Vec<Item>,
-    /// The position to resume each input from after this batch. Inputs that are not named keep theirs.
-    pub inputs: BTreeMap<InputName, Input>,
+    /// The positions of files after this batch. Files that are not named keep theirs.
+    pub files: FileProgress,
     /// The Kafka position after this batch; `None` for files.
     pub bus: Option<BusPosition>,
+    /// The settings that the state depends on; `None` for files.
+    pub built_with: Option<BuiltWith>,
     /// The highest raw offset per raw partition among the articles and deletes of this batch.
     pub raw: BTreeMap<(TopicId, i32), i64>,
     /// Whether articles can move between partitions (mode `routed` with more than one). Then the planner
@@ -138,6 +142,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The progress after the batch.
+    pub fn progress(&self) -> Option<&Progress> {
+        self.changes.iter().rev().find_map(|change| match change {
+            Change::Progress(progress) => Some(progress),
+            _ => None,
+        })
+    }
+
     /// All records to publish, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.decided.iter().flat_map(|decided| &decided.outputs)
@@ -254,7 +266,8 @@ impl Engine {
             }
             Ok(())
         })?;
-        let (changes, stats, write_set) = planner.finish(batch.inputs, batch.bus, batch.raw)?;
+        let (changes, stats, write_set) =
+            planner.finish(batch.files, (batch.bus, batch.built_with), batch.raw)?;
         Ok((Plan { decided, changes, stats }, write_set))
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::index::{
-    BusPosition, Change, Document, Input, InputName, Overlay, Progress, StoreError, View, WriteSet,
+    BuiltWith, BusPosition, Change, Document, FileProgress, Overlay, Progress, StoreError, View, WriteSet,
 };
 use crate::model::{DocumentNumber, EventTime, Lang, Position, TopicId};
 
@@ -95,13 +95,14 @@ impl<'a, V: View> Planner<'a, V> {
     /// batch.
     pub(crate) fn finish(
         mut self,
-        inputs: BTreeMap<InputName, Input>,
-        bus: Option<BusPosition>,
+        files: FileProgress,
+        (bus, built_with): (Option<BusPosition>, Option<BuiltWith>),
         raw: BTreeMap<(TopicId, i32), i64>,
     ) -> Result<(Vec<Change>, Stats, WriteSet), StoreError> {
         self.stats.overlay_bytes = self.state.bytes() as u64;
-        self.progress.inputs.extend(inputs);
+        self.progress.files.extend(files);
         self.progress.bus = bus.or(self.progress.bus);
+        self.progress.built_with = built_with.or(self.progress.built_with);
         self.progress.raw.extend(raw);
         let progress = Change::Progress(std::mem::take(&mut self.progress));
         self.change(progress)?;

@@ -51,7 +51,7 @@
 //! | 1 | or published: outlet, as in a document |
 //! | 1, … | position, as in a document |
 //!
-//! **Progress**, layout 2
+//! **Progress**, layout 3
 //!
 //! | bytes | field |
 //! |------:|-------|
@@ -63,26 +63,35 @@
 //! | 4 | partition of the input |
 //! | 8 | offset to read next |
 //! | optional 4 | leader epoch of the record before that |
-//! | 4 | inputs, then for each, ascending: |
-//! | text, 8, optional text | name, next, note |
+//! | 1 | 1 if it names settings, else 0; these four: |
+//! | 4 | partitions of the input topic |
+//! | 1, then 1 and languages | 1 if the stage places languages, else 0; how many, codes |
+//! | 4, 4 | version of the language table, hash of the fingerprint settings |
+//! | 4 | input files, then for each, ascending: |
+//! | text, 8, 2, 8 | path, next record, bytes hashed, hash of the file's beginning |
+//! | 4, … | output files: the same with the next byte |
+//! | 4, … | dead-letter files: the same with the next byte |
+//! | optional 8, 8 | an analyst's pairs: how many, hash |
 //! | 2 | languages, then for each, ascending: |
 //! | language, 8, optional 8 | code, next number, stream time |
 //! | 1, then 8, 8, 2 for each | votes: hash of the article's id, event time, articles left |
 //! | 4 | raw partitions, then for each, ascending: |
 //! | 16, 4, 8 | raw topic's id, partition, highest offset judged |
 
+use std::collections::BTreeMap;
+
 use crate::fingerprint::Fingerprint;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, Fraction, Lang, MatchType, Position, VerdictKind};
 
 use super::bytes::{ByteReader, ByteWriter, DecodeError};
 use crate::index::record::{
-    BusPosition, Cluster, Counters, Document, Hosts, Input, Judgement, OutputTopic, Progress, Residence,
-    Vote, Whereabouts,
+    BuiltWith, BusPosition, Cluster, Counters, Document, FileBeginning, FilePath, FilePosition, FileProgress,
+    Hosts, Judgement, OutputTopic, PairList, Progress, Residence, Vote, Whereabouts,
 };
 
 const DOCUMENT: u8 = 1;
 const CLUSTER: u8 = 1;
-const PROGRESS: u8 = 2;
+const PROGRESS: u8 = 3;
 const RESIDENCE: u8 = 1;
 
 pub(crate) fn encode_document(document: &Document) -> Vec<u8> {
@@ -302,12 +311,13 @@ pub(crate) fn decode_cluster(
 pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
     let mut bytes = vec![PROGRESS];
     bytes.optional(progress.bus.as_ref(), encode_bus_position);
-    bytes.extend((progress.inputs.len() as u32).to_le_bytes());
-    for (name, input) in &progress.inputs {
-        bytes.text(name.as_str());
-        bytes.extend(input.next.to_le_bytes());
-        bytes.optional(input.note.as_ref(), |bytes, note| bytes.text(note.as_str()));
-    }
+    bytes.optional(progress.built_with.as_ref(), encode_built_with);
+    let FileProgress { inputs, outputs, dead_letters, pairs } = &progress.files;
+    [inputs, outputs, dead_letters].into_iter().for_each(|files| encode_files(&mut bytes, files));
+    bytes.optional(pairs.as_ref(), |bytes, pairs| {
+        bytes.extend(pairs.count.to_le_bytes());
+        bytes.extend(pairs.hash.to_le_bytes());
+    });
     // The language table has a few dozen rows.
     bytes.extend((progress.languages.len() as u16).to_le_bytes());
     for (&language, counters) in &progress.languages {
@@ -334,14 +344,17 @@ pub(crate) fn encode_progress(progress: &Progress) -> Vec<u8> {
 pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
     let mut read = ByteReader(bytes);
     read.layout("progress", PROGRESS)?;
-    let mut progress = Progress { bus: read.optional(decode_bus_position)?, ..Progress::default() };
-    for _ in 0..read.u32()? {
-        let (name, next, note) = (read.bounded_str()?, read.u64()?, read.optional(ByteReader::bounded_str)?);
-        if progress.inputs.last_key_value().is_some_and(|(last, _)| *last >= name) {
-            return Err(DecodeError::Value("a list of inputs in this order"));
-        }
-        progress.inputs.insert(name, Input { next, note });
-    }
+    let mut progress = Progress {
+        bus: read.optional(decode_bus_position)?,
+        built_with: read.optional(decode_built_with)?,
+        files: FileProgress {
+            inputs: decode_files(&mut read)?,
+            outputs: decode_files(&mut read)?,
+            dead_letters: decode_files(&mut read)?,
+            pairs: read.optional(|read| Ok(PairList { count: read.u64()?, hash: read.u64()? }))?,
+        },
+        ..Progress::default()
+    };
     for _ in 0..read.u16()? {
         let (language, next_number, stream_time) =
             (read.language()?, read.u64()?, read.optional(ByteReader::time)?);
@@ -363,6 +376,49 @@ pub(crate) fn decode_progress(bytes: &[u8]) -> Result<Progress, DecodeError> {
     }
     read.end()?;
     Ok(progress)
+}
+
+fn encode_built_with(bytes: &mut Vec<u8>, settings: &BuiltWith) {
+    bytes.extend(settings.partitions.to_le_bytes());
+    bytes.optional(settings.languages.as_ref(), |bytes, languages| {
+        // The language table has a few dozen rows, and the settings name each at most once.
+        bytes.push(languages.len() as u8);
+        languages.iter().for_each(|&language| bytes.language(language));
+    });
+    bytes.extend(settings.language_table.to_le_bytes());
+    bytes.extend(settings.fingerprints.to_le_bytes());
+}
+
+fn decode_built_with(read: &mut ByteReader<'_>) -> Result<BuiltWith, DecodeError> {
+    Ok(BuiltWith {
+        partitions: read.u32()?,
+        languages: read.optional(|read| (0..read.byte()?).map(|_| read.language()).collect())?,
+        language_table: read.u32()?,
+        fingerprints: read.u32()?,
+    })
+}
+
+fn encode_files(bytes: &mut Vec<u8>, files: &BTreeMap<FilePath, FilePosition>) {
+    bytes.extend((files.len() as u32).to_le_bytes());
+    for (path, FilePosition { next, begins }) in files {
+        bytes.text(path.as_str());
+        bytes.extend(next.to_le_bytes());
+        bytes.extend(begins.bytes.to_le_bytes());
+        bytes.extend(begins.hash.to_le_bytes());
+    }
+}
+
+fn decode_files(read: &mut ByteReader<'_>) -> Result<BTreeMap<FilePath, FilePosition>, DecodeError> {
+    let mut files = BTreeMap::new();
+    for _ in 0..read.u32()? {
+        let (path, next) = (read.bounded_str()?, read.u64()?);
+        let begins = FileBeginning { bytes: read.u16()?, hash: read.u64()? };
+        if files.last_key_value().is_some_and(|(last, _)| *last >= path) {
+            return Err(DecodeError::Value("a list of files in this order"));
+        }
+        files.insert(path, FilePosition { next, begins });
+    }
+    Ok(files)
 }
 
 fn encode_bus_position(bytes: &mut Vec<u8>, position: &BusPosition) {
@@ -396,7 +452,7 @@ mod tests {
     use crate::model::TopicId;
 
     #[test]
-    fn a_bus_position_survives_encoding_with_and_without_ids() {
+    fn progress_survives_encoding_on_kafka_and_in_a_file_run() {
         let known = BusPosition {
             application: TopicName::new("samestory"),
             cluster: Some(TopicName::new("MkU3OEVBNTcwNTJENDM2Qk")),
@@ -414,8 +470,27 @@ mod tests {
             leader_epoch: None,
             ..known.clone()
         };
-        for bus in [Some(known), Some(unknown), None] {
-            let progress = Progress { bus, ..Progress::default() };
+        let placed = BuiltWith {
+            partitions: 3,
+            languages: Some(vec![Lang::UND]),
+            language_table: 2,
+            fingerprints: 0xfeed_beef,
+        };
+        let by_key = BuiltWith { languages: None, ..placed.clone() };
+        let position = |next| FilePosition { next, begins: FileBeginning { bytes: 4096, hash: next << 40 } };
+        let files = FileProgress {
+            inputs: [("/a", 1), ("/b", 2)].map(|(path, next)| (FilePath::new(path), position(next))).into(),
+            outputs: [(FilePath::new("/out"), position(3))].into(),
+            dead_letters: [(FilePath::new("/dead"), position(4))].into(),
+            pairs: Some(PairList { count: 5, hash: 6 }),
+        };
+        for (bus, built_with, files) in [
+            (Some(known), Some(placed), FileProgress::default()),
+            (Some(unknown), Some(by_key), FileProgress::default()),
+            (None, None, files),
+            (None, None, FileProgress::default()),
+        ] {
+            let progress = Progress { bus, built_with, files, ..Progress::default() };
             let bytes = encode_progress(&progress);
             assert_eq!(decode_progress(&bytes), Ok(progress));
             for end in 0..bytes.len() {

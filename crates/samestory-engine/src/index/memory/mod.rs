@@ -70,7 +70,7 @@ impl Memory {
             let ours = self.documents.entry(language).or_default();
             for (number, document) in documents {
                 let _old = match document {
-                    Some(document) => ours.insert(number, document),
+                    Some(staged) => ours.insert(number, staged.document),
                     None => ours.remove(&number),
                 };
             }

@@ -31,7 +31,6 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::format::key;
 use super::format::key::Family;
-use super::format::value;
 use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
 use super::record::Document;
 use super::scheme::IndexSchemes;
@@ -167,7 +166,7 @@ impl Rocks {
             for (&number, document) in documents {
                 let key = key::number(number);
                 match document {
-                    Some(document) => batch.put_cf(&family, key, value::encode_document(document)),
+                    Some(staged) => batch.put_cf(&family, key, staged.bytes()),
                     None => batch.delete_cf(&family, key),
                 }
             }
@@ -241,7 +240,9 @@ impl Opened {
                 hot_buckets();
             }
             let documents = pending.documents.iter().flat_map(|(&language, documents)| {
-                documents.iter().map(move |(&number, document)| ((language, number), document.clone()))
+                documents.iter().map(move |(&number, staged)| {
+                    ((language, number), staged.as_ref().map(|staged| Arc::clone(&staged.document)))
+                })
             });
             self.document_cache.written(documents);
             let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {

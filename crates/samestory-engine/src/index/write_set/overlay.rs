@@ -21,7 +21,7 @@ use crate::index::format::key::{Family, POSTING};
 use crate::index::format::value;
 use crate::index::read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit, scan_bucket};
 use crate::index::read::view::View;
-use crate::index::record::{Document, Progress, Residence};
+use crate::index::record::{Document, FileProgress, Progress, Residence};
 use crate::index::scheme::IndexSchemes;
 
 /// Staged changes, already turned into rows: applying them only writes them.
@@ -32,10 +32,26 @@ pub struct WriteSet {
 }
 
 impl WriteSet {
-    /// Replaces the staged position record.
-    pub fn set_progress(&mut self, progress: &Progress) {
-        let value = value::encode_progress(progress);
-        self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
+    /// Adds the files that were written for a plan, which names `planned` as the progress. Their lengths are known only
+    /// once the plan's outputs are on disk, and the state must record both at once.
+    #[must_use]
+    pub fn with_files(mut self, planned: Option<&Progress>, written: FileProgress) -> WriteSet {
+        let mut progress = planned.cloned().unwrap_or_default();
+        progress.files.extend(written);
+        self.pending.progress(&progress);
+        self
+    }
+
+    /// The key and value of a change's changelog record, as [`Change::encode`] returns them. `change` must be one of
+    /// those that are staged here: the value of a document is what the store will write.
+    pub fn encode<'a>(&'a self, change: &'a Change) -> (Vec<u8>, Option<Cow<'a, [u8]>>) {
+        if let Change::Document(document) = change
+            && let Some(staged) = self.pending.staged(document)
+        {
+            return (change.key().encode(), Some(Cow::Borrowed(staged.bytes())));
+        }
+        let (key, value) = change.encode();
+        (key, value.map(Cow::Owned))
     }
 
     /// The staged rows, if the store is still at the version that they were computed for.
@@ -79,10 +95,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
                 self.pending.cluster(cluster.id.language, cluster.id.number, Some(cluster));
             }
             Change::ClusterDeleted(language, founder) => self.pending.cluster(*language, *founder, None),
-            Change::Progress(progress) => {
-                let value = value::encode_progress(progress);
-                self.pending.row(Family::Meta, key::POSITION.to_vec(), Some(value));
-            }
+            Change::Progress(progress) => self.pending.progress(progress),
             Change::Residence(row) => self.stage_residence(&row.id, Some(row))?,
             Change::NoResidence(id) => self.stage_residence(id, None)?,
         }
@@ -238,7 +251,10 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         let others: Vec<DocumentNumber> =
             numbers.iter().copied().filter(|number| !pending.contains_key(number)).collect();
         let mut others = self.base.shared_documents(language, &others)?.into_iter();
-        let document = |number| pending.get(number).cloned().unwrap_or_else(|| others.next().flatten());
+        let document = |number| match pending.get(number) {
+            Some(staged) => staged.as_ref().map(|staged| Arc::clone(&staged.document)),
+            None => others.next().flatten(),
+        };
         Ok(numbers.iter().map(document).collect())
     }
 

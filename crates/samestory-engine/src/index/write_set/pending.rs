@@ -1,13 +1,13 @@
 //! The rows of a write set: what to write and what to delete.
 //!
 //! [`super::overlay`] fills it and reads through it, and stores write it out. Documents stay decoded until
-//! they are written, since they are read more often.
+//! they are written to the changelog or a store, since they are read more often.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::fingerprint::MAX_BYTES;
 use crate::model::{DocumentNumber, Lang};
@@ -17,15 +17,15 @@ use crate::index::format::key;
 use crate::index::format::key::Family;
 use crate::index::format::value;
 use crate::index::read::rows::{Order, Span};
-use crate::index::record::{Cluster, Document};
+use crate::index::record::{Cluster, Document, Progress};
 
 /// Staged rows.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Staged postings by language.
     pub(crate) bands: BTreeMap<Lang, Bands>,
-    /// Documents by language; `None` for a removed one. They are encoded when they are written.
-    pub(crate) documents: BTreeMap<Lang, BTreeMap<DocumentNumber, Option<Arc<Document>>>>,
+    /// Documents by language; `None` for a removed one.
+    pub(crate) documents: BTreeMap<Lang, BTreeMap<DocumentNumber, Option<StagedDocument>>>,
     /// Canonicals of clusters, also recorded in the cluster rows; `None` if the row was removed. It is only
     /// looked up or merged, so its order does not matter.
     pub(crate) canonicals: BTreeMap<Lang, Canonicals>,
@@ -40,6 +40,20 @@ pub(crate) type Canonicals = HashMap<DocumentNumber, Option<DocumentNumber>, Bui
 
 /// A staged row; `None` as value if it was removed.
 pub(crate) type PendingRow<'p> = (Cow<'p, [u8]>, Option<Cow<'p, [u8]>>);
+
+/// A staged document. It is encoded when its bytes are first asked for, and only once: the changelog and the store get
+/// the same bytes.
+#[derive(Debug)]
+pub(crate) struct StagedDocument {
+    pub(crate) document: Arc<Document>,
+    bytes: OnceLock<Vec<u8>>,
+}
+
+impl StagedDocument {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get_or_init(|| value::encode_document(&self.document))
+    }
+}
 
 impl Pending {
     pub(crate) fn row(&mut self, family: Family, key: Vec<u8>, value: Option<Vec<u8>>) {
@@ -59,6 +73,11 @@ impl Pending {
         }
     }
 
+    /// Stages the position record.
+    pub(crate) fn progress(&mut self, progress: &Progress) {
+        self.row(Family::Meta, key::POSITION.to_vec(), Some(value::encode_progress(progress)));
+    }
+
     /// Stages a cluster's row, or its removal.
     pub(crate) fn cluster(&mut self, language: Lang, founder: DocumentNumber, cluster: Option<&Cluster>) {
         let canonicals = self.canonicals.entry(language).or_default();
@@ -73,7 +92,14 @@ impl Pending {
         document: Option<Arc<Document>>,
     ) {
         self.bytes += if document.is_some() { MAX_BYTES + 256 } else { 64 };
-        self.documents.entry(language).or_default().insert(number, document);
+        let staged = document.map(|document| StagedDocument { document, bytes: OnceLock::new() });
+        self.documents.entry(language).or_default().insert(number, staged);
+    }
+
+    /// The staged row of exactly this document.
+    pub(crate) fn staged(&self, document: &Arc<Document>) -> Option<&StagedDocument> {
+        let staged = self.documents.get(&document.language)?.get(&document.number)?.as_ref()?;
+        Arc::ptr_eq(&staged.document, document).then_some(staged)
     }
 
     /// The staged value of a key, if there is one; `Some(None)` means removed.
@@ -86,7 +112,7 @@ impl Pending {
             }
             Family::Documents(language) => {
                 let document = self.documents.get(&language)?.get(&key::decode_number(key).ok()?)?;
-                Some(document.as_deref().map(value::encode_document))
+                Some(document.as_ref().map(|staged| staged.bytes().to_vec()))
             }
             _ => self.rows.get(&family)?.get(key).cloned(),
         }
@@ -110,9 +136,10 @@ impl Pending {
                 let rows = self.documents.get(&language).into_iter().flatten();
                 let rows = rows.map(|(&number, document)| (key::number(number), document));
                 let inside = rows.filter(|(key, _)| span.holds(key));
-                let bytes = |document: &Arc<Document>| Cow::from(value::encode_document(document));
                 inside
-                    .map(|(key, document)| (Cow::from(key.to_vec()), document.as_ref().map(bytes)))
+                    .map(|(key, document)| {
+                        (Cow::from(key.to_vec()), document.as_ref().map(|staged| Cow::from(staged.bytes())))
+                    })
                     .collect()
             }
             _ => {

@@ -114,8 +114,8 @@ impl MembershipFilter {
             .iter()
             .flat_map(|(&language, bands)| bands.buckets().map(move |key| of_bucket(language, key)));
         let documents = pending.documents.values().flatten();
-        let ids =
-            documents.filter_map(|(_, document)| Some(of_id(document.as_ref()?.id.as_str().as_bytes())));
+        let ids = documents
+            .filter_map(|(_, document)| Some(of_id(document.as_ref()?.document.id.as_str().as_bytes())));
         let residences = pending.rows.get(&Family::Ids).into_iter().flatten();
         let residences = residences.filter(|(_, value)| value.is_some());
         let residences = residences.filter_map(|(key, _)| match key::decode_id(key) {
