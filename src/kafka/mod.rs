@@ -45,10 +45,11 @@ use matching::{Attempts, Matcher};
 use recovery::generations::Generations;
 use recovery::leftovers::Holdings;
 use recovery::restore::{Restorer, Slots};
-use recovery::takeover::{Decisions, Disagreed};
+use recovery::takeover::Decisions;
 use route::Route;
 use route::decode::Decoder;
 use route::routing::Routing;
+use turn::partitions::Partitions;
 use turn::worker::WorkerContext;
 
 pub use admin::topics::{TopicError, TopicProblem};
@@ -340,12 +341,10 @@ fn run_route(
             writer: writer(bus, values, context),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
-            disagreed: Disagreed::default(),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
-            tasks: BTreeMap::new(),
+            partitions: Partitions::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
-            compared: Instant::now(),
         })
     })
 }
@@ -402,18 +401,15 @@ fn run_match(
             restorer,
             writer: writer(bus, values, context),
             accept: accept.clone(),
-            disagreed: Disagreed::default(),
             attempts: Attempts::default(),
             slots: context.slots.clone(),
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
-            tasks: BTreeMap::new(),
+            partitions: Partitions::new(),
             wiped: Arc::clone(&wiped),
-            unusable: BTreeMap::new(),
             purge: purge.clone(),
-            shelf: Arc::clone(&context.stores),
-            compared: Instant::now(),
+            stores: Arc::clone(&context.stores),
         })
     })
 }

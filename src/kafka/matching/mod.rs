@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Bus;
 use crate::metrics;
-use crate::status::{PartitionState, StatusBoard};
+use crate::status::StatusBoard;
 use samestory_engine::engine::{Decided, Engine, Plan};
 use samestory_engine::index::{
     BusPosition, Change, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
@@ -26,8 +26,9 @@ use samestory_engine::model::Lang;
 use super::recovery::generations::{Admitted, FOLLOW_INTERVAL, Generations};
 use super::recovery::leftovers::Holdings;
 use super::recovery::restore::{Cause, Restorer, Slots};
-use super::recovery::takeover::{Decisions, Disagreed};
+use super::recovery::takeover::Decisions;
 use super::route::payload::ArticleSlice;
+use super::turn::partitions::{Obstacle, Partitions, Task};
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
@@ -37,14 +38,10 @@ use intake::{BatchReader, ItemOrigins, ReadBatch, Unreadable};
 use outgoing::{Original, Writer};
 
 pub(crate) use attempts::Attempts;
-use tasks::Task;
+use tasks::{MatchAdvanced, OpenStore, RestoringStore};
 
 /// How often memtables are flushed, so that a restart after a crash replays minutes of changelog and not hours.
 pub(crate) const FLUSH: Duration = Duration::from_secs(60);
-
-/// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated
-/// topic if that topic is long enough (2.12 has a FIXME there).
-const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The `match` role as a [`Stage`].
 pub(crate) struct Matcher {
@@ -54,7 +51,6 @@ pub(crate) struct Matcher {
     pub(crate) restorer: Restorer,
     pub(crate) writer: Writer,
     pub(crate) accept: Decisions,
-    pub(crate) disagreed: Disagreed,
     /// Consecutive store failures, by partition.
     pub(crate) attempts: Attempts,
     /// Limits how many restores run at once.
@@ -64,19 +60,15 @@ pub(crate) struct Matcher {
     /// Receives the report of a store that keeps failing.
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) generations: Generations,
-    pub(crate) tasks: BTreeMap<i32, Task>,
+    pub(crate) partitions: Partitions<RestoringStore, OpenStore>,
     /// By partition, why its state was rebuilt from nothing while this process has been running.
     pub(crate) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
-    /// Partitions whose state could not be opened at the last attempt, and why.
-    pub(crate) unusable: BTreeMap<i32, String>,
     /// How often memtables are flushed.
     pub(crate) flush: Duration,
     /// Tells the purger, by partition, the offset below which input may be deleted.
     pub(crate) purge: Option<std::sync::mpsc::Sender<(i32, i64)>>,
     /// Makes running stores available to the query API.
-    pub(crate) shelf: Arc<StoreRegistry>,
-    /// When the topic ids were last checked.
-    pub(crate) compared: Instant,
+    pub(crate) stores: Arc<StoreRegistry>,
 }
 
 /// The plan of one turn: a plan for each partition.
@@ -135,20 +127,22 @@ impl Matcher {
         partition: i32,
         mut records: Vec<Record>,
         next: i64,
+        Admitted { suppress_below, waits }: Admitted,
     ) -> Result<PartitionPlan, PlanFailure> {
-        let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else {
+        let Some(running) = self.partitions.running_mut(partition) else {
             return Err(Unreadable::new("it is not running").into());
         };
-        let progress = running.store.progress()?;
+        let OpenStore { store, here, .. } = &mut running.state;
+        let progress = store.progress()?;
         let leader_epoch = records.last().and_then(|record| record.leader_epoch);
         let ReadBatch { mut batch, origins, repeated } =
             self.intake.batch(partition, &mut records, &progress)?;
         batch.bus = Some(BusPosition {
             application: TopicName::new(&self.bus.app),
-            cluster: running.here.cluster.clone(),
-            changelog: running.here.changelog,
+            cluster: here.cluster.clone(),
+            changelog: here.changelog,
             topic: TopicName::new(self.intake.topic()),
-            topic_id: running.here.input,
+            topic_id: here.input,
             partition,
             next: u64::try_from(next).unwrap_or(0),
             leader_epoch,
@@ -157,26 +151,17 @@ impl Matcher {
             batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
         }
         self.writer.fit_all(&mut batch, &origins, &mut records);
-        let (plan, write_set) = self.engine.plan(&running.store, batch)?;
+        let (plan, write_set) = self.engine.plan(&*store, batch)?;
         // Create column families before anything is committed: this may fail, and after the commit it must not.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
-            let new = !running.store.languages().contains(&language);
-            running.store.ensure_language(language)?;
+            let new = !store.languages().contains(&language);
+            store.ensure_language(language)?;
             if new {
                 faults::point("create-family");
             }
         }
-        Ok(PartitionPlan {
-            partition,
-            plan,
-            write_set,
-            origins,
-            records,
-            repeated,
-            suppress_below: i64::MIN,
-            waits: None,
-        })
+        Ok(PartitionPlan { partition, plan, write_set, origins, records, repeated, suppress_below, waits })
     }
 }
 
@@ -184,12 +169,9 @@ impl Matcher {
     /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
     /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
-        let often = faults::number("SAMESTORY_COMPARE_MS", TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
-        let idle = !self.tasks.values().any(|task| matches!(task, Task::Running(_)));
-        if idle || self.compared.elapsed() < Duration::from_millis(often) {
+        if !self.partitions.is_topic_check_due() {
             return Vec::new();
         }
-        self.compared = Instant::now();
         let now = match self.here() {
             Ok(now) => now,
             Err(error) => {
@@ -197,9 +179,8 @@ impl Matcher {
                 return Vec::new();
             }
         };
-        let other = |task: &Task| matches!(task, Task::Running(running) if running.here.differs(&now));
-        let recreated: Vec<i32> =
-            self.tasks.iter().filter(|(_, task)| other(task)).map(|(&partition, _)| partition).collect();
+        let differing = self.partitions.running().filter(|(_, running)| running.state.here.differs(&now));
+        let recreated: Vec<i32> = differing.map(|(partition, _)| partition).collect();
         for &partition in &recreated {
             tracing::error!(partition, "a topic was deleted and created again; claiming the partition again");
             self.revoked(partition);
@@ -210,62 +191,41 @@ impl Matcher {
 }
 
 impl Stage for Matcher {
+    type Preparing = RestoringStore;
+    type Running = OpenStore;
     type Planned = MatchPlan;
+
+    fn partitions(&self) -> &Partitions<RestoringStore, OpenStore> {
+        &self.partitions
+    }
+
+    fn partitions_mut(&mut self) -> &mut Partitions<RestoringStore, OpenStore> {
+        &mut self.partitions
+    }
 
     fn assigned(&mut self, partition: i32) {
         self.holdings.assigned(partition);
-        self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
+        self.partitions.assigned(partition);
     }
 
     fn revoked(&mut self, partition: i32) {
-        self.disagreed.forget(partition);
         self.attempts.forget(partition);
-        if let Some(Task::Running(mut running)) = self.tasks.remove(&partition)
-            && let Err(error) = running.store.flush()
+        if let Some(mut open) = self.partitions.revoked(partition)
+            && let Err(error) = open.store.flush()
         {
             tracing::warn!(partition, %error, "flush failed while closing; nothing is lost, the changelog holds every change");
         }
         self.holdings.revoked(partition);
     }
 
-    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
-        let partitions: Vec<i32> = self.tasks.keys().copied().collect();
-        let mut ready = Vec::new();
-        for partition in partitions {
-            let Some(task) = self.tasks.remove(&partition) else { continue };
-            let (task, from) = self.advance_one(partition, task, source);
-            self.tasks.insert(partition, task);
-            ready.extend(from.map(|from| (partition, from)));
-        }
-        ready
+    fn claim(&mut self, partition: i32, obstacle: Obstacle, source: &Source) -> MatchAdvanced {
+        let claimed = self.look_up(partition, &obstacle, source);
+        claimed.unwrap_or_else(|error| self.failed(partition, error).into())
     }
 
-    fn standing(&self) -> Vec<(i32, PartitionState)> {
-        let standing = |partition: i32, task: &Task| match task {
-            Task::Claiming { .. } => match self.unusable.get(&partition) {
-                Some(why) => PartitionState::StateUnusable { why: why.clone() },
-                None => PartitionState::TakingOver,
-            },
-            Task::NoSpace { .. } => PartitionState::NoSpace,
-            Task::Restoring { restoring, .. } => PartitionState::Restoring(restoring.so_far()),
-            Task::Running(running) => PartitionState::Running(Arc::clone(&running.sizes)),
-            Task::Stopped => PartitionState::Stopped,
-        };
-        self.tasks.iter().map(|(&partition, task)| (partition, standing(partition, task))).collect()
-    }
-
-    fn is_taking_over(&self) -> bool {
-        self.tasks.values().any(|task| match task {
-            Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Restoring { .. } => true,
-            Task::Running(_) | Task::NoSpace { .. } | Task::Stopped => false,
-        })
-    }
-
-    fn has_pending_commit(&self) -> bool {
-        self.tasks
-            .values()
-            .any(|task| matches!(task, Task::Running(running) if running.unpublished_position.is_some()))
+    fn prepare(&mut self, partition: i32, restoring: RestoringStore, source: &Source) -> MatchAdvanced {
+        let restored = self.restore(partition, restoring, source);
+        restored.unwrap_or_else(|error| self.failed(partition, error).into())
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
@@ -273,10 +233,9 @@ impl Stage for Matcher {
     }
 
     fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<MatchPlan> {
-        for (&partition, task) in &self.tasks {
-            if matches!(task, Task::Running(running) if running.unpublished_position.is_some()) {
-                records.entry(partition).or_default();
-            }
+        let unpublished: BTreeMap<i32, i64> = self.partitions.unpublished_positions().collect();
+        for &partition in unpublished.keys() {
+            records.entry(partition).or_default();
         }
         let mut planning = Planning {
             planned: MatchPlan { partitions: Vec::new() },
@@ -285,33 +244,25 @@ impl Stage for Matcher {
         };
         for (partition, mut records) in records {
             let surveyor = &self.restorer.surveyor;
-            let Admitted { suppress_below, waits } =
-                self.generations.admit(partition, &mut records, surveyor);
-            if let (true, Some(from)) = (records.is_empty(), waits) {
-                if let Some(Task::Running(running)) = self.tasks.get_mut(&partition) {
-                    running.held = Some((Instant::now() + FOLLOW_INTERVAL, from));
-                }
+            let admitted = self.generations.admit(partition, &mut records, surveyor);
+            if let (true, Some(from)) = (records.is_empty(), admitted.waits) {
+                self.partitions.hold(partition, FOLLOW_INTERVAL, from);
                 planning.halted.push(partition);
                 continue;
             }
-            let unpublished_position = match self.tasks.get(&partition) {
-                Some(Task::Running(running)) => running.unpublished_position,
-                _ => None,
-            };
-            let Some(next) = records.last().map(|record| record.offset + 1).or(unpublished_position) else {
-                continue;
-            };
-            match self.plan_one(partition, records, next) {
-                Ok(part) => {
+            let last = records.last().map(|record| record.offset + 1);
+            let Some(next) = last.or_else(|| unpublished.get(&partition).copied()) else { continue };
+            match self.plan_one(partition, records, next, admitted) {
+                Ok(plan) => {
                     planning.next.insert(partition, next);
-                    planning.planned.partitions.push(PartitionPlan { suppress_below, waits, ..part });
+                    planning.planned.partitions.push(plan);
                 }
                 Err(failure) => {
                     match failure {
                         PlanFailure::Store(error) => self.fail(partition, error),
                         PlanFailure::Stop(why) => {
                             tracing::error!(partition, "stopped: {why}");
-                            self.tasks.insert(partition, Task::Stopped);
+                            self.partitions.set(partition, Task::Stopped);
                         }
                     }
                     planning.halted.push(partition);
@@ -321,10 +272,11 @@ impl Stage for Matcher {
         self.intake.evict_schemas();
         if faults::mutant("state-before-commit") {
             for part in &planning.planned.partitions {
-                if let Some(Task::Running(running)) = self.tasks.get_mut(&part.partition) {
-                    let end = running.store.changelog_next().ok().flatten().unwrap_or(0);
-                    let proof = running.attestor.attest(end);
-                    let _applied = running.store.apply_changes(&part.plan.changes, &proof);
+                if let Some(running) = self.partitions.running_mut(part.partition) {
+                    let open = &mut running.state;
+                    let end = open.store.changelog_next().ok().flatten().unwrap_or(0);
+                    let proof = open.attestor.attest(end);
+                    let _applied = open.store.apply_changes(&part.plan.changes, &proof);
                 }
             }
         }
@@ -339,7 +291,12 @@ impl Stage for Matcher {
                 let record = part.records.get(at).unwrap_or(&nothing);
                 self.writer.decided(decided, Original { record, slice }, &mut out);
             }
-            out.extend(part.plan.changes.iter().map(|change| self.writer.change(change, part.partition)));
+            out.extend(
+                part.plan
+                    .changes
+                    .iter()
+                    .map(|change| self.writer.change(change, &part.write_set, part.partition)),
+            );
         }
         out
     }
@@ -348,8 +305,8 @@ impl Stage for Matcher {
         let mut halted = Vec::new();
         for part in plan.partitions {
             let partition = part.partition;
-            let Some(Task::Running(running)) = self.tasks.get_mut(&partition) else { continue };
-            if running.unpublished_position.take().is_some() {
+            let Some(running) = self.partitions.running_mut(partition) else { continue };
+            if running.committed() {
                 self.accept.spend(partition);
             }
             let outputs = part.published(&self.intake).flat_map(|(decided, _)| &decided.outputs);
@@ -362,12 +319,13 @@ impl Stage for Matcher {
             if faults::mutant("state-before-commit") {
                 continue;
             }
+            let open = &mut running.state;
             let unproven = || StoreError::Unproven {
-                place: running.store.place().to_owned(),
+                place: open.store.place().to_owned(),
                 log: format!("changelog partition {partition}"),
             };
-            let proof = committed.proof(partition, &running.attestor).ok_or_else(unproven);
-            match proof.and_then(|proof| running.store.apply(part.write_set, &proof)) {
+            let proof = committed.proof(partition, &open.attestor).ok_or_else(unproven);
+            match proof.and_then(|proof| open.store.apply(part.write_set, &proof)) {
                 Ok(()) => {
                     let next = part.records.last().map(|record| record.offset + 1);
                     if let (Some(purge), Some(next)) = (&self.purge, next) {
@@ -375,7 +333,7 @@ impl Stage for Matcher {
                         let _sent = purge.send((partition, next));
                     }
                     if let Some(from) = part.waits {
-                        running.held = Some((Instant::now() + FOLLOW_INTERVAL, from));
+                        self.partitions.hold(partition, FOLLOW_INTERVAL, from);
                         halted.push(partition);
                     }
                 }
@@ -394,30 +352,20 @@ impl Stage for Matcher {
         halted
     }
 
-    fn out_of_range(&mut self) -> Vec<i32> {
-        let running = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Running(_)));
-        let running: Vec<i32> = running.map(|(&partition, _)| partition).collect();
-        // The takeover compares positions with the log, and stops partitions whose position is not in it.
-        for &partition in &running {
-            self.tasks.remove(&partition);
-            self.assigned(partition);
-        }
-        running
-    }
-
     fn upkeep(&mut self) -> Vec<i32> {
         let mut failed = Vec::new();
-        for (&partition, task) in &mut self.tasks {
-            if let Task::Running(running) = task
-                && running.flushed.elapsed() > self.flush
-            {
-                running.flushed = Instant::now();
+        let running: Vec<i32> = self.partitions.running().map(|(partition, _)| partition).collect();
+        for partition in running {
+            let Some(running) = self.partitions.running_mut(partition) else { continue };
+            let open = &mut running.state;
+            if open.flushed.elapsed() > self.flush {
+                open.flushed = Instant::now();
                 faults::point("store-flush");
-                match running.store.flush() {
+                match open.store.flush() {
                     Ok(()) => self.attempts.forget(partition),
                     Err(error) => failed.push((partition, error)),
                 }
-                running.sizes = measure::sizes(&running.store);
+                open.sizes = measure::sizes(&open.store);
             }
         }
         let mut halted = self.recreated();
@@ -426,10 +374,5 @@ impl Stage for Matcher {
             halted.push(partition);
         }
         halted
-    }
-
-    fn close(&mut self) {
-        let partitions: Vec<i32> = self.tasks.keys().copied().collect();
-        partitions.into_iter().for_each(|partition| self.revoked(partition));
     }
 }

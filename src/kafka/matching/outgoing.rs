@@ -2,6 +2,7 @@
 //! describes them; route uses it for dead letters. It also measures records before they are judged, because an article
 //! that cannot be delivered must leave no trace in the state.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::config::{TopicNames, ValueForm};
@@ -9,7 +10,7 @@ use crate::formats::avro;
 use crate::formats::avro::ArticlePart;
 use crate::formats::json;
 use samestory_engine::engine::{Batch, Decided, Incoming, Output};
-use samestory_engine::index::{Change, OutputTopic};
+use samestory_engine::index::{Change, OutputTopic, WriteSet};
 use samestory_engine::model::{ArticleId, Position, VerdictKind};
 use samestory_engine::model::{DeadLetter, DeadLetterReason, Verdict};
 
@@ -127,8 +128,8 @@ impl Writer {
                 Output::Notice { to, notice } => out.push(Outgoing {
                     topic: &self.topics.routed,
                     partition: Some(*to),
-                    key: Some(notice.id.as_str().into()),
-                    value: Some(routed::encode_notice(notice, &decided.position, decided.time)),
+                    key: Some(id_key(&notice.id)),
+                    value: Some(routed::encode_notice(notice, &decided.position, decided.time).into()),
                     headers: Headers::new(),
                     time: decided.time,
                 }),
@@ -166,7 +167,7 @@ impl Writer {
                 OutputTopic::NearDuplicate => &self.topics.near_duplicate,
                 OutputTopic::Unique | OutputTopic::None | OutputTopic::Both => &self.topics.unique,
             },
-            key: Some(id.as_str().into()),
+            key: Some(id_key(id)),
             headers: position(&decided.position),
             // A forget has a time of its own: it travels with an arbitrary record.
             time: decided.time,
@@ -217,9 +218,9 @@ impl Writer {
 
     fn tagged(&self, tagged: &Verdict, original: Original<'_>) -> Outgoing<'_> {
         let article = original.value().unwrap_or_default();
-        let value = match (self.form, self.wire) {
-            (ValueForm::Passthrough, _) => article.to_vec(),
-            (ValueForm::Envelope, OutputEncoding::Json) => enveloped_json(tagged, original),
+        let value: Cow<'_, [u8]> = match (self.form, self.wire) {
+            (ValueForm::Passthrough, _) => article.to_vec().into(),
+            (ValueForm::Envelope, OutputEncoding::Json) => enveloped_json(tagged, original).into(),
             (ValueForm::Envelope, OutputEncoding::Avro { unique, near_duplicate, .. }) => {
                 let id = if tagged.kind == VerdictKind::Unique { unique } else { near_duplicate };
                 let mut value = avro::frame(id, article.len() + 1024);
@@ -228,7 +229,7 @@ impl Writer {
                     PayloadEncoding::Own | PayloadEncoding::Json => ArticlePart::Original(article),
                 };
                 avro::write_envelope(tagged, article, &mut value);
-                value
+                value.into()
             }
         };
         let mut headers: Headers = original.headers().collect();
@@ -240,7 +241,7 @@ impl Writer {
                 VerdictKind::NearDuplicate | VerdictKind::ExactDuplicate => &self.topics.near_duplicate,
             },
             partition: None,
-            key: Some(tagged.id.as_str().into()),
+            key: Some(id_key(&tagged.id)),
             value: Some(value),
             headers,
             time: original.record.time,
@@ -248,8 +249,8 @@ impl Writer {
     }
 
     fn cluster(&self, id: String, value: Option<Vec<u8>>, from: &Position) -> Outgoing<'_> {
-        let (key, headers) = (Some(id.into_bytes()), position(from));
-        Outgoing { topic: &self.topics.clusters, key, value, headers, ..Outgoing::default() }
+        let (key, value) = (Some(id.into_bytes().into()), value.map(Cow::Owned));
+        Outgoing { topic: &self.topics.clusters, key, value, headers: position(from), ..Outgoing::default() }
     }
 
     /// The input record unchanged, with the reason in headers. Value, headers and key are dropped as far as they do not
@@ -273,11 +274,11 @@ impl Writer {
         add("stage", stage.into());
         add("exception.class.name", letter.reason.as_str().into());
         add("exception.message", letter.message.clone());
-        let value = original.value().map(<[u8]>::to_vec);
+        let value = original.value().map(|value| Cow::Owned(value.to_vec()));
         let mut out = Outgoing {
             topic: &self.topics.dead_letter,
             partition: None,
-            key: record.key.clone(),
+            key: record.key.clone().map(Cow::Owned),
             value,
             headers,
             // The broker may have refused the record because of its time.
@@ -301,12 +302,21 @@ impl Writer {
         out
     }
 
-    /// The changelog record of a change.
-    pub(crate) fn change(&self, change: &Change, partition: i32) -> Outgoing<'_> {
-        let (key, value) = change.encode();
-        let topic = &self.topics.changelog;
-        Outgoing { topic, partition: Some(partition), key: Some(key), value, ..Outgoing::default() }
+    /// The changelog record of a change of this write set.
+    pub(crate) fn change<'a>(
+        &'a self,
+        change: &'a Change,
+        write_set: &'a WriteSet,
+        partition: i32,
+    ) -> Outgoing<'a> {
+        let (key, value) = write_set.encode(change);
+        let (topic, partition) = (&self.topics.changelog, Some(partition));
+        Outgoing { topic, partition, key: Some(key.into()), value, ..Outgoing::default() }
     }
+}
+
+fn id_key(id: &ArticleId) -> Cow<'static, [u8]> {
+    Cow::Owned(id.as_str().into())
 }
 
 /// The input headers that an article keeps on the routed topic, whose records may have `limit` bytes: all of them, or

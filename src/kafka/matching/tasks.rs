@@ -1,7 +1,7 @@
-//! The life of a partition in the `match` role: claimed, restored, running, and stopped if it cannot continue. Each
-//! step advances by [`Matcher::advance_one`]; [`crate::kafka::recovery`] decides where to resume and restores the
-//! store. A partition runs only when its store is at the high watermark of its changelog and its position fits the
-//! input topic.
+//! Taking a partition over in the `match` role: [`Matcher::look_up`] fetches the committed offset, [`Matcher::restore`]
+//! brings the store to the high watermark of its changelog, and [`Matcher::failed`] decides what becomes of a partition
+//! whose store failed. [`crate::kafka::recovery`] decides where to resume. A partition runs only when its store is
+//! complete and its position fits the input topic.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,42 +13,38 @@ use crate::config::StartAt;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::PATIENCE;
 use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, RestoreStep, Restoring, Slot};
-use crate::kafka::recovery::takeover::{
-    CLAIM_AGAIN_AFTER, Disagreement, Takeover, TakeoverFacts, decide, moved,
-};
+use crate::kafka::recovery::takeover::{Disagreement, Takeover, TakeoverFacts, decide, moved};
+use crate::kafka::turn::partitions::{Advanced, Obstacle, Shows, Task};
 use crate::kafka::turn::source::Source;
 use crate::kafka::turn::{faults, measure};
 use crate::metrics;
-use crate::status::Sizes;
+use crate::status::{PartitionState, Sizes};
 use samestory_engine::index::{Attestor, Registration, Rocks, StoreError, View, check_room};
 
 use super::Matcher;
 
 /// Pause before a partition looks for a free restore slot again.
 const SLOT_RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// Pause before a partition looks for room on the disk again.
+const ROOM_RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// The states of an assigned partition.
-pub(crate) enum Task {
-    /// The committed offset is being looked up. This comes first: the previous owner commits nothing after it.
-    Claiming { not_before: Instant },
-    /// The disk has no room for the state. The partition is claimed again once it has.
-    NoSpace { look_again: Instant },
-    /// The store is being brought to the high watermark of its changelog.
-    Restoring { committed: Option<i64>, here: ClusterIds, restoring: Restoring, slot: Option<Slot> },
-    /// Articles are judged. Plans are made and applied only in this state.
-    Running(Box<Running>),
-    /// An operator has to decide.
-    Stopped,
+/// A partition whose store is brought to the high watermark of its changelog.
+pub(crate) struct RestoringStore {
+    /// The group's committed offset.
+    committed: Option<i64>,
+    here: ClusterIds,
+    restoring: Restoring,
+    slot: Option<Slot>,
 }
 
-impl Task {
-    fn no_space() -> Task {
-        Task::NoSpace { look_again: Instant::now() + Duration::from_secs(2) }
+impl Shows for RestoringStore {
+    fn shows(&self) -> PartitionState {
+        PartitionState::Restoring(self.restoring.so_far())
     }
 }
 
-/// A running partition.
-pub(crate) struct Running {
+/// The store of a running partition.
+pub(crate) struct OpenStore {
     // Declared before the store, so that it is dropped first: a closed store must have no readers.
     pub(crate) _registration: Registration,
     pub(crate) store: Rocks,
@@ -56,67 +52,53 @@ pub(crate) struct Running {
     pub(crate) attestor: Attestor,
     /// The topics that its positions belong to.
     pub(crate) here: ClusterIds,
-    /// A position that is not in the changelog yet.
-    pub(crate) unpublished_position: Option<i64>,
     pub(crate) flushed: Instant,
-    /// While it waits for the previous generation: when to look again, and the offset where it resumes.
-    pub(crate) held: Option<(Instant, i64)>,
     /// Sizes at the last flush.
     pub(crate) sizes: Arc<Sizes>,
 }
 
-impl Matcher {
-    /// Takes one step with one partition. Returns the offset to read from once it is running.
-    pub(crate) fn advance_one(&mut self, partition: i32, task: Task, source: &Source) -> (Task, Option<i64>) {
-        let result = match task {
-            Task::Claiming { not_before } if not_before > Instant::now() => {
-                return (Task::Claiming { not_before }, None);
-            }
-            Task::Claiming { .. } => self.claim(partition, source),
-            Task::NoSpace { look_again } if look_again > Instant::now() => {
-                return (Task::NoSpace { look_again }, None);
-            }
-            Task::NoSpace { .. } => {
-                let Err(error) = check_room(&self.restorer.directory(partition)) else {
-                    tracing::info!(partition, "there is space for the state again; resuming");
-                    return (Task::Claiming { not_before: Instant::now() }, None);
-                };
-                tracing::debug!(%error, partition, "still no space");
-                return (Task::no_space(), None);
-            }
-            Task::Restoring { committed, here, restoring, slot } => {
-                self.restore(partition, (committed, here), (restoring, slot), source)
-            }
-            Task::Running(mut running) => {
-                let from = running.held.take_if(|(until, _)| *until <= Instant::now());
-                return (Task::Running(running), from.map(|(_, from)| from));
-            }
-            Task::Stopped => return (Task::Stopped, None),
-        };
-        match result {
-            Ok(advanced) => {
-                self.unusable.remove(&partition);
-                advanced
-            }
-            Err(error) => (self.failed(partition, error), None),
-        }
+impl Shows for OpenStore {
+    fn shows(&self) -> PartitionState {
+        PartitionState::Running(Arc::clone(&self.sizes))
     }
+}
 
-    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), RestoreError> {
+/// A state of a partition in this role.
+pub(super) type MatchTask = Task<RestoringStore, OpenStore>;
+/// The result of one step with a partition in this role.
+pub(super) type MatchAdvanced = Advanced<RestoringStore, OpenStore>;
+
+fn no_space() -> MatchTask {
+    Task::blocked(ROOM_RETRY_PAUSE, Obstacle::NoSpace)
+}
+
+impl Matcher {
+    /// Looks up the committed offset and begins to restore the store, if there are room and a restore slot for it.
+    pub(super) fn look_up(
+        &mut self,
+        partition: i32,
+        obstacle: &Obstacle,
+        source: &Source,
+    ) -> Result<MatchAdvanced, RestoreError> {
+        if let Obstacle::NoSpace = obstacle {
+            if let Err(error) = check_room(&self.restorer.directory(partition)) {
+                tracing::debug!(%error, partition, "still no space");
+                return Ok(no_space().into());
+            }
+            tracing::info!(partition, "there is space for the state again; resuming");
+        }
         let slot = if self.holdings.is_deleting(partition) { None } else { self.slots.take() };
-        let Some(slot) = slot else {
-            return Ok((Task::Claiming { not_before: Instant::now() + SLOT_RETRY_PAUSE }, None));
-        };
+        let Some(slot) = slot else { return Ok(Task::claim_after(SLOT_RETRY_PAUSE).into()) };
         let committed = source.committed(partition)?;
         // After the offset: fetching it waits for a generation-end record that is still in an open transaction.
         if let Some(end) = self.generations.claim(&self.restorer.surveyor)? {
             tracing::error!(partition, "stopped: {}", Disagreement::Ended(Box::new(end)));
-            return Ok((Task::Stopped, None));
+            return Ok(Task::Stopped.into());
         }
         let here = self.here()?;
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
         let restoring = self.restorer.begin(partition, &here, wiped.entry(partition).or_default())?;
-        Ok((Task::Restoring { committed, here, restoring, slot: Some(slot) }, None))
+        Ok(Task::Preparing(RestoringStore { committed, here, restoring, slot: Some(slot) }).into())
     }
 
     /// The current ids of the cluster and its topics.
@@ -125,20 +107,20 @@ impl Matcher {
         ClusterIds::ask(client, &self.restorer.changelog, self.intake.topic(), PATIENCE)
     }
 
-    fn restore(
+    /// Restores the store for a moment. Once it is complete, decides where the partition resumes.
+    pub(super) fn restore(
         &mut self,
         partition: i32,
-        (committed, here): (Option<i64>, ClusterIds),
-        (restoring, slot): (Restoring, Option<Slot>),
+        RestoringStore { committed, here, restoring, slot }: RestoringStore,
         source: &Source,
-    ) -> Result<(Task, Option<i64>), RestoreError> {
+    ) -> Result<MatchAdvanced, RestoreError> {
         let Followed { store, attestor } = match restoring.step()? {
             RestoreStep::More(restoring) => {
                 // A restore that waits for an open transaction gives its slot to another partition.
                 let slot = slot.filter(|_| !restoring.is_stalled());
-                return Ok((Task::Restoring { committed, here, restoring, slot }, None));
+                return Ok(Task::Preparing(RestoringStore { committed, here, restoring, slot }).into());
             }
-            RestoreStep::Rebanded => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
+            RestoreStep::Rebanded => return Ok(Task::claim_now().into()),
             RestoreStep::Restored(followed) => *followed,
         };
         if let Some(wiped) = self.wiped.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition) {
@@ -149,7 +131,7 @@ impl Matcher {
         let progress = store.progress()?;
         if let Some(refusal) = self.intake.incompatibility(&progress) {
             tracing::error!(partition, "stopped: {refusal}");
-            return Ok((Task::Stopped, None));
+            return Ok(Task::Stopped.into());
         }
         let written = progress.bus.as_ref();
         let position = written.map(|written| i64::try_from(written.next).unwrap_or(i64::MAX));
@@ -164,24 +146,15 @@ impl Matcher {
             _ => false,
         };
         let sizes = measure::sizes(&store);
-        let shelf = &self.shelf;
-        let running = |unpublished_position| {
-            let (_registration, flushed) = (shelf.register(partition, &store), Instant::now());
-            Task::Running(Box::new(Running {
-                _registration,
-                store,
-                attestor,
-                here,
-                unpublished_position,
-                flushed,
-                held: None,
-                sizes,
-            }))
+        let stores = &self.stores;
+        let opened = || {
+            let (_registration, flushed) = (stores.register(partition, &store), Instant::now());
+            OpenStore { _registration, store, attestor, here, flushed, sizes }
         };
         let known = TakeoverFacts { partition, committed, position, moved, truncated, low, high };
         let takeover = decide(known, &self.accept.left());
         if !matches!(takeover, Takeover::Stop(_)) {
-            self.disagreed.forget(partition);
+            self.partitions.agrees(partition);
         }
         Ok(match takeover {
             Takeover::Resume(next) => {
@@ -190,74 +163,64 @@ impl Matcher {
                     // The previous owner may not have purged everything. A purger that has ended is no reason to stop.
                     let _sent = purge.send((partition, next));
                 }
-                (running(None), Some(next))
+                Advanced::resumes(opened(), next)
             }
             Takeover::Begin => {
                 // Everything that route has written must be judged, so `input.start` does not apply.
                 let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
                 let start = source.first_offset(partition, from, (low, high))?;
                 tracing::info!(partition, start, "starting with empty state");
-                let unpublished_position = (!faults::mutant("first-position-off")).then_some(start);
-                (running(unpublished_position), Some(start))
+                match faults::mutant("first-position-off") {
+                    true => Advanced::resumes(opened(), start),
+                    false => Advanced::begins(opened(), start),
+                }
             }
             Takeover::Accepted { from, lost } => {
                 tracing::warn!(partition, from, lost, "resuming as the operator decided");
-                (running(Some(from)), Some(from))
+                Advanced::begins(opened(), from)
             }
-            Takeover::Stop(disagreement) if self.disagreed.is_final(partition) => {
-                tracing::error!(partition, "stopped: {disagreement}");
-                (Task::Stopped, None)
-            }
-            Takeover::Stop(disagreement) => {
-                tracing::warn!(partition, "claiming again: {disagreement}");
-                (Task::Claiming { not_before: Instant::now() + CLAIM_AGAIN_AFTER }, None)
-            }
+            Takeover::Stop(disagreement) => self.partitions.disagrees(partition, &disagreement).into(),
         })
     }
 
     /// Closes the store of a partition that failed, then decides what to do with it.
     pub(crate) fn fail(&mut self, partition: i32, error: StoreError) {
-        self.tasks.remove(&partition);
+        drop(self.partitions.take(partition));
         let task = self.failed(partition, error.into());
-        self.tasks.insert(partition, task);
+        self.partitions.set(partition, task);
     }
 
     /// The next state of a partition that failed.
-    fn failed(&mut self, partition: i32, error: RestoreError) -> Task {
-        match &error {
-            RestoreError::Store(error) => self.unusable.insert(partition, error.to_string()),
-            _ => self.unusable.remove(&partition),
-        };
-        let again = |after: u64| Task::Claiming { not_before: Instant::now() + Duration::from_millis(after) };
+    pub(super) fn failed(&mut self, partition: i32, error: RestoreError) -> MatchTask {
         match error {
             RestoreError::Away(error) => {
                 tracing::debug!(%error, partition, "takeover failed, retrying");
-                again(200)
+                Task::claim_after(Duration::from_millis(200))
             }
             RestoreError::Store(error) => match error {
-                StoreError::InUse { .. } => again(1000),
+                StoreError::InUse { .. } => unusable(1000, &error),
                 StoreError::Full { .. } => {
                     tracing::error!(partition, "stopped for now: {error}");
-                    Task::no_space()
+                    no_space()
                 }
                 StoreError::Stalled { .. } | StoreError::Outdated { .. } => {
                     tracing::error!(partition, "stopped for now: {error}");
-                    again(5000)
+                    unusable(5000, &error)
                 }
                 StoreError::Corrupt { .. } => {
                     tracing::error!(partition, "{error}");
-                    if self.shelf.is_read(partition) {
+                    if self.stores.is_read(partition) {
                         // A read lease keeps the store open, and an open store writes to its directory when it closes:
                         // a new store must not be there by then.
-                        return again(1000);
+                        return unusable(1000, &error);
                     }
-                    self.quarantine(partition, Cause::Damaged)
+                    self.quarantine(partition, Cause::Damaged, Obstacle::Unusable(error.to_string()))
                 }
                 StoreError::Unusable { .. } | StoreError::Failing { .. }
                     if check_room(&self.restorer.directory(partition)).is_err() =>
                 {
                     tracing::error!(partition, "stopped for now: {error}");
-                    Task::no_space()
+                    no_space()
                 }
                 StoreError::Failing { .. } => self.failing(partition, &error),
                 error => {
@@ -267,7 +230,7 @@ impl Matcher {
             },
             RestoreError::TooOld { .. } => {
                 tracing::error!(partition, "{error}");
-                self.quarantine(partition, Cause::TooOld)
+                self.quarantine(partition, Cause::TooOld, Obstacle::Nothing)
             }
             error => {
                 tracing::error!(partition, "stopped: {error}");
@@ -278,7 +241,7 @@ impl Matcher {
 
     /// Retries after a pause. After too many failures in a row the process exits: a restart gets new file handles and
     /// threads, or another node.
-    fn failing(&mut self, partition: i32, error: &StoreError) -> Task {
+    fn failing(&mut self, partition: i32, error: &StoreError) -> MatchTask {
         metrics::store_failures(1);
         let Some(pause) = self.attempts.failed(partition) else {
             let attempts = self.attempts.times(partition);
@@ -289,19 +252,24 @@ impl Matcher {
         };
         let (attempt, seconds) = (self.attempts.times(partition), pause.as_secs_f64());
         tracing::error!(partition, attempt, seconds, "stopped for now, trying again: {error}");
-        Task::Claiming { not_before: Instant::now() + pause }
+        Task::blocked(pause, Obstacle::Unusable(error.to_string()))
     }
 
     /// Quarantines a store, so that the partition is rebuilt from its changelog.
-    fn quarantine(&mut self, partition: i32, cause: Cause) -> Task {
+    fn quarantine(&mut self, partition: i32, cause: Cause, obstacle: Obstacle) -> MatchTask {
         let directory = self.restorer.directory(partition);
         let mut wiped = self.wiped.lock().unwrap_or_else(PoisonError::into_inner);
         match self.restorer.quarantine(partition, &directory, cause, wiped.entry(partition).or_default()) {
-            Ok(()) => Task::Claiming { not_before: Instant::now() },
+            Ok(()) => Task::blocked(Duration::ZERO, obstacle),
             Err(error) => {
                 tracing::error!(partition, "stopped: {error}");
                 Task::Stopped
             }
         }
     }
+}
+
+/// Claims the partition again after a pause; until then it reports that its state cannot be used.
+fn unusable(millis: u64, error: &StoreError) -> MatchTask {
+    Task::blocked(Duration::from_millis(millis), Obstacle::Unusable(error.to_string()))
 }

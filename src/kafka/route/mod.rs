@@ -9,15 +9,14 @@ pub(crate) mod routed;
 pub(crate) mod routing;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::convert::Infallible;
+use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 
 use crate::config::Bus;
 use crate::metrics;
-use crate::status::PartitionState;
 use samestory_engine::model::{Position, TopicId};
 
 use super::admin::ids;
@@ -26,10 +25,8 @@ use super::client::{PATIENCE, Quiet};
 use super::matching::outgoing::{Original, Writer};
 use super::recovery::generations::{FOLLOW_INTERVAL, Generations, LookError};
 use super::recovery::restore::now;
-use super::recovery::takeover::{
-    CLAIM_AGAIN_AFTER, Decisions, Disagreed, Disagreement, Takeover, TakeoverFacts, decide, decide_stateless,
-};
-use super::turn::faults;
+use super::recovery::takeover::{Decisions, Disagreement, Takeover, TakeoverFacts, decide, decide_stateless};
+use super::turn::partitions::{Advanced, Obstacle, Partitions, Task};
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
@@ -46,38 +43,16 @@ pub(crate) struct Route {
     /// The raw positions in match's changelog.
     pub(crate) recorded: Preflight,
     pub(crate) accept: Decisions,
-    pub(crate) disagreed: Disagreed,
     pub(crate) generations: Generations,
-    pub(crate) tasks: BTreeMap<i32, Task>,
+    pub(crate) partitions: Partitions<Infallible, ()>,
     /// Where every raw partition starts, if the group has committed nothing yet. The owner of partition 0 commits them
     /// for all partitions, including those assigned to other members.
     pub(crate) first_offsets: BTreeMap<i32, i64>,
     /// Per partition: records below this offset may already have dead letters.
     pub(crate) repeats_below: BTreeMap<i32, i64>,
-    /// When the raw topic's id was last checked.
-    pub(crate) compared: Instant,
 }
 
-/// The states of an assigned raw partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    /// The committed offset is being looked up.
-    Claiming {
-        not_before: Instant,
-    },
-    /// The first offset is committed before the first record is read: a restart or a rebalance must not choose another.
-    Starting {
-        next: i64,
-    },
-    Running,
-    /// Waits for the previous generation, then resumes at `next`.
-    Held {
-        not_before: Instant,
-        next: i64,
-    },
-    /// An operator has to decide.
-    Stopped,
-}
+type Claimed = Advanced<Infallible, ()>;
 
 /// The planned output of one turn.
 pub(crate) struct RoutePlan {
@@ -113,7 +88,7 @@ fn start(partition: i32, known: &BTreeMap<i32, i64>, others_committed: bool) -> 
 
 impl Route {
     /// Decides where a partition resumes. The offset is set once the partition can be read.
-    fn claim(&mut self, partition: i32, source: &Source) -> Result<(Task, Option<i64>), LookError> {
+    fn look_up(&mut self, partition: i32, source: &Source) -> Result<Claimed, LookError> {
         if partition == 0 {
             self.first_offsets.clear();
         }
@@ -121,29 +96,29 @@ impl Route {
         // After the offset: fetching it waits for a generation-end record that is still in an open transaction.
         if let Some(end) = self.generations.claim(&self.surveyor)? {
             tracing::error!(partition, "stopped: {}", Disagreement::Ended(Box::new(end)));
-            return Ok((Task::Stopped, None));
+            return Ok(Task::Stopped.into());
         }
         let (low, high) = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         let id = self.raw_topic_id()?;
         if let Some(known) = self.other_topic(id)? {
             tracing::error!(partition, "stopped: {}", recreated(source.topic(), id, known));
-            return Ok((Task::Stopped, None));
+            return Ok(Task::Stopped.into());
         }
         self.routing.topic_id = id;
         if committed.is_some() {
             return Ok(match decide_stateless(partition, committed, (low, high), &self.accept.left()) {
                 Takeover::Resume(next) => {
-                    self.disagreed.forget(partition);
+                    self.partitions.agrees(partition);
                     tracing::info!(partition, next, "resuming");
-                    (Task::Running, Some(next))
+                    Advanced::resumes((), next)
                 }
                 Takeover::Accepted { from, lost } => {
                     tracing::warn!(partition, from, lost, "resuming as the operator decided");
                     // The offset is committed before anything is read, so the decision cannot apply twice.
-                    (Task::Starting { next: from }, None)
+                    Advanced::commits_first((), from)
                 }
-                Takeover::Stop(disagreement) => (self.disagree(partition, &disagreement), None),
-                Takeover::Begin => (Task::Claiming { not_before: Instant::now() }, None),
+                Takeover::Stop(disagreement) => self.partitions.disagrees(partition, &disagreement).into(),
+                Takeover::Begin => Task::claim_now().into(),
             });
         }
         let partitions = self.raw_partitions(source.topic())?;
@@ -167,9 +142,9 @@ impl Route {
                         from
                     }
                     Takeover::Stop(disagreement) => {
-                        return Ok((self.disagree(partition, &disagreement), None));
+                        return Ok(self.partitions.disagrees(partition, &disagreement).into());
                     }
-                    Takeover::Begin => return Ok((Task::Claiming { not_before: Instant::now() }, None)),
+                    Takeover::Begin => return Ok(Task::claim_now().into()),
                 };
                 tracing::warn!(
                     partition,
@@ -204,20 +179,10 @@ impl Route {
                     partition,
                     "waiting for the owner of partition 0 to commit the first offsets"
                 );
-                return Ok((Task::Claiming { not_before: Instant::now() + CLAIM_RETRY_PAUSE }, None));
+                return Ok(Task::claim_after(CLAIM_RETRY_PAUSE).into());
             }
         };
-        Ok((Task::Starting { next }, None))
-    }
-
-    /// Retries the claim a few times before the partition stops: an offset may still be in flight.
-    fn disagree(&mut self, partition: i32, disagreement: &Disagreement) -> Task {
-        if self.disagreed.is_final(partition) {
-            tracing::error!(partition, "stopped: {disagreement}");
-            return Task::Stopped;
-        }
-        tracing::warn!(partition, "claiming again: {disagreement}");
-        Task::Claiming { not_before: Instant::now() + CLAIM_AGAIN_AFTER }
+        Ok(Advanced::commits_first((), next))
     }
 
     /// The current number of raw partitions.
@@ -249,10 +214,6 @@ impl Route {
     }
 }
 
-/// How often the raw topic's id is checked. librdkafka keeps reading from the same offset in a recreated topic if that
-/// topic is long enough.
-const TOPIC_ID_CHECK_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Pause between two attempts to claim a partition.
 const CLAIM_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -264,71 +225,41 @@ pub(crate) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
 }
 
 impl Stage for Route {
+    type Preparing = Infallible;
+    type Running = ();
     type Planned = RoutePlan;
 
-    fn assigned(&mut self, partition: i32) {
-        self.tasks.insert(partition, Task::Claiming { not_before: Instant::now() });
+    fn partitions(&self) -> &Partitions<Infallible, ()> {
+        &self.partitions
+    }
+
+    fn partitions_mut(&mut self) -> &mut Partitions<Infallible, ()> {
+        &mut self.partitions
     }
 
     fn revoked(&mut self, partition: i32) {
-        self.tasks.remove(&partition);
-        self.disagreed.forget(partition);
+        self.partitions.revoked(partition);
         self.repeats_below.remove(&partition);
         if partition == 0 {
             self.first_offsets.clear();
         }
     }
 
-    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
-        let mut ready = Vec::new();
-        for (&partition, task) in &mut self.tasks {
-            if let Task::Held { not_before, next } = *task
-                && not_before <= Instant::now()
-            {
-                ready.push((partition, next));
-                *task = Task::Running;
+    fn claim(&mut self, partition: i32, _: Obstacle, source: &Source) -> Claimed {
+        self.look_up(partition, source).unwrap_or_else(|error| match error {
+            LookError::Away(error) => {
+                tracing::debug!(%error, partition, "takeover failed, retrying");
+                Task::claim_after(CLAIM_RETRY_PAUSE).into()
             }
-        }
-        let claiming = self.tasks.iter().filter(|(_, task)| match task {
-            Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Starting { .. } | Task::Running | Task::Held { .. } | Task::Stopped => false,
-        });
-        let claiming: Vec<i32> = claiming.map(|(&partition, _)| partition).collect();
-        for partition in claiming {
-            let (task, from) = self.claim(partition, source).unwrap_or_else(|error| match error {
-                LookError::Away(error) => {
-                    tracing::debug!(%error, partition, "takeover failed, retrying");
-                    (Task::Claiming { not_before: Instant::now() + CLAIM_RETRY_PAUSE }, None)
-                }
-                foreign => {
-                    tracing::error!(partition, "stopped: {foreign}");
-                    (Task::Stopped, None)
-                }
-            });
-            self.tasks.insert(partition, task);
-            ready.extend(from.map(|from| (partition, from)));
-        }
-        ready
-    }
-
-    fn standing(&self) -> Vec<(i32, PartitionState)> {
-        let standing = |task: &Task| match task {
-            Task::Claiming { .. } | Task::Starting { .. } => PartitionState::TakingOver,
-            Task::Running | Task::Held { .. } => PartitionState::Running(Arc::default()),
-            Task::Stopped => PartitionState::Stopped,
-        };
-        self.tasks.iter().map(|(&partition, task)| (partition, standing(task))).collect()
-    }
-
-    fn is_taking_over(&self) -> bool {
-        self.tasks.values().any(|task| match task {
-            Task::Claiming { not_before } => *not_before <= Instant::now(),
-            Task::Starting { .. } | Task::Running | Task::Held { .. } | Task::Stopped => false,
+            foreign => {
+                tracing::error!(partition, "stopped: {foreign}");
+                Task::Stopped.into()
+            }
         })
     }
 
-    fn has_pending_commit(&self) -> bool {
-        self.tasks.values().any(|task| matches!(task, Task::Starting { .. }))
+    fn prepare(&mut self, _: i32, nothing: Infallible, _: &Source) -> Claimed {
+        match nothing {}
     }
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
@@ -337,11 +268,7 @@ impl Stage for Route {
 
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<RoutePlan> {
         let (mut held, mut halted, clock) = (Vec::new(), Vec::new(), now());
-        let starts = self.tasks.iter().filter_map(|(&partition, task)| match task {
-            Task::Starting { next } => Some((partition, *next)),
-            Task::Claiming { .. } | Task::Running | Task::Held { .. } | Task::Stopped => None,
-        });
-        let starts: Vec<(i32, i64)> = starts.collect();
+        let starts: Vec<(i32, i64)> = self.partitions.unpublished_positions().collect();
         let mut next: BTreeMap<i32, i64> = starts.iter().copied().collect();
         if starts.iter().any(|&(partition, _)| partition == 0) {
             next.extend(&self.first_offsets);
@@ -354,10 +281,7 @@ impl Stage for Route {
                 (Some(last), Some(_)) => held.push((partition, last.offset + 1)),
                 (None, Some(from)) => {
                     halted.push(partition);
-                    self.tasks.insert(
-                        partition,
-                        Task::Held { not_before: Instant::now() + FOLLOW_INTERVAL, next: from },
-                    );
+                    self.partitions.hold(partition, FOLLOW_INTERVAL, from);
                 }
                 (_, None) => {}
             }
@@ -377,8 +301,8 @@ impl Stage for Route {
             RouteOutput::Routed { partition, key, value, headers, time } => Outgoing {
                 topic: &self.bus.topics.routed,
                 partition: Some(*partition),
-                key: Some(key.clone()),
-                value: Some(value.clone()),
+                key: Some(key.into()),
+                value: Some(value.into()),
                 headers: headers.clone(),
                 time: *time,
             },
@@ -396,35 +320,26 @@ impl Stage for Route {
                 metrics::repeated("route", u64::from(self.may_repeat(&letter.position)));
             }
         }
-        for &(partition, next) in &plan.starts {
+        for &(partition, _) in &plan.starts {
             if partition == 0 {
                 self.first_offsets.clear();
             }
             self.accept.spend(partition);
-            self.disagreed.forget(partition);
-            self.tasks.insert(partition, Task::Held { not_before: Instant::now(), next });
+            self.partitions.agrees(partition);
+            if let Some(running) = self.partitions.running_mut(partition) {
+                running.committed();
+            }
         }
         for &(partition, next) in &plan.held {
-            self.tasks.insert(partition, Task::Held { not_before: Instant::now() + FOLLOW_INTERVAL, next });
+            self.partitions.hold(partition, FOLLOW_INTERVAL, next);
         }
         plan.held.into_iter().map(|(partition, _)| partition).collect()
     }
 
-    fn out_of_range(&mut self) -> Vec<i32> {
-        let running: Vec<i32> = self.tasks.keys().copied().collect();
-        running.iter().for_each(|&partition| self.assigned(partition));
-        running
-    }
-
     fn upkeep(&mut self) -> Vec<i32> {
-        let often = Duration::from_millis(faults::number(
-            "SAMESTORY_COMPARE_MS",
-            TOPIC_ID_CHECK_INTERVAL.as_millis() as u64,
-        ));
-        if self.compared.elapsed() < often || !self.tasks.values().any(|task| *task == Task::Running) {
+        if !self.partitions.is_topic_check_due() {
             return Vec::new();
         }
-        self.compared = Instant::now();
         match self.raw_topic_id() {
             Ok(id) if id.differs_from(self.routing.topic_id) => {
                 tracing::error!("the raw topic was deleted and created again; claiming its partitions again");
@@ -436,10 +351,6 @@ impl Stage for Route {
                 Vec::new()
             }
         }
-    }
-
-    fn close(&mut self) {
-        self.tasks.clear();
     }
 }
 

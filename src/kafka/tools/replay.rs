@@ -4,6 +4,7 @@
 //! [`Raw`] computes the routed records that raw records must lead to, without route's own code. From the routed topic
 //! it takes only the order in which raw partitions were interleaved, and the stamps.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -161,8 +162,8 @@ impl Replay {
         let sent = out.into_iter().map(|out| Sent {
             topic: out.topic.to_owned(),
             partition: out.partition,
-            key: out.key,
-            value: out.value,
+            key: out.key.map(Cow::into_owned),
+            value: out.value.map(Cow::into_owned),
             headers: out.headers,
             time: out.time.map(EventTime::millis),
         });

@@ -1,6 +1,7 @@
 //! Records as read ([`Record`]) and as sent ([`Outgoing`]): plain values without librdkafka types, so that roles plan
 //! without a client. A record that is already known to be a dead letter carries that as its [`Fate`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use samestory_engine::engine::Incoming;
@@ -155,8 +156,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) topic: &'a str,
     /// Chosen by the partitioner from the key if absent.
     pub(crate) partition: Option<i32>,
-    pub(crate) key: Option<Vec<u8>>,
-    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) key: Option<Cow<'a, [u8]>>,
+    pub(crate) value: Option<Cow<'a, [u8]>>,
     pub(crate) headers: Headers,
     /// The time of sending if absent.
     pub(crate) time: Option<EventTime>,
@@ -176,8 +177,8 @@ pub(crate) fn weight(headers: &Headers) -> usize {
     headers.iter().map(|(name, value)| HEADER + name.len() + length(value)).sum()
 }
 
-fn length(bytes: &Option<Vec<u8>>) -> usize {
-    bytes.as_ref().map_or(0, Vec::len)
+fn length(bytes: &Option<impl AsRef<[u8]>>) -> usize {
+    bytes.as_ref().map_or(0, |bytes| bytes.as_ref().len())
 }
 
 #[cfg(test)]

@@ -3,35 +3,63 @@
 
 use std::collections::BTreeMap;
 
-use crate::status::PartitionState;
-
+use super::partitions::{Advanced, Obstacle, Partitions, Shows, Task};
 use super::record::{Outgoing, Record};
 use super::source::Source;
 use super::txn::CommittedTxn;
 
 /// A role's part of the turn.
 pub(crate) trait Stage {
+    /// What it keeps for a partition whose state is being prepared.
+    type Preparing: Shows;
+    /// What it keeps for a running partition.
+    type Running: Shows;
     /// A plan for a batch that is not committed yet.
     type Planned;
 
+    /// The partitions that are assigned to this worker.
+    fn partitions(&self) -> &Partitions<Self::Preparing, Self::Running>;
+
+    fn partitions_mut(&mut self) -> &mut Partitions<Self::Preparing, Self::Running>;
+
     /// The partition was assigned to this worker, and is paused.
-    fn assigned(&mut self, partition: i32);
+    fn assigned(&mut self, partition: i32) {
+        self.partitions_mut().assigned(partition);
+    }
 
     /// The partition was revoked.
     fn revoked(&mut self, partition: i32);
 
+    /// Decides where a partition resumes, and begins to prepare its state.
+    fn claim(
+        &mut self,
+        partition: i32,
+        obstacle: Obstacle,
+        source: &Source,
+    ) -> Advanced<Self::Preparing, Self::Running>;
+
+    /// Continues to prepare a partition's state, for a moment.
+    fn prepare(
+        &mut self,
+        partition: i32,
+        preparing: Self::Preparing,
+        source: &Source,
+    ) -> Advanced<Self::Preparing, Self::Running>;
+
     /// Continues taking partitions over, for a moment. Returns those that are ready, with the offset to start at.
-    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)>;
-
-    /// The state of each partition, for readiness and metrics.
-    fn standing(&self) -> Vec<(i32, PartitionState)>;
-
-    /// Whether a partition is being taken over.
-    fn is_taking_over(&self) -> bool;
-
-    /// Whether there is something to commit even without new records.
-    fn has_pending_commit(&self) -> bool {
-        false
+    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
+        let mut ready = self.partitions_mut().released();
+        for partition in self.partitions().due() {
+            let Some(task) = self.partitions_mut().take(partition) else { continue };
+            let advanced = match task {
+                Task::Claiming { obstacle, .. } => self.claim(partition, obstacle, source),
+                Task::Preparing(preparing) => self.prepare(partition, preparing, source),
+                task @ (Task::Running(_) | Task::Stopped) => task.into(),
+            };
+            self.partitions_mut().set(partition, advanced.task);
+            ready.extend(advanced.start_at.map(|offset| (partition, offset)));
+        }
+        ready
     }
 
     /// Fetches what planning these records needs from outside Kafka, such as schemas.
@@ -51,14 +79,26 @@ pub(crate) trait Stage {
     /// Applies a committed plan to the state. Returns the partitions where that failed; the worker halts them.
     fn apply(&mut self, planned: Self::Planned, committed: &CommittedTxn) -> Vec<i32>;
 
-    /// The topic does not hold the offset that some partition reads next. Returns the partitions to halt.
-    fn out_of_range(&mut self) -> Vec<i32>;
+    /// The topic does not hold the offset that some partition reads next. All running partitions are claimed again: the
+    /// takeover compares their positions with the log. Returns the partitions to halt.
+    fn out_of_range(&mut self) -> Vec<i32> {
+        let running: Vec<i32> = self.partitions().running().map(|(partition, _)| partition).collect();
+        for &partition in &running {
+            drop(self.partitions_mut().take(partition));
+            self.assigned(partition);
+        }
+        running
+    }
 
     /// Periodic work between turns. Returns the partitions to halt.
     fn upkeep(&mut self) -> Vec<i32>;
 
     /// Flushes and closes the state.
-    fn close(&mut self);
+    fn close(&mut self) {
+        for partition in self.partitions().all() {
+            self.revoked(partition);
+        }
+    }
 }
 
 /// A plan, and the partitions that it leaves out.

@@ -222,7 +222,7 @@ impl<'a, S: Stage> Worker<'a, S> {
     }
 
     fn once(&mut self) -> Result<(), WorkerExit> {
-        let busy = self.stage.is_taking_over() || self.stage.has_pending_commit();
+        let busy = self.stage.partitions().is_taking_over() || self.has_pending_commit();
         // Taking a partition over waits by itself, in `advance`.
         let patience = if busy { Duration::ZERO } else { Duration::from_millis(100) };
         let changes = self.source.collect(patience);
@@ -259,7 +259,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         let jams = self.source.jams();
         metrics::read_errors(self.role.as_str(), self.source.take_error_count());
         let (lags, away) = (self.source.lags(), self.source.is_away());
-        let states = self.stage.standing().into_iter().map(|(partition, state)| {
+        let states = self.stage.partitions().states().into_iter().map(|(partition, state)| {
             let jam = jams.iter().find(|jam| jam.partition == partition);
             let unreadable = |jam: &Jam| PartitionState::Unreadable {
                 offset: jam.offset,
@@ -273,7 +273,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         }
         let batch = match self.source.take() {
             Some(batch) => self.narrowed(batch),
-            None if self.stage.has_pending_commit() => {
+            None if self.has_pending_commit() => {
                 self.source.membership().map(|membership| Collected { records: BTreeMap::new(), membership })
             }
             None => None,
@@ -284,6 +284,11 @@ impl<'a, S: Stage> Worker<'a, S> {
         let halted = self.stage.upkeep();
         self.halt(halted);
         Ok(())
+    }
+
+    /// Whether there is something to commit even without new records.
+    fn has_pending_commit(&self) -> bool {
+        self.stage.partitions().unpublished_positions().next().is_some()
     }
 
     fn turn(&mut self, batch: Collected) -> Result<(), WorkerExit> {

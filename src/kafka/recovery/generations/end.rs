@@ -520,8 +520,8 @@ impl Ending<'_> {
         txn.send(&Outgoing {
             topic: &self.bus.topics.generations,
             partition: Some(0),
-            key: Some(finals.end.key().into_bytes()),
-            value: Some(finals.end.encode()),
+            key: Some(finals.end.key().into_bytes().into()),
+            value: Some(finals.end.encode().into()),
             ..Outgoing::default()
         })?;
         // Nobody resumes from the old group's offsets, so they need no leader epochs.
