@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
 use samestory::config::{Config, Settings};
-use samestory_engine::engine::{Batch, Engine, Incoming, Item, Prepared, Preparer};
-use samestory_engine::index::{Attestor, Durability, Memory, Store};
-use samestory_engine::model::RawArticle;
-use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
+use samestory_engine::engine::{Batch, Incoming, Item, Prepared};
+use samestory_engine::index::{Attestor, Memory, Store};
+use samestory_engine::model::{BoundedStr, RawArticle};
+use samestory_engine::{ArticleId, Deduplicator, EventTime, Options, Position};
 use txtfp::{
     Canonicalizer, Fingerprinter, LshIndex, LshIndexBuilder, MinHashFingerprinter, MinHashSig,
     ShingleTokenizer, WordTokenizer,
@@ -58,53 +58,52 @@ pub trait Contender {
 
 /// samestory, with one of its stores.
 pub struct Ours<S> {
-    engine: Engine,
-    preparer: Preparer,
-    store: S,
+    dedup: Deduplicator<S>,
     /// Where the store follows a changelog.
     attestor: Option<Attestor>,
     directory: Option<PathBuf>,
 }
 
-fn config() -> Outcome<Config> {
-    Ok(Config::try_from(Settings::default())?)
+/// The stage's default settings: what it remembers is forgotten after a week.
+pub fn options() -> Outcome<Options> {
+    Ok(Config::try_from(Settings::default())?.options())
 }
 
 impl<S: Store> Ours<S> {
-    fn new(config: Config, mut store: S, directory: Option<PathBuf>) -> Ours<S> {
-        let attestor = store.attestor();
-        let (engine, preparer) = (Engine::new(config.engine), Preparer::new(config.text));
-        Ours { engine, preparer, store, attestor, directory }
+    fn new(mut dedup: Deduplicator<S>, directory: Option<PathBuf>) -> Ours<S> {
+        let attestor = dedup.store_mut().attestor();
+        Ours { dedup, attestor, directory }
     }
 
     #[cfg(feature = "disk")]
     pub fn store(&self) -> &S {
-        &self.store
+        self.dedup.store()
     }
 }
 
 pub fn memory() -> Outcome<Ours<Memory>> {
-    let config = config()?;
-    let store = Memory::new(config.postings.clone(), Durability::OwnWal);
-    Ok(Ours::new(config, store, None))
+    Ok(Ours::new(Deduplicator::in_memory(options()?), None))
 }
 
 /// RocksDB with the changelog as its log, as in the Kafka stage, or with its own WAL, as for files.
 #[cfg(feature = "disk")]
-pub fn rocks(directory: &Path, ahead: Durability) -> Outcome<Ours<samestory_engine::index::Rocks>> {
+pub fn rocks(
+    directory: &Path,
+    ahead: samestory_engine::index::Durability,
+) -> Outcome<Ours<samestory_engine::Rocks>> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
-    let config = config()?;
-    let options = RocksOptions::new(config.postings.clone(), ahead, Budget::default());
-    let mut store = Rocks::open(directory, &options)?;
+    let options = options()?;
+    let mut store =
+        Rocks::open(directory, &RocksOptions::new(options.schemes.clone(), ahead, Budget::default()))?;
     store.wait_for_filter();
-    Ok(Ours::new(config, store, Some(directory.to_owned())))
+    Ok(Ours::new(Deduplicator::with_store(options, store), Some(directory.to_owned())))
 }
 
 impl<S: Store> Contender for Ours<S> {
     type Ready = Item;
 
     fn prepare(&self) -> Prepare<Item> {
-        let preparer = self.preparer;
+        let preparer = self.dedup.preparer();
         Arc::new(move |n, text| {
             // Ten articles per second: a million span 28 hours, so none expires.
             let time = Some(EventTime::from_millis(1_772_000_000_000 + 100 * n as i64));
@@ -131,27 +130,30 @@ impl<S: Store> Contender for Ours<S> {
 
     fn take(&mut self, batch: Vec<Item>) -> Outcome<Taken> {
         let batch = Batch { items: batch, ..Batch::default() };
-        let (plan, write_set) = self.engine.plan(&self.store, batch)?;
+        let plan = match &self.attestor {
+            Some(attestor) => {
+                let (plan, write_set) = self.dedup.plan(batch)?;
+                self.dedup.store_mut().apply(write_set, &attestor.attest(0))?;
+                plan
+            }
+            None => self.dedup.run(batch)?,
+        };
         let copies = plan.outputs().filter(|output| is_copy(output)).count() as u64;
-        match &self.attestor {
-            Some(attestor) => self.store.apply(write_set, &attestor.attest(0))?,
-            None => self.store.apply_own(write_set)?,
-        }
         Ok(Taken { candidates: plan.stats.candidates, copies })
     }
 
     fn look_up(&self, article: &Item) -> Outcome<u64> {
         let Incoming::Article(article) = &article.incoming else { return Ok(0) };
-        Ok(self.engine.judge(&self.store, article as &Prepared, None)?.candidates)
+        Ok(self.dedup.judge(article as &Prepared)?.candidates)
     }
 
     fn held(&self) -> Outcome<u64> {
         // Every article of the stream gets its own document number, and all are of one language.
-        Ok(self.store.progress()?.languages.values().map(|counters| counters.next_number).sum())
+        Ok(self.dedup.store().progress()?.languages.values().map(|counters| counters.next_number).sum())
     }
 
     fn flush(&mut self) -> Outcome<()> {
-        Ok(self.store.flush()?)
+        Ok(self.dedup.store_mut().flush()?)
     }
 
     fn directory(&self) -> Option<&Path> {

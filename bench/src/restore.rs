@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use samestory::config::{Config, Settings};
-use samestory_engine::engine::{Batch, Engine};
-use samestory_engine::index::{Budget, Change, Durability, Memory, Rocks, RocksOptions, Store};
+use samestory_engine::Deduplicator;
+use samestory_engine::engine::Batch;
+use samestory_engine::index::{Budget, Change, Durability, Rocks, RocksOptions, Store};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -27,7 +27,7 @@ type Record = (Vec<u8>, Option<Vec<u8>>);
 /// Measures both ways of restoring.
 pub fn rows(articles: u64) -> Outcome<Vec<Value>> {
     let log = log(articles)?;
-    let options = RocksOptions::new(config()?.postings, AHEAD, Budget::default());
+    let options = RocksOptions::new(contenders::options()?.schemes, AHEAD, Budget::default());
     let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
     let mut rows = Vec::new();
     for (name, from_nothing) in [("record by record", false), ("from nothing", true)] {
@@ -59,15 +59,9 @@ pub fn print(rows: &[Value]) {
     }
 }
 
-fn config() -> Outcome<Config> {
-    Ok(Config::try_from(Settings::default())?)
-}
-
 /// The changelog that a stage would have written for these articles, after compaction.
 fn log(articles: u64) -> Outcome<Vec<Record>> {
-    let config = config()?;
-    let (engine, mut store) =
-        (Engine::new(config.engine), Memory::new(config.postings.clone(), Durability::OwnWal));
+    let mut dedup = Deduplicator::in_memory(contenders::options()?);
     let (stream, prepare) = (Arc::new(Stream::new()), contenders::memory()?.prepare());
     let mut feed = Feed::start(&stream, &prepare, 0, articles);
     let mut newest: BTreeMap<Vec<u8>, (usize, Option<Vec<u8>>)> = BTreeMap::new();
@@ -75,13 +69,12 @@ fn log(articles: u64) -> Outcome<Vec<Record>> {
     while held < articles {
         let items = feed.take(500);
         held += items.len() as u64;
-        let (plan, write_set) = engine.plan(&store, Batch { items, ..Batch::default() })?;
+        let plan = dedup.run(Batch { items, ..Batch::default() })?;
         for change in &plan.changes {
             let (key, value) = change.encode();
             at += 1;
             newest.insert(key, (at, value));
         }
-        store.apply_own(write_set)?;
     }
     let mut log: Vec<(usize, Record)> =
         newest.into_iter().map(|(key, (at, value))| (at, (key, value))).collect();

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use samestory::config::{Config, ConfigError, RECALL};
+use samestory::config::{Config, ConfigError};
+use samestory_engine::Options;
 use samestory_engine::engine::Engine;
 use samestory_engine::fingerprint::LANES;
 use samestory_engine::lsh::Banding;
@@ -22,7 +23,7 @@ pub(super) struct Args {
     #[arg(long, short)]
     threshold: Option<f64>,
     /// Fraction of those pairs that bands must find; sampled shingles find most of the others
-    #[arg(long, short, default_value_t = RECALL)]
+    #[arg(long, short, default_value_t = Options::BAND_RECALL)]
     recall: f64,
     /// Lanes of the MinHash signature
     #[arg(long, default_value_t = LANES as u16, value_parser = clap::value_parser!(u16).range(1..=4096))]

@@ -14,24 +14,19 @@ mod written;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::formats::fields::{Field, Fields};
 use crate::formats::{Owner, time};
 use samestory_engine::engine::compare::Rules;
-use samestory_engine::engine::{
-    Algorithm, Constraints, Engine, LanguageSettings, Settings as EngineSettings,
-};
+use samestory_engine::engine::{Constraints, LanguageSettings, Settings as EngineSettings};
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{IndexScheme, IndexSchemes, Retention, SimHashBands};
+use samestory_engine::index::{IndexSchemes, Retention};
 use samestory_engine::lsh::{Banding, BandingError};
 use samestory_engine::model::{Fraction, Lang};
-use samestory_engine::text::language::TABLE_VERSION;
 use samestory_engine::text::{Options, language};
+use samestory_engine::{Bands, Options as EngineOptions};
 
 use check::{choice, duration, language_settings};
 
@@ -76,12 +71,8 @@ pub struct Config {
 
 impl Config {
     /// Everything that a verdict depends on, for the engine.
-    pub fn options(&self) -> samestory_engine::Options {
-        samestory_engine::Options {
-            text: self.text,
-            settings: self.engine.clone(),
-            schemes: self.postings.clone(),
-        }
+    pub fn options(&self) -> EngineOptions {
+        EngineOptions::with_schemes(self.text, self.engine.clone(), self.postings.clone())
     }
 
     /// The rules of a language.
@@ -116,7 +107,7 @@ impl Config {
         let languages = config.engine.languages.values_mut();
         languages.chain([&mut config.engine.default]).for_each(|own| own.retention = retention);
         config.engine.constraints = Arc::new(constraints);
-        config.engine.config = hash(&config.text, &config.engine, &config.postings);
+        config.engine.config = config.options().hash();
         Ok(config)
     }
 
@@ -208,19 +199,18 @@ impl TryFrom<Settings> for Config {
             engine.publish_from = Some(from);
         }
         engine.evidence = settings.output.evidence.unwrap_or(engine.evidence);
-        let banding = banding(&settings.lsh, &default)?;
-        let mut schemes = IndexSchemes::new(index_scheme(&default, banding));
-        for (&language, own) in &engine.languages {
-            let banding = self::banding(&settings.lsh, own)?;
-            schemes = schemes.with(language, index_scheme(own, banding));
-        }
+        let bands = bands(&settings.lsh)?;
+        let banding = bands.for_threshold(default.rules.threshold)?;
+        let options = EngineOptions::new(text, engine, bands)?;
         let fields = fields(&settings.input)?;
         let owner = match settings.input.owner.as_deref() {
             None => Owner::default(),
             Some(text) => Owner::parse(text)
                 .ok_or_else(|| invalid("input.owner", text, "write none, host or header:NAME"))?,
         };
-        engine.config = hash(&text, &engine, &schemes);
+        let config = options.hash();
+        let EngineOptions { settings: engine, schemes, .. } = options;
+        let engine = EngineSettings { config, ..engine };
         let bus = Bus::checked(&settings)?;
         let http = Http::checked(&settings.http)?;
         Ok(Config {
@@ -238,31 +228,14 @@ impl TryFrom<Settings> for Config {
     }
 }
 
-/// The bands as written, or the fewest that reach the recall at the language's threshold.
-fn banding(written: &LshSettings, language: &LanguageSettings) -> Result<Banding, ConfigError> {
+/// The bands as written, or the fewest that reach the recall.
+fn bands(written: &LshSettings) -> Result<Bands, ConfigError> {
     match (written.bands, written.rows) {
-        (Some(bands), Some(rows)) => Ok(Banding::new(bands, rows, LANES)?),
-        (None, None) => {
-            let recall = written.recall.unwrap_or(RECALL);
-            Ok(Banding::for_recall(language.rules.threshold, recall, LANES)?)
-        }
+        (Some(bands), Some(rows)) => Ok(Bands::Fixed(Banding::new(bands, rows, LANES)?)),
+        (None, None) => Ok(Bands::Recall(written.recall.unwrap_or(EngineOptions::BAND_RECALL))),
         (Some(bands), None) => Err(invalid("lsh.bands", bands, "set lsh.rows too, or neither")),
         (None, Some(rows)) => Err(invalid("lsh.rows", rows, "set lsh.bands too, or neither")),
     }
-}
-
-/// Default fraction of pairs at the threshold that bands must find. Two texts at that similarity share ten or eleven of
-/// sixteen sampled shingles, so the samples find nearly every pair that bands miss, and each band costs a row to look up, write
-/// and keep. docs/quality.md compares other values.
-pub const RECALL: f64 = 0.6;
-
-fn index_scheme(language: &LanguageSettings, banding: Banding) -> IndexScheme {
-    let (minhash, simhash) = match language.algorithm {
-        Algorithm::Minhash | Algorithm::Combined => (Some(banding), SimHashBands::None),
-        Algorithm::Simhash128 => (None, SimHashBands::Of128),
-        Algorithm::Simhash64 => (None, SimHashBands::Of64),
-    };
-    IndexScheme { minhash, simhash, samples: Engine::SAMPLES, shortest: Rules::SHORTEST }
 }
 
 fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
@@ -278,50 +251,6 @@ fn fields(input: &InputSettings) -> Result<Fields, ConfigError> {
         }
     }
     Ok(fields)
-}
-
-/// Hash of the settings that verdicts depend on, which every verdict carries. It covers values only: equal settings have equal
-/// hashes whatever their keys are called.
-fn hash(text: &Options, engine: &EngineSettings, schemes: &IndexSchemes) -> u32 {
-    let Options { max_raw_bytes, max_bytes, skeleton, fold_accents, fold_serbian, fold_han, trust } = text;
-    let mut all =
-        format!("text {max_raw_bytes} {max_bytes} {skeleton} {fold_accents} {fold_serbian} {fold_han}");
-    // Writing to a string cannot fail.
-    let _written = write!(all, "; languages {TABLE_VERSION} {}", trust.as_str());
-    let languages = engine.languages.iter().map(|(language, own)| (*language, own));
-    for (language, own) in std::iter::once((Lang::UND, &engine.default)).chain(languages) {
-        let rules = &own.rules;
-        let _written = write!(
-            all,
-            "; {language} {} {} {} {} {} {:?} {:?} {} {} {:?} {}",
-            rules.threshold,
-            rules.containment_threshold,
-            rules.min_confidence,
-            rules.min_tokens,
-            rules.wall_tokens,
-            own.algorithm,
-            own.weights,
-            own.hamming,
-            own.cluster_threshold,
-            own.retention,
-            schemes.for_language(language),
-        );
-    }
-    let review = engine.review.map(|(from, to)| (from.steps(), to.steps()));
-    let rest = (
-        engine.canonical,
-        engine.published_within,
-        engine.empty_update,
-        engine.max_bucket,
-        review,
-        engine.max_clock_skew_millis,
-        engine.publish_from,
-    );
-    let _written = write!(all, "; {rest:?}");
-    if !engine.constraints.is_empty() {
-        let _written = write!(all, "; pairs {:016x}", engine.constraints.hash());
-    }
-    xxh3_64(all.as_bytes()) as u32
 }
 
 /// A fault that a test injects through an environment variable.
@@ -385,7 +314,7 @@ mod tests {
     fn empty_settings_are_the_defaults() {
         let config = config("").unwrap();
         assert_eq!(*config.rules(Lang::UND), Rules::default());
-        assert!(config.banding.collision(Rules::default().threshold) >= RECALL);
+        assert!(config.banding.collision(Rules::default().threshold) >= EngineOptions::BAND_RECALL);
     }
 
     #[test]
@@ -452,6 +381,16 @@ mod tests {
         }
     }
 
+    // The library's verdicts carried the hash 0, and its defaults were a second copy of those of `samestory file`.
+    #[test]
+    fn a_file_run_without_settings_judges_as_the_library_does_by_default() {
+        let files = config("").unwrap().for_files(None, Constraints::default()).unwrap();
+        let library = EngineOptions::default();
+        assert_eq!(files.options().hash(), library.hash());
+        assert_eq!(files.engine.config, library.hash());
+        assert_eq!(files.postings, library.schemes);
+    }
+
     #[test]
     fn different_settings_have_different_hashes() {
         let hash = |text: &str| config(text).unwrap().engine.config;
@@ -490,7 +429,10 @@ mod tests {
     fn a_lower_threshold_gets_bands_that_reach_the_recall() {
         let config = config("[languages.hi]\nthreshold = 0.3").unwrap();
         let hindi = config.postings.for_language(language::find("hi").unwrap().lang).minhash.unwrap();
-        assert!(hindi.collision(0.3) >= RECALL && config.banding.collision(0.3) < RECALL);
+        assert!(
+            hindi.collision(0.3) >= EngineOptions::BAND_RECALL
+                && config.banding.collision(0.3) < EngineOptions::BAND_RECALL
+        );
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn one_rare_phrase_or_two_common_ones_make_a_candidate() {
         }
     }
     let newcomer = prepared("newcomer", fingerprint_sharing(999, &[1, 2, 3, 4, 5, 6, 7]));
-    let candidates = fixture.engine.candidates(&fixture.store, &newcomer, None).unwrap();
+    let candidates = fixture.dedup.candidates(&newcomer).unwrap();
     for (name, size, _, enough) in groups {
         let ids = candidates.all.iter().map(|candidate| candidate.document.id.as_str());
         let examined: Vec<&str> = ids.filter(|id| id.starts_with(name)).collect();

@@ -53,7 +53,7 @@ fn one_wrong_clock_does_not_end_deduplication_of_its_language() {
         let late = MARCH_2026 + 6_000_000;
         let copy = recorded(&mut fixture, "late", &story(1_000), late);
         assert_eq!(copy.duplicate_of, Some(id("wrong")), "an article ahead of stream time is stored");
-        assert!(stream_time(&fixture.store).unwrap() < late);
+        assert!(stream_time(fixture.store()).unwrap() < late);
     }
 }
 
@@ -68,9 +68,9 @@ fn four_wrong_clocks_do_nothing_and_an_operator_corrects_five() {
         // The same article again counts as the same clock.
         recorded(&mut fixture, &format!("w{n}"), &story(100 + n), YEAR_2031 + n as i64);
     }
-    assert_eq!(stream_time(&fixture.store), Some(MARCH_2026));
+    assert_eq!(stream_time(fixture.store()), Some(MARCH_2026));
     recorded(&mut fixture, "w4", &story(104), YEAR_2031);
-    assert_eq!(stream_time(&fixture.store), Some(YEAR_2031), "five articles agree");
+    assert_eq!(stream_time(fixture.store()), Some(YEAR_2031), "five articles agree");
     let lost = recorded(&mut fixture, "lost", &story(9), MARCH_2026 + DAY);
     assert_eq!((lost.kind, &lost.flags[..]), (VerdictKind::Unique, &[Flag::Expired][..]));
     let set = |language, millis| Incoming::SetStreamTime { language, at: EventTime::from_millis(millis) };
@@ -87,7 +87,7 @@ fn four_wrong_clocks_do_nothing_and_an_operator_corrects_five() {
     let german = find("de").unwrap().lang;
     let item = fixture.item(None, set(german, MARCH_2026));
     assert_eq!(fixture.run(vec![item]).stats.stream_times_set, 0);
-    assert!(!fixture.store.progress().unwrap().languages.contains_key(&german));
+    assert!(!fixture.store().progress().unwrap().languages.contains_key(&german));
 }
 
 /// Ten years of an archive with months between two articles and a copy of each on the same day; then a live
@@ -131,7 +131,7 @@ fn ten_years_of_backfill_with_gaps_advance_stream_time_until_it_is_live() {
         assert!(!tagged.flags.contains(&Flag::Expired), "{name} of story {number}");
     }
     let last = articles.last().unwrap().2;
-    let behind = last - stream_time(&fixture.store).unwrap();
+    let behind = last - stream_time(fixture.store()).unwrap();
     assert!((0..DAY).contains(&behind), "stream time is {behind} ms behind");
     // The archive has expired, and the live stream removes it step by step.
     assert!(plan.stats.expired > 100, "{:?}", plan.stats);
@@ -165,20 +165,20 @@ fn any_batching_and_a_restore_from_the_compacted_log_give_the_same_state() {
     items.insert(160, Item { position: line(1_000), time: None, log_time: None, incoming: set });
     let mut whole = EngineFixture::new(Settings::default());
     let at_once = whole.run(items.clone());
-    assert!(!whole.store.counters(english()).unwrap().votes.is_empty());
+    assert!(!whole.store().counters(english()).unwrap().votes.is_empty());
     for size in [1, 7, 64] {
         let mut fixture = EngineFixture::new(Settings::default());
         let (mut decided, mut log) = (Vec::new(), Vec::new());
         for piece in items.chunks(size) {
             let batch = Batch { items: piece.to_vec(), ..Batch::default() };
-            let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
-            fixture.store.apply_own_changes(&plan.changes).unwrap();
+            let plan = fixture.dedup.plan(batch).unwrap().0;
+            fixture.dedup.store_mut().apply_own_changes(&plan.changes).unwrap();
             decided.extend(plan.decided);
             log.extend(plan.changes);
         }
         assert_eq!(decided, at_once.decided, "batches of {size}");
-        assert_eq!(fixture.store.dump().unwrap(), whole.store.dump().unwrap(), "batches of {size}");
-        let mut restored = Memory::new(fixture.store.postings().clone(), Durability::OwnWal);
+        assert_eq!(fixture.store().dump().unwrap(), whole.store().dump().unwrap(), "batches of {size}");
+        let mut restored = Memory::new(fixture.store().postings().clone(), Durability::OwnWal);
         for change in compacted(&log) {
             let (key, value) = change.encode();
             let read = Change::decode(&key, value.as_deref()).unwrap();
@@ -186,7 +186,7 @@ fn any_batching_and_a_restore_from_the_compacted_log_give_the_same_state() {
         }
         assert_eq!(
             restored.dump().unwrap(),
-            fixture.store.dump().unwrap(),
+            fixture.store().dump().unwrap(),
             "restored from the compacted log"
         );
     }

@@ -60,8 +60,8 @@ fn clusters_of_two_partitions_have_different_ids() {
             leader_epoch: None,
         };
         let batch = Batch { items: vec![first], bus: Some(bus), ..Batch::default() };
-        let plan = fixture.engine.plan(&fixture.store, batch).unwrap().0;
-        fixture.store.apply_own_changes(&plan.changes).unwrap();
+        let plan = fixture.dedup.plan(batch).unwrap().0;
+        fixture.dedup.store_mut().apply_own_changes(&plan.changes).unwrap();
         // What follows knows the partition from the state.
         let joins = fixture.tag(&complete("b")).cluster;
         let founds = &plan.decided[0].outputs;

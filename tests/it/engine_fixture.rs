@@ -1,9 +1,10 @@
 //! An engine with its state, and articles to feed it: shared by the tests of verdicts.
 
+use samestory_engine::Deduplicator;
 use samestory_engine::engine::compare::Rules;
-use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Preparer, Settings};
+use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Settings};
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{Durability, IndexScheme, IndexSchemes, Memory, SimHashBands, Store};
+use samestory_engine::index::{IndexScheme, IndexSchemes, Memory, SimHashBands, Store};
 use samestory_engine::lsh::Banding;
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Position};
 use samestory_engine::model::{ClusterRecord, RawArticle, Verdict};
@@ -52,10 +53,10 @@ pub(crate) fn article(name: &str, body: &str) -> RawArticle {
     }
 }
 
-/// A running engine: every batch is planned and applied.
+/// The front door with settings for invented words: every batch is planned and applied.
 pub(crate) struct EngineFixture {
-    pub(crate) engine: Engine,
-    pub(crate) store: Memory,
+    pub(crate) dedup: Deduplicator,
+    schemes: IndexSchemes,
     next: u64,
 }
 
@@ -66,11 +67,19 @@ impl EngineFixture {
     }
 
     pub(crate) fn with(settings: Settings, schemes: IndexSchemes) -> EngineFixture {
-        EngineFixture {
-            engine: Engine::new(settings),
-            store: Memory::new(schemes, Durability::OwnWal),
-            next: 1,
-        }
+        let options = samestory_engine::Options::with_schemes(trust_declared(), settings, schemes.clone());
+        EngineFixture { dedup: Deduplicator::in_memory(options), schemes, next: 1 }
+    }
+
+    /// The same index under other settings, as after a restart.
+    pub(crate) fn restart(&mut self, settings: Settings) {
+        let schemes = self.schemes.clone();
+        let options = samestory_engine::Options::with_schemes(trust_declared(), settings, schemes);
+        self.dedup = Deduplicator::with_store(options, self.store().clone());
+    }
+
+    pub(crate) fn store(&self) -> &Memory {
+        self.dedup.store()
     }
 
     pub(crate) fn item(&mut self, time: Option<EventTime>, incoming: Incoming) -> Item {
@@ -80,8 +89,9 @@ impl EngineFixture {
     }
 
     pub(crate) fn run(&mut self, items: Vec<Item>) -> Plan {
-        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() }).unwrap().0;
-        self.store.apply_own_changes(&plan.changes).unwrap();
+        // Applied change by change, as a restore applies the changelog.
+        let plan = self.dedup.plan(Batch { items, ..Batch::default() }).unwrap().0;
+        self.dedup.store_mut().apply_own_changes(&plan.changes).unwrap();
         plan
     }
 
@@ -93,7 +103,7 @@ impl EngineFixture {
 
     /// All outputs for one article.
     pub(crate) fn article(&mut self, article: &RawArticle) -> Vec<Output> {
-        let prepared = Preparer::new(trust_declared()).prepare(article, &line(self.next)).unwrap();
+        let prepared = self.dedup.prepare(article).unwrap();
         self.submit(article.fetched_at, Incoming::Article(Box::new(prepared)))
     }
 

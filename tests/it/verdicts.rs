@@ -1,8 +1,6 @@
 //! Every rule of a verdict in isolation: the rows of the table, clusters, updates, deletes, times.
 
-use samestory_engine::engine::{
-    Algorithm, CanonicalPolicy, Engine, Incoming, LanguageSettings, Output, Settings,
-};
+use samestory_engine::engine::{Algorithm, CanonicalPolicy, Incoming, LanguageSettings, Output, Settings};
 use samestory_engine::index::{OutputTopic, Retention, View};
 use samestory_engine::model::{EventTime, Fraction, MatchType, TopicId, VerdictKind};
 use samestory_engine::model::{Flag, RawArticle, RelationKind, Verdict};
@@ -149,7 +147,7 @@ fn reports_from_one_form_are_not_rewritten() {
         let report = fixture.tag(&article(&format!("form-{own}"), &rewrite(&form, own)));
         assert_eq!(report.kind, VerdictKind::Unique);
     }
-    fixture.engine = Engine::new(Settings::default());
+    fixture.restart(Settings::default());
     let report = fixture.tag(&article("form-12", &rewrite(&form, 12)));
     assert_eq!(summary(&report), (VerdictKind::Unique, None, None), "other clusters have these phrases");
     assert!(report.similarity > Fraction::new(0.13), "{report:?}");
@@ -259,13 +257,13 @@ fn the_same_article_again_changes_nothing() {
     fixture.tag(&timed(article("a", &story(1)), 1_000));
     fixture.tag(&timed(article("b", &story(1)), 2_000));
     fixture.tag(&timed(article("b", &story(1)), 2_500));
-    let before = fixture.store.dump().unwrap();
+    let before = fixture.store().dump().unwrap();
     let outputs = fixture.article(&timed(article("b", &story(1)), 3_000));
     let again = tagged(&outputs).unwrap();
     assert_eq!(summary(again), (VerdictKind::ExactDuplicate, Some(MatchType::SameArticle), Some("b")));
     assert_eq!((again.cluster.to_string().as_str(), again.canonical_id.as_str()), ("en:0:0", "a"));
     assert_eq!(outputs.len(), 1);
-    let after = fixture.store.dump().unwrap();
+    let after = fixture.store().dump().unwrap();
     let changed: Vec<_> = after.iter().filter(|row| !before.contains(row)).map(|row| &row.family).collect();
     assert_eq!(changed, ["meta"], "only stream time");
 }
@@ -276,7 +274,7 @@ fn last_seen_advances_in_eighths_of_the_retention() {
     let seen = |fixture: &EngineFixture| {
         let english = find("en").unwrap().lang;
         fixture
-            .store
+            .store()
             .document(english, samestory_engine::model::DocumentNumber(0))
             .unwrap()
             .unwrap()
@@ -390,7 +388,7 @@ fn a_delete_leaves_tombstones_and_nothing_else() {
     assert_eq!(fixture.delete("a"), [], "it is already deleted");
     fixture.delete("b");
     fixture.delete("c");
-    assert!(fixture.store.dump().unwrap().iter().all(|row| row.family == "meta"));
+    assert!(fixture.store().dump().unwrap().iter().all(|row| row.family == "meta"));
     assert_eq!(fixture.tag(&article("d", &story(1))).kind, VerdictKind::Unique);
 }
 
@@ -415,7 +413,7 @@ fn an_update_in_another_language_leaves_the_first() {
     let moved = tagged(&outputs).unwrap();
     assert_eq!((moved.kind, moved.cluster.to_string().as_str()), (VerdictKind::Unique, "de:0:0"));
     assert_eq!(outputs[1], moved_tombstone("b", OutputTopic::NearDuplicate));
-    assert_eq!(fixture.store.languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
+    assert_eq!(fixture.store().languages_of(&id("b")).unwrap(), [find("de").unwrap().lang]);
 }
 
 #[test]
@@ -509,8 +507,9 @@ fn expired_documents_do_not_match_even_before_removal() {
     let late = fixture.tag(&timed(article("late", &story(6)), 1_005));
     assert_eq!(late.duplicate_of, Some(id("a6")), "six are overdue, the seventh is not");
     let english = find("en").unwrap().lang;
-    let left =
-        |fixture: &EngineFixture| fixture.store.overdue(english, EventTime::from_millis(5), 9).unwrap().len();
+    let left = |fixture: &EngineFixture| {
+        fixture.store().overdue(english, EventTime::from_millis(5), 9).unwrap().len()
+    };
     assert_eq!(left(&fixture), 2, "four are removed at a time");
     let again = fixture.tag(&timed(article("again", &story(5)), 1_005));
     assert_eq!((again.kind, left(&fixture)), (VerdictKind::Unique, 0));
@@ -570,7 +569,7 @@ fn an_article_that_arrives_expired_is_judged_and_not_stored() {
     let late = fixture.tag(&timed(article("late", &story(1)), 4_000));
     assert_eq!(summary(&late), (VerdictKind::ExactDuplicate, Some(MatchType::Exact), Some("a")));
     assert_eq!((&late.flags[..], late.cluster.to_string().as_str()), (&[Flag::Expired][..], "en:0:0"));
-    assert_eq!(fixture.store.languages_of(&id("late")).unwrap(), []);
+    assert_eq!(fixture.store().languages_of(&id("late")).unwrap(), []);
     let stored = fixture.tag(&timed(article("b", &story(2)), 4_001));
     assert_eq!(
         (&stored.flags[..], stored.cluster.to_string().as_str()),

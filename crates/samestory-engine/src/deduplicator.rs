@@ -1,25 +1,31 @@
 //! The front door: an engine and its index behind one type.
 //!
 //! [`Deduplicator`] judges articles in the order in which they are inserted, exactly as the `samestory` program does. A
-//! verdict is a function of the articles inserted before, of nothing else.
+//! verdict is a function of the articles inserted before, of nothing else. What has no transaction around it goes through this door:
+//! the evaluation, the benchmark, the probe, the reference replay and the tests. The stage on Kafka does not, because there
+//! the commit stands between the plan and the index.
 
 #[cfg(feature = "rocksdb")]
 use std::path::Path;
-use std::thread;
 
 use crate::article::Article;
 use crate::engine::compare::{Comparison, Relation};
-use crate::engine::{Batch, Engine, Incoming, Item, Judged, LanguageSettings, Output, Prepared, Preparer};
+use crate::engine::{
+    Batch, Candidates, Engine, Incoming, Item, Judged, LanguageSettings, Output, Plan, Prepared, Preparer,
+    Settings,
+};
 use crate::error::Error;
 use crate::fingerprint;
 #[cfg(feature = "rocksdb")]
 use crate::index::{Budget, Rocks, RocksOptions};
-use crate::index::{Document, Durability, Memory, Store, StoreError, View};
+use crate::index::{Document, Durability, Memory, Store, StoreError, WriteSet};
 use crate::model::Lang;
 use crate::model::{
-    ArticleId, BoundedStr, DeadLetter, Fraction, MatchType, Position, RawArticle, Verdict, VerdictKind,
+    ArticleId, BoundedStr, DeadLetter, DeadLetterReason, Fraction, MatchType, Position, RawArticle, Verdict,
+    VerdictKind,
 };
 use crate::options::Options;
+use crate::parallel;
 use crate::text::{self, language};
 
 /// Finds articles whose text has been seen before.
@@ -38,29 +44,15 @@ use crate::text::{self, language};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Deduplicator {
+///
+/// The parameter says where the index is kept: in [`Memory`], or on disk in `Rocks` (feature `rocksdb`).
+#[derive(Debug)]
+pub struct Deduplicator<S = Memory> {
     engine: Engine,
     preparer: Preparer,
-    index: Index,
+    store: S,
     /// Inserts so far: the position of the next article.
     inserted: u64,
-}
-
-enum Index {
-    Memory(Box<Memory>),
-    #[cfg(feature = "rocksdb")]
-    Disk(Box<Rocks>),
-}
-
-/// Runs an expression on whichever index there is.
-macro_rules! on_index {
-    ($index:expr, $store:ident => $body:expr) => {
-        match $index {
-            Index::Memory($store) => $body,
-            #[cfg(feature = "rocksdb")]
-            Index::Disk($store) => $body,
-        }
-    };
 }
 
 /// What a text would be if it were inserted now.
@@ -100,32 +92,34 @@ pub struct Similar {
 impl Deduplicator {
     /// An empty index in memory. It is gone when the value is dropped.
     pub fn in_memory(options: Options) -> Deduplicator {
-        let Options { text, settings, schemes } = options;
-        let index = Index::Memory(Box::new(Memory::new(schemes, Durability::OwnWal)));
-        Deduplicator { engine: Engine::new(settings), preparer: Preparer::new(text), index, inserted: 0 }
+        let store = Memory::new(options.schemes.clone(), Durability::OwnWal);
+        Deduplicator::with_store(options, store)
     }
+}
 
+#[cfg(feature = "rocksdb")]
+impl Deduplicator<Rocks> {
     /// Opens the index in a directory, or creates it. What is inserted is written to its write-ahead log before the call
     /// returns.
     ///
     /// # Errors
     /// The directory is in use, was written with other settings, or cannot be read. It is never overwritten.
-    #[cfg(feature = "rocksdb")]
-    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Deduplicator, Error> {
-        let Options { text, settings, schemes } = options;
-        let store = RocksOptions::new(schemes, Durability::OwnWal, Budget::default());
-        let index = Index::Disk(Box::new(Rocks::open(directory.as_ref(), &store)?));
-        Ok(Deduplicator { engine: Engine::new(settings), preparer: Preparer::new(text), index, inserted: 0 })
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Deduplicator<Rocks>, Error> {
+        let store = RocksOptions::new(options.schemes.clone(), Durability::OwnWal, Budget::default());
+        let store = Rocks::open(directory.as_ref(), &store)?;
+        Ok(Deduplicator::with_store(options, store))
     }
+}
 
+impl<S: Store> Deduplicator<S> {
     /// Judges an article and stores it. An id that is known already is an update: its old text leaves the index first.
     ///
     /// # Errors
     /// [`Error::Id`] and [`Error::Rejected`] concern this article alone. After [`Error::Index`] open the index again.
     pub fn insert(&mut self, article: Article) -> Result<Verdict, Error> {
         let raw = article.into_raw()?;
-        let prepared = self.preparer.prepare(&raw, &self.position());
-        self.plan(prepared)
+        let prepared = self.prepare(&raw)?;
+        self.insert_prepared(prepared)
     }
 
     /// Judges and stores articles in their order. Fingerprints are made on all cores.
@@ -138,28 +132,14 @@ impl Deduplicator {
         articles: impl IntoIterator<Item = Article>,
     ) -> Vec<Result<Verdict, Error>> {
         let raw: Vec<Result<RawArticle, Error>> = articles.into_iter().map(Article::into_raw).collect();
-        let position = self.position();
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let share = raw.len().div_ceil(threads).max(1);
-        let preparer = self.preparer;
-        let prepare = |one: &Result<RawArticle, Error>| match one {
-            Ok(raw) => Ok(preparer.prepare(raw, &position)),
+        let (preparer, position) = (self.preparer, self.position());
+        let prepared = parallel::map(&raw, |one| match one {
+            Ok(raw) => preparer.prepare(raw, &position).map_err(rejected),
             Err(error) => Err(error.clone()),
-        };
-        let prepared: Vec<_> = thread::scope(|scope| {
-            let parts: Vec<_> = raw
-                .chunks(share)
-                .map(|part| (part, scope.spawn(move || part.iter().map(prepare).collect::<Vec<_>>())))
-                .collect();
-            // A thread that panicked has no results: its part is prepared here, where the panic reaches the caller.
-            let join = |(part, thread): (&[_], thread::ScopedJoinHandle<'_, Vec<_>>)| {
-                thread.join().unwrap_or_else(|_| part.iter().map(prepare).collect())
-            };
-            parts.into_iter().flat_map(join).collect()
         });
         let mut results = Vec::with_capacity(prepared.len());
         for one in prepared {
-            let result = one.and_then(|prepared| self.plan(prepared));
+            let result = one.and_then(|prepared| self.insert_prepared(prepared));
             let broken = matches!(result, Err(Error::Index(_)));
             results.push(result);
             if broken {
@@ -178,8 +158,8 @@ impl Deduplicator {
         if self.find(&raw.id)?.is_none() {
             return Ok(None);
         }
-        let prepared = self.preparer.prepare(&raw, &self.position());
-        self.plan(prepared).map(Some)
+        let prepared = self.prepare(&raw)?;
+        self.insert_prepared(prepared).map(Some)
     }
 
     /// Removes an article. False if the id is not known.
@@ -191,8 +171,17 @@ impl Deduplicator {
         if self.find(&id)?.is_none() {
             return Ok(false);
         }
-        self.apply(Incoming::Delete(id))?;
+        self.run_one(Incoming::Delete(id))?;
         Ok(true)
+    }
+
+    /// Whether an article with this id is indexed.
+    ///
+    /// # Errors
+    /// As [`Deduplicator::remove`].
+    pub fn contains(&self, id: &str) -> Result<bool, Error> {
+        let id = ArticleId::new(id).map_err(Error::Id)?;
+        Ok(self.find(&id)?.is_some())
     }
 
     /// What a text would be if it were inserted now. Stores nothing.
@@ -200,8 +189,7 @@ impl Deduplicator {
     /// # Errors
     /// As [`Deduplicator::insert`].
     pub fn check(&self, text: impl Into<String>) -> Result<Answer, Error> {
-        let prepared = self.prepare(text.into())?;
-        let judged: Judged = on_index!(&self.index, store => self.engine.judge(&**store, &prepared, None))?;
+        let judged: Judged = self.judge(&self.prepare_text(text.into())?)?;
         Ok(Answer {
             kind: judged.verdict,
             match_type: judged.match_type,
@@ -217,11 +205,11 @@ impl Deduplicator {
     /// # Errors
     /// As [`Deduplicator::check`].
     pub fn similar(&self, text: impl Into<String>, limit: usize) -> Result<Vec<Similar>, Error> {
-        let prepared = self.prepare(text.into())?;
+        let prepared = self.prepare_text(text.into())?;
         let settings = self.engine.settings_for(prepared.language);
-        let candidates =
-            on_index!(&self.index, store => self.engine.candidates(&**store, &prepared, None))?.all;
-        let mut similar: Vec<Similar> = candidates
+        let mut similar: Vec<Similar> = self
+            .candidates(&prepared)?
+            .all
             .into_iter()
             .map(|candidate| Similar {
                 id: candidate.document.id.clone(),
@@ -237,41 +225,87 @@ impl Deduplicator {
         Ok(similar)
     }
 
-    /// Compares two texts under this index's settings, as if the older one were all that was seen before.
+    /// Compares two texts under this index's settings, as if the older one were all that was seen before. Texts in different
+    /// homes (see [`Deduplicator::home_of`]) are [`Relation::Different`], as they never meet in an index.
     ///
     /// # Errors
     /// [`Error::Rejected`]: a text is over the limit.
     pub fn compare(&self, older: &str, newer: &str) -> Result<Comparison, Error> {
-        let (older, newer) = (self.prepare(older.to_owned())?, self.prepare(newer.to_owned())?);
-        Ok(self.engine.settings_for(newer.language).compare_alone(&older.fingerprint, &newer.fingerprint))
+        let (older, newer) = (self.prepare_text(older.to_owned())?, self.prepare_text(newer.to_owned())?);
+        let settings = self.engine.settings_for(newer.language);
+        let mut comparison = settings.compare_alone(&older.fingerprint, &newer.fingerprint);
+        if older.language != newer.language {
+            comparison.relation = Relation::Different;
+        }
+        Ok(comparison)
+    }
+
+    /// The home of a text: the language, or group of closely related languages, within which it is compared.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`]: the text is over the limit.
+    pub fn home_of(&self, text: impl Into<String>) -> Result<Lang, Error> {
+        Ok(self.prepare_text(text.into())?.language)
+    }
+
+    /// The settings that articles are judged by.
+    pub fn settings(&self) -> &Settings {
+        self.engine.settings()
     }
 
     fn position(&self) -> Position {
         Position::File { file: BoundedStr::new("library"), line: self.inserted + 1 }
     }
 
-    fn prepare(&self, text: String) -> Result<Prepared, Error> {
-        let raw = Article::new("-", text).into_raw()?;
-        self.preparer.prepare(&raw, &self.position()).map_err(rejected)
+    fn prepare_text(&self, text: String) -> Result<Prepared, Error> {
+        self.prepare(&Article::new("-", text).into_raw()?)
     }
 
     fn find(&self, id: &ArticleId) -> Result<Option<Document>, StoreError> {
-        on_index!(&self.index, store => {
-            for language in store.languages_of(id)? {
-                if let Some(number) = store.number_of(language, id)?
-                    && let Some(document) = store.document(language, number)?
-                {
-                    return Ok(Some(document));
-                }
+        for language in self.store.languages_of(id)? {
+            if let Some(number) = self.store.number_of(language, id)?
+                && let Some(document) = self.store.document(language, number)?
+            {
+                return Ok(Some(document));
             }
-            Ok(None)
-        })
+        }
+        Ok(None)
     }
 
-    fn plan(&mut self, prepared: Result<Prepared, DeadLetter>) -> Result<Verdict, Error> {
-        let prepared = prepared.map_err(rejected)?;
-        on_index!(&mut self.index, store => store.ensure_language(prepared.language))?;
-        let outputs = self.apply(Incoming::Article(Box::new(prepared)))?;
+    fn run_one(&mut self, incoming: Incoming) -> Result<Vec<Output>, StoreError> {
+        let item = Item { position: self.position(), time: None, log_time: None, incoming };
+        let plan = self.run(Batch { items: vec![item], ..Batch::default() })?;
+        Ok(plan.decided.into_iter().flat_map(|decided| decided.outputs).collect())
+    }
+}
+
+/// The same door for callers that bring their own store, prepared articles, positions and times. These methods name the
+/// engine's inner types and change with them.
+#[doc(hidden)]
+impl<S: Store> Deduplicator<S> {
+    /// The one place where options become an engine with its store.
+    pub fn with_store(options: Options, store: S) -> Deduplicator<S> {
+        let config = options.hash();
+        let Options { text, settings, .. } = options;
+        let engine = Engine::new(Settings { config, ..settings });
+        Deduplicator { engine, preparer: Preparer::new(text), store, inserted: 0 }
+    }
+
+    /// Fingerprints an article.
+    ///
+    /// # Errors
+    /// Its text is over the limit.
+    pub fn prepare(&self, article: &RawArticle) -> Result<Prepared, Error> {
+        self.preparer.prepare(article, &self.position()).map_err(rejected)
+    }
+
+    /// Judges a fingerprinted article and stores it.
+    ///
+    /// # Errors
+    /// As [`Deduplicator::insert`].
+    pub fn insert_prepared(&mut self, prepared: Prepared) -> Result<Verdict, Error> {
+        self.store.ensure_language(prepared.language)?;
+        let outputs = self.run_one(Incoming::Article(Box::new(prepared)))?;
         let verdict = outputs.into_iter().find_map(|output| match output {
             Output::Tagged(verdict) => Some(Ok(*verdict)),
             Output::DeadLetter(letter) => Some(Err(rejected(letter))),
@@ -279,22 +313,65 @@ impl Deduplicator {
         });
         verdict.unwrap_or_else(|| {
             Err(Error::Rejected {
-                reason: crate::model::DeadLetterReason::Undeliverable,
+                reason: DeadLetterReason::Undeliverable,
                 message: "the settings publish nothing for it".to_owned(),
             })
         })
     }
 
-    fn apply(&mut self, incoming: Incoming) -> Result<Vec<Output>, Error> {
-        let item = Item { position: self.position(), time: None, log_time: None, incoming };
-        let batch = Batch { items: vec![item], ..Batch::default() };
-        let plan = on_index!(&mut self.index, store => {
-            let (plan, write_set) = self.engine.plan(&**store, batch)?;
-            store.apply_own(write_set)?;
-            plan
-        });
-        self.inserted += 1;
-        Ok(plan.decided.into_iter().flat_map(|decided| decided.outputs).collect())
+    /// Judges a fingerprinted article as if its id were new. Stores nothing.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn judge(&self, prepared: &Prepared) -> Result<Judged, StoreError> {
+        self.engine.judge(&self.store, prepared, None)
+    }
+
+    /// The indexed articles that may match, compared.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn candidates(&self, prepared: &Prepared) -> Result<Candidates, StoreError> {
+        self.engine.candidates(&self.store, prepared, None)
+    }
+
+    /// Decides a batch. Nothing is written until the caller applies the write set to [`Deduplicator::store_mut`].
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn plan(&self, batch: Batch) -> Result<(Plan, WriteSet), StoreError> {
+        self.engine.plan(&self.store, batch)
+    }
+
+    /// Decides a batch and writes its changes to the index.
+    ///
+    /// # Errors
+    /// The index cannot be read or written. Open it again.
+    pub fn run(&mut self, batch: Batch) -> Result<Plan, StoreError> {
+        self.inserted += batch.items.len() as u64;
+        let (plan, write_set) = self.plan(batch)?;
+        self.store.apply_own(write_set)?;
+        Ok(plan)
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Makes fingerprints; it is a small value for other threads to copy.
+    pub fn preparer(&self) -> Preparer {
+        self.preparer
+    }
+
+    /// The index.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The index, for a caller that applies its plans itself.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
     }
 }
 

@@ -39,6 +39,8 @@ pub mod lsh;
 pub mod model;
 mod options;
 #[doc(hidden)]
+pub mod parallel;
+#[doc(hidden)]
 pub mod text;
 
 pub use article::Article;
@@ -48,9 +50,13 @@ pub use engine::compare::{Comparison, Relation, Rules};
 pub use engine::{Algorithm, CanonicalPolicy, LanguageSettings, Settings};
 pub use error::Error;
 pub use fingerprint::Fingerprint;
-pub use index::{Retention, StoreError};
+#[cfg(feature = "rocksdb")]
+pub use index::Rocks;
+pub use index::{Memory, Retention, StoreError};
 pub use model::{
     ArticleId, ClusterId, Contribution, DeadLetterReason, EventTime, Flag, Fraction, Lang, LanguageSource,
     MatchType, Position, Related, RelationKind, Verdict, VerdictKind,
 };
+#[doc(hidden)]
+pub use options::Bands;
 pub use options::Options;

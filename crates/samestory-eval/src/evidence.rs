@@ -4,10 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use samestory_engine::Options as EngineOptions;
-use samestory_engine::engine::Engine;
-use samestory_engine::engine::compare::evidence::Measure;
-use samestory_engine::index::{Durability, Memory, StoreError};
+use samestory_engine::{Deduplicator, Measure, Options as EngineOptions, StoreError};
 
 use super::labelled::{Expect, Label, Set};
 use super::run::{self, Options};
@@ -28,9 +25,8 @@ pub fn rows(
     options: Options,
     rows: &mut String,
 ) -> Result<(), StoreError> {
-    let prepared = run::prepare(engine_options, set, options);
-    let engine = Engine::new(engine_options.settings.clone());
-    let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
+    let mut dedup = Deduplicator::in_memory(engine_options.clone());
+    let prepared = run::prepare(&dedup, set, options);
     let index_of: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
     let mut listed: BTreeMap<usize, Vec<(usize, Label, &str)>> = BTreeMap::new();
@@ -40,7 +36,7 @@ pub fn rows(
     for (at, one) in set.articles.iter().enumerate() {
         let Some(own) = &prepared[at] else { continue };
         let mut written = BTreeSet::new();
-        let candidates = engine.candidates(&store, own, None)?;
+        let candidates = dedup.candidates(own)?;
         for candidate in &candidates.all {
             let Some(&old) = index_of.get(candidate.document.id.as_str()) else { continue };
             let list = listed.get(&at).and_then(|pairs| pairs.iter().find(|(other, ..)| *other == old));
@@ -87,7 +83,7 @@ pub fn rows(
                 );
             }
         }
-        run::judge_and_store(&engine, &mut store, own.clone())?;
+        run::insert(&mut dedup, own)?;
     }
     Ok(())
 }

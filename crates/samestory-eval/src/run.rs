@@ -2,13 +2,13 @@
 //! tuning start from its results.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::thread;
 
-use samestory_engine::Options as EngineOptions;
-use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output, Plan, Prepared, Preparer};
-use samestory_engine::index::{Durability, Memory, Store, StoreError};
-use samestory_engine::model::{BoundedStr, Fraction, Lang, MatchType, Position, VerdictKind};
-use samestory_engine::model::{RawArticle, RelationKind};
+use samestory_engine::engine::Prepared;
+use samestory_engine::model::RawArticle;
+use samestory_engine::{
+    Deduplicator, Error, Fraction, Lang, MatchType, Options as EngineOptions, Related, RelationKind,
+    StoreError, Verdict, VerdictKind, parallel,
+};
 
 use super::labelled::Set;
 
@@ -52,32 +52,11 @@ pub struct Run {
     pub together: Vec<bool>,
 }
 
-/// Fingerprints a set on all cores.
-pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> Vec<Option<Prepared>> {
-    let preparer = Preparer::new(engine_options.text);
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let share = set.articles.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        let parts: Vec<_> = set
-            .articles
-            .chunks(share)
-            .map(|part| {
-                scope.spawn(move || {
-                    let all = part.iter().map(|labelled| {
-                        let language = labelled.article.language.clone().filter(|_| !options.ignore_language);
-                        let article = RawArticle { language, ..labelled.article.clone() };
-                        preparer.prepare(&article, &position(0)).ok()
-                    });
-                    all.collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        // If a part panicked, its articles count as not judged.
-        let mut all = Vec::with_capacity(set.articles.len());
-        for (part, chunk) in parts.into_iter().zip(set.articles.chunks(share)) {
-            all.extend(part.join().unwrap_or_else(|_| vec![None; chunk.len()]));
-        }
-        all
+/// Fingerprints a set on all cores; `None` for an article that cannot be judged.
+pub fn prepare(dedup: &Deduplicator, set: &Set, options: Options) -> Vec<Option<Prepared>> {
+    parallel::map(&set.articles, |labelled| {
+        let language = labelled.article.language.clone().filter(|_| !options.ignore_language);
+        dedup.prepare(&RawArticle { language, ..labelled.article.clone() }).ok()
     })
 }
 
@@ -87,27 +66,26 @@ pub fn prepare(engine_options: &EngineOptions, set: &Set, options: Options) -> V
 /// # Errors
 /// The state could not be read; that is a bug, because it is in memory.
 pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Result<Run, StoreError> {
-    let engine = Engine::new(engine_options.settings.clone());
-    let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
+    let mut dedup = Deduplicator::in_memory(engine_options.clone());
     let indices: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();
     let index_of = |id: &str| indices.get(id).copied();
     let in_pairs: BTreeSet<usize> = set.pairs.iter().map(|pair| pair.new).collect();
     let mut verified: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(set.articles.len());
-    for (at, prepared) in prepare(engine_options, set, options).into_iter().enumerate() {
+    for (at, prepared) in prepare(&dedup, set, options).into_iter().enumerate() {
         let Some(prepared) = prepared else {
             outcomes.push(None);
             continue;
         };
         let short = prepared.fingerprint.tokens < engine_options.language(prepared.language).rules.min_tokens;
         if in_pairs.contains(&at) {
-            let candidates = engine.candidates(&store, &prepared, None)?.all;
+            let candidates = dedup.candidates(&prepared)?.all;
             let copies = candidates.iter().filter(|candidate| candidate.comparison.relation.is_duplicate());
             verified.extend(copies.filter_map(|copy| Some((index_of(copy.document.id.as_str())?, at))));
         }
         if set.articles[at].kind == "embedded" {
-            let judged = engine.judge(&store, &prepared, None)?;
+            let judged = dedup.judge(&prepared)?;
             outcomes.push(Some(Outcome {
                 verdict: judged.verdict,
                 match_type: judged.match_type,
@@ -121,20 +99,16 @@ pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Resul
             }));
             continue;
         }
-        let plan = judge_and_store(&engine, &mut store, prepared)?;
-        let outcome = plan.outputs().find_map(|output| match output {
-            Output::Tagged(tagged) => Some(Outcome {
-                verdict: tagged.kind,
-                match_type: tagged.match_type,
-                duplicate_of: tagged.duplicate_of.as_ref().and_then(|id| index_of(id.as_str())),
-                similarity: tagged.similarity,
-                confidence: tagged.confidence,
-                language: tagged.language,
-                cluster: Some(tagged.cluster.to_string()),
-                short,
-                related: related(&tagged.related, index_of),
-            }),
-            _ => None,
+        let outcome = insert(&mut dedup, &prepared)?.map(|verdict| Outcome {
+            verdict: verdict.kind,
+            match_type: verdict.match_type,
+            duplicate_of: verdict.duplicate_of.as_ref().and_then(|id| index_of(id.as_str())),
+            similarity: verdict.similarity,
+            confidence: verdict.confidence,
+            language: verdict.language,
+            cluster: Some(verdict.cluster.to_string()),
+            short,
+            related: related(&verdict.related, index_of),
         });
         outcomes.push(outcome);
     }
@@ -146,31 +120,15 @@ pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Resul
     Ok(Run { together: together.collect(), outcomes })
 }
 
-/// Judges an article and stores it.
-pub(crate) fn judge_and_store(
-    engine: &Engine,
-    store: &mut Memory,
-    article: Prepared,
-) -> Result<Plan, StoreError> {
-    store.ensure_language(article.language)?;
-    let item = Item {
-        position: position(0),
-        time: None,
-        log_time: None,
-        incoming: Incoming::Article(Box::new(article)),
-    };
-    let (plan, write_set) = engine.plan(store, Batch { items: vec![item], ..Batch::default() })?;
-    store.apply_own(write_set)?;
-    Ok(plan)
+/// Judges an article and stores it; `None` if nothing is published for it.
+pub(crate) fn insert(dedup: &mut Deduplicator, article: &Prepared) -> Result<Option<Verdict>, StoreError> {
+    match dedup.insert_prepared(article.clone()) {
+        Ok(verdict) => Ok(Some(verdict)),
+        Err(Error::Index(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
-fn related(
-    all: &[samestory_engine::model::Related],
-    index_of: impl Fn(&str) -> Option<usize>,
-) -> Vec<(usize, RelationKind)> {
+fn related(all: &[Related], index_of: impl Fn(&str) -> Option<usize>) -> Vec<(usize, RelationKind)> {
     all.iter().filter_map(|one| Some((index_of(one.id.as_str())?, one.relation))).collect()
-}
-
-fn position(line: u64) -> Position {
-    Position::File { file: BoundedStr::new("labelled"), line }
 }

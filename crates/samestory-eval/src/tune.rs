@@ -8,11 +8,10 @@ use std::collections::BTreeSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use samestory_engine::Options as EngineOptions;
-use samestory_engine::engine::compare::{Comparison, Relation};
-use samestory_engine::engine::{Engine, LanguageSettings, Prepared};
-use samestory_engine::index::{Durability, Memory, StoreError};
-use samestory_engine::model::Lang;
+use samestory_engine::engine::Prepared;
+use samestory_engine::{
+    Comparison, Deduplicator, Lang, LanguageSettings, Options as EngineOptions, Relation, StoreError,
+};
 
 use super::labelled::{Expect, Label, Set};
 use super::run::{self, Options};
@@ -71,14 +70,13 @@ pub fn pairs(
     set: &Set,
     language: Lang,
 ) -> Result<Vec<LabelledPair>, StoreError> {
-    let prepared = run::prepare(engine_options, set, Options::default());
+    let mut dedup = Deduplicator::in_memory(engine_options.clone());
+    let prepared = run::prepare(&dedup, set, Options::default());
     let here = |at: usize| prepared[at].as_ref().filter(|one| one.language == language);
     let mut labels: BTreeSet<(usize, usize, bool)> = BTreeSet::new();
     for pair in set.pairs.iter().filter(|pair| pair.label != Label::Gray) {
         labels.insert((pair.old, pair.new, pair.label == Label::Same));
     }
-    let engine = Engine::new(engine_options.settings.clone());
-    let mut store = Memory::new(engine_options.schemes.clone(), Durability::OwnWal);
     for (at, one) in set.articles.iter().enumerate() {
         let (Some(own), Some(expect)) = (here(at), one.expect) else { continue };
         if expect == Expect::Gray {
@@ -88,14 +86,14 @@ pub fn pairs(
         if let Some(first) = first.filter(|&first| expect == Expect::Dup && first < at) {
             labels.insert((first, at, true));
         }
-        for candidate in engine.candidates(&store, own, None)?.all {
+        for candidate in dedup.candidates(own)?.all {
             let id = candidate.document.id.as_str();
             let Some(old) = set.articles.iter().position(|other| other.article.id.as_str() == id) else {
                 continue;
             };
             labels.insert((old, at, set.articles[old].group == one.group));
         }
-        run::judge_and_store(&engine, &mut store, own.clone())?;
+        run::insert(&mut dedup, own)?;
     }
     let judged = labels.into_iter().filter_map(|(old, new, same)| {
         let (older, newer) = (here(old)?, here(new)?);

@@ -11,10 +11,10 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::config::Config;
 use crate::formats::fields::Field;
-use samestory_engine::engine::{Batch, Engine, Incoming, Item, Output};
-use samestory_engine::index::{Durability, Memory, Store, StoreError};
-use samestory_engine::model::DeadLetterReason;
-use samestory_engine::model::{Lang, LanguageSource, VerdictKind};
+use samestory_engine::engine::{Batch, Incoming, Item, Output};
+use samestory_engine::{
+    DeadLetterReason, Deduplicator, Lang, LanguageSource, MatchType, StoreError, VerdictKind,
+};
 
 use crate::kafka::admin::values;
 use crate::kafka::client as clients;
@@ -107,7 +107,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
         }
     }
     consumer.assign(&list)?;
-    let mut engine = ProbeEngine::new(config)?;
+    let mut judge = RecordJudge::new(config)?;
     let mut last_record = Instant::now();
     while open > 0 && probed.records < limit && last_record.elapsed() < PATIENCE {
         match consumer.poll(Duration::from_millis(200)) {
@@ -116,7 +116,7 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
                 let (partition, record) = owned(&message, usize::MAX);
                 probed.records += 1;
                 probed.sizes.push(record.value.as_ref().map_or(0, Vec::len));
-                engine.examine(&mut probed, topic, partition, &record)?;
+                judge.examine(&mut probed, topic, partition, &record)?;
             }
             Some(Err(KafkaError::PartitionEOF(_))) => open -= 1,
             Some(Err(KafkaError::MessageConsumption(
@@ -130,22 +130,20 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
     Ok(probed)
 }
 
-/// Decoder and engine, with a store in memory.
-struct ProbeEngine {
+/// Decodes records and judges their articles, in memory.
+struct RecordJudge {
     decoder: Decoder,
-    engine: Engine,
-    store: Memory,
+    dedup: Deduplicator,
     /// Hashes of the ids seen so far.
     ids: BTreeSet<u64>,
 }
 
-impl ProbeEngine {
-    fn new(config: &Config) -> Result<ProbeEngine, ProbeError> {
+impl RecordJudge {
+    fn new(config: &Config) -> Result<RecordJudge, ProbeError> {
         let registry = values::registry(config).map_err(|error| ProbeError::Registry(error.to_string()))?;
-        Ok(ProbeEngine {
+        Ok(RecordJudge {
             decoder: Decoder::new(config, true, registry.as_ref()),
-            engine: Engine::new(config.engine.clone()),
-            store: Memory::new(config.postings.clone(), Durability::OwnWal),
+            dedup: Deduplicator::in_memory(config.options()),
             ids: BTreeSet::new(),
         })
     }
@@ -187,17 +185,15 @@ impl ProbeEngine {
             | Incoming::SetStreamTime { .. } => {}
         }
         let items = vec![Item { position, time: record.time, log_time: record.log_time, incoming }];
-        let plan = self.engine.plan(&self.store, Batch { items, ..Batch::default() })?.0;
+        // Nothing outside depends on this state.
+        let plan = self.dedup.run(Batch { items, ..Batch::default() })?;
         for output in plan.outputs() {
             if let Output::Tagged(tagged) = output {
                 *probed.verdicts.entry(tagged.kind).or_default() += 1;
-                probed.repeated_ids += u64::from(
-                    tagged.revision > 0
-                        || tagged.match_type == Some(samestory_engine::model::MatchType::SameArticle),
-                );
+                let repeated = tagged.revision > 0 || tagged.match_type == Some(MatchType::SameArticle);
+                probed.repeated_ids += u64::from(repeated);
             }
         }
-        // Nothing outside depends on this state.
-        Ok(self.store.apply_own_changes(&plan.changes)?)
+        Ok(())
     }
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use crate::config::{Config, Mode, home};
 use crate::formats::registry::Registry;
-use samestory_engine::engine::{Engine, Incoming};
-use samestory_engine::index::{BusPosition, Durability, Memory, Row, Store, TopicName, View};
+use samestory_engine::Deduplicator;
+use samestory_engine::engine::Incoming;
+use samestory_engine::index::{BusPosition, Memory, Row, Store, TopicName, View};
 use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
 
 use crate::kafka::admin::limits::Limits;
@@ -92,9 +93,8 @@ pub struct Replay {
     application: String,
     partition: i32,
     intake: BatchReader,
-    engine: Engine,
+    dedup: Deduplicator,
     writer: Writer,
-    store: Memory,
 }
 
 impl Replay {
@@ -114,15 +114,8 @@ impl Replay {
             wire: OutputEncoding::Json,
             limits: Arc::new(Limits::of_settings(&config.bus.topics)),
         };
-        let store = Memory::new(config.postings.clone(), Durability::OwnWal);
-        Replay {
-            application: config.bus.app.clone(),
-            partition,
-            intake,
-            engine: Engine::new(config.engine.clone()),
-            writer,
-            store,
-        }
+        let dedup = Deduplicator::in_memory(config.options());
+        Replay { application: config.bus.app.clone(), partition, intake, dedup, writer }
     }
 
     /// Judges the next record. Returns the records that must be published for it.
@@ -137,7 +130,7 @@ impl Replay {
     fn take_record(&mut self, record: Record, next: u64, partition: i32) -> Result<Vec<Sent>, String> {
         let mut records = [record];
         let silent = self.intake.is_silent(&records[0]);
-        let progress = self.store.progress().map_err(|error| error.to_string())?;
+        let progress = self.dedup.store().progress().map_err(|error| error.to_string())?;
         self.intake.load_schemas(records.iter())?;
         let read = self.intake.batch(partition, &mut records, &progress);
         self.intake.evict_schemas();
@@ -154,7 +147,7 @@ impl Replay {
             next,
             leader_epoch: None,
         });
-        let plan = self.engine.plan(&self.store, batch).map_err(|error| error.to_string())?.0;
+        let plan = self.dedup.plan(batch).map_err(|error| error.to_string())?.0;
         let mut out = Vec::new();
         for (decided, (_, slice)) in plan.decided.iter().zip(origins).filter(|_| !silent) {
             self.writer.decided(decided, Original { record: &records[0], slice }, &mut out);
@@ -168,13 +161,15 @@ impl Replay {
             time: out.time.map(EventTime::millis),
         });
         let sent = sent.collect();
-        self.store.apply_own_changes(&plan.changes).map_err(|error| error.to_string())?;
+        // Applied change by change, as a restore applies the changelog.
+        let store = self.dedup.store_mut();
+        store.apply_own_changes(&plan.changes).map_err(|error| error.to_string())?;
         Ok(sent)
     }
 
     /// The current state.
     pub fn store(&self) -> &Memory {
-        &self.store
+        self.dedup.store()
     }
 
     /// All rows of the current state.
@@ -182,7 +177,7 @@ impl Replay {
     /// # Errors
     /// It cannot be read.
     pub fn state(&self) -> Result<Vec<Row>, String> {
-        self.store.dump().map_err(|error| error.to_string())
+        self.dedup.store().dump().map_err(|error| error.to_string())
     }
 }
 
