@@ -102,8 +102,8 @@ kafka-demo: tools-test ## run the stage on a real broker, from an empty director
 	cargo build --release --bin samestory
 	@dev/kafka-demo $(CARGO_TARGET_DIR)/release/samestory $(ARTICLES)
 
-fuzz: ## fuzz TARGET=markup|normalize|fingerprint_decode for SECONDS (needs nightly and cargo-fuzz)
-	cd fuzz && cargo +nightly fuzz run $(or $(TARGET),markup) -- -max_total_time=$(or $(SECONDS),60)
+fuzz: ## fuzz TARGET=markup|normalize|fingerprint_decode|json|fields|avro|values|times|routed for SECONDS (needs nightly and cargo-fuzz)
+	cd fuzz && cargo +nightly fuzz run $(if $(filter routed,$(TARGET)),--features kafka) $(or $(TARGET),markup) -- -max_total_time=$(or $(SECONDS),60)
 
 tools-demo:
 	@dev/tools demo

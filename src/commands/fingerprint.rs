@@ -98,7 +98,7 @@ fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
             "simhash_fnv": compat::simhash::compute_simhash(plain),
             "simhash_fnv_unicode": compat::simhash::compute_simhash_unicode(plain),
             "txtfp_minhash": compat::txtfp::minhash(plain).map(|signature| {
-                signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+                hex::encode(signature.to_bytes())
             }),
             "txtfp_simhash": compat::txtfp::simhash(plain).map(|hash| format!("{:016x}", hash.bits())),
         },

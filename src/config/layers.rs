@@ -221,23 +221,8 @@ fn nearest(message: &str) -> Option<&str> {
     let mut names = message.strip_prefix("unknown field `")?.split('`');
     let unknown = names.next()?;
     let known = names.skip(1).step_by(2);
-    let (far, name) = known.map(|name| (distance(unknown, name), name)).min()?;
+    let (far, name) = known.map(|name| (strsim::levenshtein(unknown, name), name)).min()?;
     (far <= 2 + unknown.len() / 4).then_some(name)
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let changed = before + usize::from(x != y);
-            before = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
-        }
-    }
-    row[b.chars().count()]
 }
 
 #[cfg(test)]

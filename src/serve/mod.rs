@@ -92,7 +92,13 @@ async fn metrics(State(ops): State<Ops>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], ops.scrape.text()).into_response()
 }
 
-fn json(status: StatusCode, value: &serde_json::Value) -> Response {
+fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-    (status, headers, format!("{value}\n")).into_response()
+    match serde_json::to_string(value) {
+        Ok(text) => (status, headers, text + "\n").into_response(),
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
 }

@@ -24,6 +24,8 @@ mod clusters;
 mod clocks;
 // `samestory file --dead-letters` keeps what cannot be judged.
 mod dead_letters;
+// Any bytes that reach a decoder are read or refused.
+mod decoders;
 // The demo articles get the verdicts that the demo promises.
 mod demo;
 // Generated documents are up to date.

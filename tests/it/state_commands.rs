@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rocksdb::{ColumnFamilyDescriptor, DB, Options};
 use samestory_engine::fingerprint::Fingerprint;
+use samestory_engine::rocksdb::{ColumnFamilyDescriptor, DB, IteratorMode, Options};
 use serde_json::Value;
 
 use super::folder::{Folder, RunOutput, story};
@@ -70,7 +70,7 @@ fn tampered(state: &Path, tamper: impl FnOnce(&DB)) {
 
 fn rows(db: &DB, family: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let family = db.cf_handle(family).unwrap();
-    db.iterator_cf(&family, rocksdb::IteratorMode::Start)
+    db.iterator_cf(&family, IteratorMode::Start)
         .map(|row| row.map(|(key, value)| (key.into_vec(), value.into_vec())).unwrap())
         .collect()
 }

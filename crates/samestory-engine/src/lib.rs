@@ -60,3 +60,8 @@ pub use model::{
 #[doc(hidden)]
 pub use options::Bands;
 pub use options::Options;
+
+/// For tests that damage a store on purpose. A dev-dependency would compile C++ for those that have no store.
+#[cfg(feature = "rocksdb")]
+#[doc(hidden)]
+pub use ::rocksdb;

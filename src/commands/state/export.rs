@@ -118,8 +118,7 @@ fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<
         "numerals": fingerprint.numerals.distinct(),
     });
     if fingerprints {
-        let hex: String = fingerprint.encode().iter().map(|byte| format!("{byte:02x}")).collect();
-        value["fingerprint"] = hex.into();
+        value["fingerprint"] = hex::encode(fingerprint.encode()).into();
     }
     Ok(value)
 }

@@ -40,7 +40,7 @@ impl Serialize for Json<'_, '_> {
                 out.end()
             }
             Node::Opaque(_) => match datum.raw() {
-                Some(bytes) => serializer.serialize_str(&hexadecimal(bytes)),
+                Some(bytes) => serializer.serialize_str(&hex::encode(bytes)),
                 None => serializer.serialize_none(),
             },
             _ => match datum.read() {
@@ -53,7 +53,7 @@ impl Serialize for Json<'_, '_> {
                 Shape::Text(text) => serializer.serialize_str(&text),
                 Shape::Time(at) => serializer.serialize_str(&at.to_string()),
                 Shape::Other(_) => match datum.raw() {
-                    Some(bytes) => serializer.serialize_str(&hexadecimal(bytes)),
+                    Some(bytes) => serializer.serialize_str(&hex::encode(bytes)),
                     None => serializer.serialize_none(),
                 },
                 Shape::List(values) => {
@@ -64,8 +64,4 @@ impl Serialize for Json<'_, '_> {
             },
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

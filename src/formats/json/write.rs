@@ -117,8 +117,7 @@ impl Serialize for DeadLetterLine<'_> {
             None => out.serialize_entry("original", &None::<&str>)?,
             Some(Ok(text)) => out.serialize_entry("original", text)?,
             Some(Err(bytes)) => {
-                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                out.serialize_entry("original_hex", &hex)?;
+                out.serialize_entry("original_hex", &hex::encode(bytes))?;
             }
         }
         out.end()

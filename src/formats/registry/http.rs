@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
@@ -72,7 +74,7 @@ impl Client {
             Credentials::None => None,
             Credentials::Bearer(token) => Some(format!("Bearer {}", token.reveal())),
             Credentials::Basic { username, password } => {
-                Some(format!("Basic {}", base64(format!("{username}:{}", password.reveal()).as_bytes())))
+                Some(format!("Basic {}", STANDARD.encode(format!("{username}:{}", password.reveal()))))
             }
         };
         let authorization = authorization.map(Authorization);
@@ -116,41 +118,5 @@ fn in_words(error: &ureq::Error) -> String {
         }
         ureq::Error::Timeout(_) => "timed out (registry.timeout)".into(),
         other => other.to_string().chars().take(300).collect(),
-    }
-}
-
-/// Base64 with padding, as basic authentication requires.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            match digit <= chunk.len() {
-                true => out.push(char::from(DIGITS[(word >> (18 - 6 * digit) & 63) as usize])),
-                false => out.push('='),
-            }
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_matches_the_rfc() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-            ("a:ü", "YTrDvA=="),
-        ] {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
     }
 }

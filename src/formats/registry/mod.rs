@@ -8,6 +8,7 @@ mod http;
 mod schema_cache;
 mod subjects;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::avro::Schema;
@@ -200,14 +201,10 @@ impl Registry {
     }
 }
 
+/// What stays as it is in a subject within a URL, beside letters and digits.
+const SUBJECT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
+
 /// A subject, percent-encoded for a URL.
-fn escaped(subject: &str) -> String {
-    let mut out = String::with_capacity(subject.len());
-    for byte in subject.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => out.push(char::from(byte)),
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
+fn escaped(subject: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(subject, SUBJECT)
 }

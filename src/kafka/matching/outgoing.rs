@@ -366,8 +366,7 @@ fn enveloped_json(tagged: &Verdict, original: Original<'_>) -> Vec<u8> {
     if is_json(original) {
         return json::enveloped(tagged, article);
     }
-    let digits: String = article.iter().map(|byte| format!("{byte:02x}")).collect();
-    json::enveloped(tagged, format!("\"{digits}\"").as_bytes())
+    json::enveloped(tagged, format!("\"{}\"", hex::encode(article)).as_bytes())
 }
 
 /// Adds the verdict as headers, so that consumers can filter without decoding values.

@@ -1,8 +1,10 @@
 //! Explains a comparison: every measure of two texts, next to the threshold it is held against.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
+use super::answer::{FingerprintAnswer, InputAnswer};
 use super::library::Library;
 use crate::serve::problem::ProblemDetails;
 use samestory_engine::engine::compare::Relation;
@@ -12,7 +14,7 @@ use samestory_engine::model::Lang;
 use samestory_engine::text;
 use samestory_engine::text::language;
 use samestory_engine::text::markup::ContentType;
-use samestory_engine::text::passages::common_passages;
+use samestory_engine::text::passages::{Passage, common_passages};
 
 /// The body of an explain request.
 #[derive(Deserialize)]
@@ -55,6 +57,70 @@ impl ExplainSide {
     }
 }
 
+/// Everything that was measured about two texts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Explanation {
+    relation: &'static str,
+    duplicate: bool,
+    similarity: f64,
+    lanes: EqualLanes,
+    bands: SharedBands,
+    containment: BothWays<f64>,
+    numerals: Option<f64>,
+    simhash_distance: u32,
+    tokens: Sides<u32>,
+    languages: Sides<Lang>,
+    thresholds: Thresholds,
+    config: String,
+    passages: Option<Vec<CommonPassage>>,
+    /// Why there are no passages.
+    passages_reason: Option<String>,
+    /// Peers that did not answer.
+    pub(super) unanswered: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct EqualLanes {
+    equal: u64,
+    of: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct SharedBands {
+    shared: usize,
+    of: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct BothWays<T> {
+    a_in_b: T,
+    b_in_a: T,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Sides<T> {
+    a: T,
+    b: T,
+}
+
+/// What the measures are held against.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Thresholds {
+    threshold: f64,
+    coverage: f64,
+    min_confidence: f64,
+    hamming: u32,
+    min_tokens: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct CommonPassage {
+    a: [usize; 2],
+    b: [usize; 2],
+    tokens: usize,
+    text: String,
+}
+
 /// One side, ready to be compared.
 struct Comparable {
     language: Lang,
@@ -69,11 +135,11 @@ impl Library {
     pub(super) fn explain(
         &self,
         pair: ExplainRequest,
-        known: [Option<&Value>; 2],
-    ) -> Result<Value, ProblemDetails> {
+        known: [Option<&FingerprintAnswer>; 2],
+    ) -> Result<Explanation, ProblemDetails> {
         let (a, b) = (self.comparable(pair.a, known[0])?, self.comparable(pair.b, known[1])?);
         let language = b.language;
-        let settings = self.engine.settings_for(language);
+        let settings = self.dedup.engine().settings_for(language);
         let mut pair = settings.compare_alone(&a.fingerprint, &b.fingerprint);
         if a.language != b.language {
             pair.relation = Relation::Different;
@@ -88,44 +154,47 @@ impl Library {
         let (passages, reason) = match (&a.plain, &b.plain) {
             (Ok(old), Ok(new)) => {
                 let found = common_passages(old, new, language::row(language));
-                let passage = |passage: &samestory_engine::text::passages::Passage| {
-                    json!({
-                        "a": [passage.a.start, passage.a.end],
-                        "b": [passage.b.start, passage.b.end],
-                        "tokens": passage.tokens,
-                        "text": &new[passage.b.clone()],
-                    })
+                let passage = |passage: Passage| CommonPassage {
+                    a: [passage.a.start, passage.a.end],
+                    b: [passage.b.start, passage.b.end],
+                    tokens: passage.tokens,
+                    text: new[passage.b].to_owned(),
                 };
-                (Some(found.iter().map(passage).collect::<Vec<_>>()), None)
+                (Some(found.into_iter().map(passage).collect()), None)
             }
             (Err(why), _) | (_, Err(why)) => (None, Some(why.clone())),
         };
         let rules = &settings.rules;
-        Ok(json!({
-            "relation": pair.relation.as_str(),
-            "duplicate": pair.relation.is_duplicate(),
-            "similarity": round(pair.similarity),
-            "lanes": { "equal": (pair.similarity * LANES as f64).round() as u64, "of": LANES },
-            "bands": { "shared": shared, "of": in_b.len() },
-            "containment": { "a_in_b": round(pair.containment_of_old), "b_in_a": round(pair.containment) },
-            "numerals": pair.numerals.map(round),
-            "simhash_distance": pair.distance,
-            "tokens": { "a": a.fingerprint.tokens, "b": b.fingerprint.tokens },
-            "languages": { "a": a.language, "b": b.language },
-            "thresholds": {
-                "threshold": rules.threshold,
-                "coverage": rules.containment_threshold,
-                "min_confidence": rules.min_confidence,
-                "hamming": settings.hamming,
-                "min_tokens": rules.min_tokens,
+        Ok(Explanation {
+            relation: pair.relation.as_str(),
+            duplicate: pair.relation.is_duplicate(),
+            similarity: round(pair.similarity),
+            lanes: EqualLanes { equal: (pair.similarity * LANES as f64).round() as u64, of: LANES },
+            bands: SharedBands { shared, of: in_b.len() },
+            containment: BothWays { a_in_b: round(pair.containment_of_old), b_in_a: round(pair.containment) },
+            numerals: pair.numerals.map(round),
+            simhash_distance: pair.distance,
+            tokens: Sides { a: a.fingerprint.tokens, b: b.fingerprint.tokens },
+            languages: Sides { a: a.language, b: b.language },
+            thresholds: Thresholds {
+                threshold: rules.threshold,
+                coverage: rules.containment_threshold,
+                min_confidence: rules.min_confidence,
+                hamming: settings.hamming,
+                min_tokens: rules.min_tokens,
             },
-            "config": format!("{:08x}", self.config.engine.config),
-            "passages": passages,
-            "passages_reason": reason,
-        }))
+            config: format!("{:08x}", self.config.engine.config),
+            passages,
+            passages_reason: reason,
+            unanswered: BTreeSet::new(),
+        })
     }
 
-    fn comparable(&self, side: ExplainSide, known: Option<&Value>) -> Result<Comparable, ProblemDetails> {
+    fn comparable(
+        &self,
+        side: ExplainSide,
+        known: Option<&FingerprintAnswer>,
+    ) -> Result<Comparable, ProblemDetails> {
         if let Some(known) = known {
             return from_answer(known).ok_or_else(ProblemDetails::internal);
         }
@@ -138,36 +207,25 @@ impl Library {
         let plain = text::plain(&body, content_type, options).map_err(too_large)?;
         Ok(Comparable {
             language: text.language.home,
-            fingerprint: of_text(&text, self.preparer.config()),
+            fingerprint: of_text(&text, self.dedup.preparer().config()),
             plain: Ok(plain.into_owned()),
         })
     }
 }
 
-/// Decodes the answer to a fingerprint question, from this process or a peer.
-fn from_answer(known: &Value) -> Option<Comparable> {
-    let code = known["language"].as_str()?;
-    let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
-    let input = &known["input"];
-    let position = match input["topic"].as_str() {
-        Some(topic) => format!("{topic}, partition {}, offset {}", input["partition"], input["offset"]),
-        None => format!("{}, line {}", input["file"].as_str()?, input["line"]),
+/// One side from the answer to a fingerprint question, of this process or a peer.
+fn from_answer(known: &FingerprintAnswer) -> Option<Comparable> {
+    let position = match &known.input {
+        InputAnswer::Topic { topic, partition, offset } => {
+            format!("{topic}, partition {partition}, offset {offset}")
+        }
+        InputAnswer::File { file, line } => format!("{file}, line {line}"),
     };
     Some(Comparable {
-        language,
-        fingerprint: Fingerprint::decode(&decode_hex(known["fingerprint"].as_str()?)?).ok()?,
-        plain: Err(format!("the text of {} is not stored; it was read at {position}", known["id"])),
+        language: known.language,
+        fingerprint: Fingerprint::decode(&hex::decode(&known.fingerprint).ok()?).ok()?,
+        plain: Err(format!("the text of \"{}\" is not stored; it was read at {position}", known.id)),
     })
-}
-
-/// Decodes hexadecimal digits.
-fn decode_hex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |digit: u8| char::from(digit).to_digit(16);
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
-        _ => None,
-    };
-    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 fn round(fraction: f64) -> f64 {

@@ -3,28 +3,29 @@
 //! [`Library`] borrows the open stores from the [`StoreRegistry`]; each question is a plain function over
 //! snapshots of them. Expired articles are never returned.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use serde_json::{Value, json};
 
 use super::SimilarParams;
+use super::answer::{
+    AnswerBody, Answered, ArticleAnswer, CheckAnswer, ClusterAnswer, FingerprintAnswer, InputAnswer,
+    SimilarAnswer, SimilarArticle,
+};
 use super::held::HeldPartitions;
 use super::question::Question;
 use crate::config::{Config, Mode, home};
 use crate::formats::{Event, json as articles};
 use crate::serve::problem::ProblemDetails;
-use samestory_engine::engine::compare::Relation;
-use samestory_engine::engine::{Candidate, Engine, Judged, Prepared, Preparer};
-use samestory_engine::index::{
-    Document, Durability, Memory, Order, Rows, Snapshot, StoreError, StoreRegistry, View,
-};
+use samestory_engine::engine::{Candidate, Judged, Prepared};
+use samestory_engine::index::{Document, Order, Rows, Snapshot, StoreError, StoreRegistry, View};
 use samestory_engine::model::Flag;
 use samestory_engine::model::{
-    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, LanguageTag,
-    Position, VerdictKind,
+    ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, Position, VerdictKind,
 };
 use samestory_engine::text::language;
+use samestory_engine::{Deduplicator, Error};
 
 /// The most cluster members in an answer.
 const MEMBERS: usize = 100;
@@ -35,15 +36,15 @@ const ATTEMPTS: usize = 3;
 /// Answers questions from the stores of one or several partitions.
 pub struct Library {
     pub(super) config: Config,
-    pub(super) engine: Engine,
-    pub(super) preparer: Preparer,
+    /// The engine, over an index that stays empty: articles are in the registry's stores.
+    pub(super) dedup: Deduplicator,
     registry: Arc<StoreRegistry>,
 }
 
 /// The answer of this process.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    pub(super) result: Result<Value, ProblemDetails>,
+    pub(super) result: Result<Answered, ProblemDetails>,
     /// The partitions that were searched.
     pub(super) held: HeldPartitions,
 }
@@ -63,8 +64,8 @@ struct StoredArticle<'s> {
 impl Library {
     /// Answers questions from the stores in `registry`, with these settings.
     pub fn new(config: Config, registry: Arc<StoreRegistry>) -> Library {
-        let (engine, preparer) = (Engine::new(config.engine.clone()), Preparer::new(config.text));
-        Library { config, engine, preparer, registry }
+        let dedup = Deduplicator::in_memory(config.options());
+        Library { config, dedup, registry }
     }
 
     /// The largest request body that can hold an article.
@@ -80,6 +81,7 @@ impl Library {
             let lease = self.registry.lease();
             let stores = lease.snapshots();
             let result = StoreReader { library: self, stores: &stores }.answer(question);
+            let result = result.map(|body| Answered { body, unanswered: BTreeSet::new() });
             drop(stores);
             if let Err(problem) = &result
                 && let Some(error) = problem.log_message()
@@ -99,18 +101,20 @@ impl Library {
     }
 
     /// Whether a peer may have a better answer. "Not found" is final only when every partition was searched.
-    pub(super) fn needs_peers(&self, question: &Question, answer: &Answer) -> bool {
+    pub(super) fn needs_peers(&self, answer: &Answer) -> bool {
         match &answer.result {
-            Ok(value) => !self.is_complete(question, value, &answer.held),
+            Ok(answered) => !self.is_complete(&answered.body, &answer.held),
             Err(problem) => problem.is_unknown() && !answer.held.covers(None),
         }
     }
 
     /// Whether an answer from these partitions is final. An article and everything similar to it live in one
     /// partition, but a `unique` verdict is final only if the partition of its language was searched.
-    pub(super) fn is_complete(&self, question: &Question, answer: &Value, held: &HeldPartitions) -> bool {
-        match question {
-            Question::Check(_) if answer["verdict"] == "unique" => held.covers(self.home(answer, held.of)),
+    pub(super) fn is_complete(&self, answer: &AnswerBody, held: &HeldPartitions) -> bool {
+        match answer {
+            AnswerBody::Check(check) if check.verdict == VerdictKind::Unique => {
+                held.covers(self.home(check.language, held.of))
+            }
             _ => true,
         }
     }
@@ -121,10 +125,9 @@ impl Library {
         self.config.bus.mode == Mode::Routed
     }
 
-    /// The partition that owns the language of an answer, where the settings determine it.
-    fn home(&self, answer: &Value, of: Option<i32>) -> Option<i32> {
-        let code = answer["language"].as_str()?;
-        let language = if code == "und" { Lang::UND } else { language::find(code)?.home() };
+    /// The partition that owns a language, where the settings determine it.
+    fn home(&self, language: Lang, of: Option<i32>) -> Option<i32> {
+        let language = language::home(language);
         let bus = &self.config.bus;
         // In direct mode the crawlers choose the partition. The state of a file run is the only one
         // there is.
@@ -133,16 +136,14 @@ impl Library {
 }
 
 impl StoreReader<'_> {
-    fn answer(&self, question: &Question) -> Result<Value, ProblemDetails> {
-        let mut answer = match question {
-            Question::Article(id) => self.article(id),
-            Question::Fingerprint(id) => self.fingerprint(id),
-            Question::Similar(id, params) => self.similar(id, *params),
-            Question::Cluster(id) => self.cluster(id),
-            Question::Check(body) => self.check(body),
-        }?;
-        answer["unanswered"] = json!([]);
-        Ok(answer)
+    fn answer(&self, question: &Question) -> Result<AnswerBody, ProblemDetails> {
+        match question {
+            Question::Article(id) => self.article(id).map(AnswerBody::Article),
+            Question::Fingerprint(id) => self.fingerprint(id).map(AnswerBody::Fingerprint),
+            Question::Similar(id, params) => self.similar(id, *params).map(AnswerBody::Similar),
+            Question::Cluster(id) => self.cluster(id).map(AnswerBody::Cluster),
+            Question::Check(body) => self.check(body).map(AnswerBody::Check),
+        }
     }
 
     /// When a document was last seen, for display. The store rounds the time up, so it is capped at the
@@ -163,7 +164,7 @@ impl StoreReader<'_> {
             return Ok(None);
         }
         let time = progress.languages.get(&language).and_then(|counters| counters.stream_time);
-        Ok(time.and_then(|time| self.library.engine.settings_for(language).retention.horizon(time)))
+        Ok(time.and_then(|time| self.library.dedup.engine().settings_for(language).retention.horizon(time)))
     }
 
     /// The live article with this id; if several languages have one, the one seen last.
@@ -185,19 +186,18 @@ impl StoreReader<'_> {
     }
 
     /// The stored fingerprint of an article, and the position it was read from.
-    fn fingerprint(&self, id: &str) -> Result<Value, ProblemDetails> {
+    fn fingerprint(&self, id: &str) -> Result<FingerprintAnswer, ProblemDetails> {
         let StoredArticle { store, document } = self.find(id)?;
-        let bytes = document.fingerprint.encode();
-        Ok(json!({
-            "id": document.id,
-            "language": document.language,
-            "fingerprint": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-            "last_seen": self.last_seen(store, &document)?,
-            "input": document.position,
-        }))
+        Ok(FingerprintAnswer {
+            fingerprint: hex::encode(document.fingerprint.encode()),
+            last_seen: self.last_seen(store, &document)?,
+            input: document.position.into(),
+            id: document.id,
+            language: document.language,
+        })
     }
 
-    fn article(&self, id: &str) -> Result<Value, ProblemDetails> {
+    fn article(&self, id: &str) -> Result<ArticleAnswer, ProblemDetails> {
         let StoredArticle { store, document } = self.find(id)?;
         let judgement = &document.judgement;
         let name = |number: DocumentNumber| {
@@ -206,33 +206,33 @@ impl StoreReader<'_> {
         let duplicate_of = judgement.duplicate_of.map(name).transpose()?.flatten();
         let canonical = store.cluster(document.language, document.cluster)?;
         let canonical = canonical.map(|cluster| name(cluster.canonical)).transpose()?.flatten();
-        let flags = Flag::ALL.iter().enumerate().filter(|(at, _)| document.flags >> at & 1 == 1);
-        Ok(json!({
-            "id": document.id,
-            "language": document.language,
-            "verdict": judgement.verdict.as_str(),
-            "match_type": judgement.match_type.map(|kind| kind.as_str()),
-            "duplicate_of": duplicate_of,
-            "similarity": judgement.similarity,
-            "confidence": judgement.confidence,
-            "cluster_id": store.cluster_of(&document)?,
-            "canonical_id": canonical.unwrap_or_else(|| document.id.clone()),
-            "revision": document.revision,
-            "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
-            "title": document.title.as_ref().map(|title| title.as_str()),
-            "host": document.host.as_ref().map(|host| host.as_str()),
-            "url": document.url.as_ref().map(|url| url.as_str()),
-            "published_at": document.published_at,
-            "last_seen": self.last_seen(store, &document)?,
-            "input": document.position,
-        }))
+        let flags = Flag::ALL.into_iter().enumerate().filter(|(at, _)| document.flags >> at & 1 == 1);
+        Ok(ArticleAnswer {
+            language: document.language,
+            verdict: judgement.verdict,
+            match_type: judgement.match_type,
+            duplicate_of,
+            similarity: judgement.similarity,
+            confidence: judgement.confidence,
+            cluster_id: store.cluster_of(&document)?.map(|cluster| cluster.to_string()),
+            canonical_id: canonical.unwrap_or_else(|| document.id.clone()),
+            revision: document.revision,
+            flags: flags.map(|(_, flag)| flag).collect(),
+            title: document.title.as_ref().map(ToString::to_string),
+            host: document.host.as_ref().map(ToString::to_string),
+            url: document.url.as_ref().map(ToString::to_string),
+            published_at: document.published_at,
+            last_seen: self.last_seen(store, &document)?,
+            input: document.position.into(),
+            id: document.id,
+        })
     }
 
-    fn similar(&self, id: &str, params: SimilarParams) -> Result<Value, ProblemDetails> {
+    fn similar(&self, id: &str, params: SimilarParams) -> Result<SimilarAnswer, ProblemDetails> {
         let StoredArticle { store, document } = self.find(id)?;
         let horizon = self.horizon(store, document.language)?;
         let own = document.number;
-        let engine = &self.library.engine;
+        let engine = self.library.dedup.engine();
         let settings = engine.settings_for(document.language);
         let candidates = engine.candidates(store, &prepared(document), horizon)?;
         let score = |candidate: &Candidate| Fraction::new(settings.similarity(&candidate.comparison));
@@ -246,25 +246,17 @@ impl StoreReader<'_> {
         // Most similar first; ties by age, oldest first.
         ranked.sort_by_key(|(score, candidate)| (std::cmp::Reverse(*score), candidate.document.number));
         ranked.truncate(params.limit);
-        let similar = ranked.into_iter().map(|(score, candidate)| {
-            let Candidate { document, comparison } = candidate;
-            json!({
-                "id": document.id,
-                "title": document.title.as_ref().map(|title| title.as_str()),
-                "host": document.host.as_ref().map(|host| host.as_str()),
-                "similarity_score": score,
-                "match_type": match comparison.relation {
-                    Relation::Different => "similar",
-                    // A verdict reports a rewritten text as a near-duplicate too.
-                    Relation::Rewritten => Relation::Near.as_str(),
-                    relation => relation.as_str(),
-                },
-            })
+        let similar = ranked.into_iter().map(|(score, Candidate { document, comparison })| SimilarArticle {
+            id: document.id.clone(),
+            title: document.title.as_ref().map(ToString::to_string),
+            host: document.host.as_ref().map(ToString::to_string),
+            similarity_score: score,
+            match_type: comparison.relation.into(),
         });
-        Ok(json!({ "similar": similar.collect::<Vec<_>>() }))
+        Ok(SimilarAnswer { similar: similar.collect() })
     }
 
-    fn cluster(&self, id: &str) -> Result<Value, ProblemDetails> {
+    fn cluster(&self, id: &str) -> Result<ClusterAnswer, ProblemDetails> {
         let unknown = || ProblemDetails::unknown("no cluster with this id");
         let malformed =
             || ProblemDetails::bad_request("a cluster id has the form <language>:<partition>:<number>");
@@ -284,40 +276,40 @@ impl StoreReader<'_> {
             };
             if let Some(cluster) = store.cluster(language, number)? {
                 let members = store.members(language, number, Order::Ascending, None, MEMBERS)?;
-                return Ok(json!({
-                    "id": cluster.id.to_string(),
-                    "language": language,
-                    "canonical_id": names(&[cluster.canonical])?.pop(),
-                    "size": cluster.size,
-                    "first_seen": cluster.first_seen,
-                    "last_seen": cluster.last_seen,
-                    "hosts": cluster.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(),
-                    "members": names(&members.numbers)?,
-                    "more": members.more,
-                }));
+                return Ok(ClusterAnswer {
+                    id: cluster.id.to_string(),
+                    language,
+                    canonical_id: names(&[cluster.canonical])?.pop(),
+                    size: cluster.size,
+                    first_seen: cluster.first_seen,
+                    last_seen: cluster.last_seen,
+                    hosts: cluster.hosts.iter().map(ToString::to_string).collect(),
+                    members: names(&members.numbers)?,
+                    more: members.more,
+                });
             }
             // A cluster of one article has no row of its own.
             if let Some(document) = store.document(language, number)?
                 && document.cluster == number
             {
-                return Ok(json!({
-                    "id": id,
-                    "language": language,
-                    "canonical_id": document.id,
-                    "size": 1,
-                    "first_seen": document.event_time,
-                    "last_seen": self.last_seen(store, &document)?,
-                    "hosts": document.host.iter().map(|host| host.as_str()).collect::<Vec<_>>(),
-                    "members": [document.id],
-                    "more": false,
-                }));
+                return Ok(ClusterAnswer {
+                    id: id.to_owned(),
+                    language,
+                    canonical_id: Some(document.id.clone()),
+                    size: 1,
+                    first_seen: document.event_time,
+                    last_seen: self.last_seen(store, &document)?,
+                    hosts: document.host.iter().map(ToString::to_string).collect(),
+                    members: vec![document.id],
+                    more: false,
+                });
             }
         }
         Err(unknown())
     }
 
-    fn check(&self, body: &[u8]) -> Result<Value, ProblemDetails> {
-        let Library { config, engine, preparer, .. } = self.library;
+    fn check(&self, body: &[u8]) -> Result<CheckAnswer, ProblemDetails> {
+        let Library { config, dedup, .. } = self.library;
         let unreadable =
             |why: String| ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no-article", why);
         let record =
@@ -331,11 +323,13 @@ impl StoreReader<'_> {
             }
             Err(refusal) => return Err(unreadable(refusal.message)),
         };
-        let position = Position::File { file: BoundedStr::new("request"), line: 1 };
-        let prepared = preparer.prepare(&article, &position).map_err(|letter| unreadable(letter.message))?;
+        let prepared = dedup.prepare(&article).map_err(|error| match error {
+            Error::Rejected { message, .. } => unreadable(message),
+            other => unreadable(other.to_string()),
+        })?;
         let mut best: Option<(Judged, Option<ClusterId>)> = None;
         for store in self.stores.iter().filter(|store| store.languages().contains(&prepared.language)) {
-            let judged = engine.judge(store, &prepared, self.horizon(store, prepared.language)?)?;
+            let judged = dedup.engine().judge(store, &prepared, self.horizon(store, prepared.language)?)?;
             let rank = |judged: &Judged| (judged.verdict != VerdictKind::Unique, judged.similarity);
             if best.as_ref().is_none_or(|(other, _)| rank(&judged) > rank(other)) {
                 let cluster = match &judged.best {
@@ -348,30 +342,34 @@ impl StoreReader<'_> {
         let (judged, cluster) = match best {
             Some(best) => best,
             // No store has this language: judge against an empty one.
-            None => {
-                let empty = Memory::new(config.postings.clone(), Durability::OwnWal);
-                (engine.judge(&empty, &prepared, None)?, None)
-            }
+            None => (dedup.judge(&prepared)?, None),
         };
-        Ok(json!({
-            "verdict": judged.verdict.as_str(),
-            "match_type": judged.match_type.map(|kind| kind.as_str()),
-            "duplicate_of": judged.best.as_ref().map(|best| &best.document.id),
-            "similarity": judged.similarity,
-            "containment": judged.containment,
-            "confidence": judged.confidence,
-            "cluster_id": cluster,
-            "language": prepared.reported_language,
-            "language_source": prepared.language_source.as_str(),
-            "declared_language": prepared.declared_language.as_ref().map(LanguageTag::as_str),
-            "related": judged.related.iter().map(|related| json!({
-                "id": related.id,
-                "relation": related.relation.as_str(),
-                "similarity": related.similarity,
-            })).collect::<Vec<_>>(),
-            "flags": prepared.flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>(),
-            "candidates": judged.candidates,
-        }))
+        Ok(CheckAnswer {
+            verdict: judged.verdict,
+            match_type: judged.match_type,
+            duplicate_of: judged.best.as_ref().map(|best| best.document.id.clone()),
+            similarity: judged.similarity,
+            containment: judged.containment,
+            confidence: judged.confidence,
+            cluster_id: cluster.map(|cluster| cluster.to_string()),
+            language: prepared.reported_language,
+            language_source: prepared.language_source,
+            declared_language: prepared.declared_language.as_ref().map(ToString::to_string),
+            related: judged.related,
+            flags: prepared.flags,
+            candidates: judged.candidates,
+        })
+    }
+}
+
+impl From<Position> for InputAnswer {
+    fn from(position: Position) -> InputAnswer {
+        match position {
+            Position::Topic { topic, partition, offset } => {
+                InputAnswer::Topic { topic: topic.to_string(), partition, offset }
+            }
+            Position::File { file, line } => InputAnswer::File { file: file.to_string(), line },
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! process does not hold they ask its peers (`peers`). Everything a client controls is bounded: the time and
 //! bytes of a request, and the number of concurrent questions.
 
+mod answer;
 mod explain;
 mod held;
 mod library;
@@ -25,7 +26,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connections as serve;
@@ -34,7 +35,8 @@ use super::{HttpError, json as json_response};
 use crate::config::Secret;
 use crate::status::Guard;
 
-use explain::ExplainRequest;
+use answer::{AnswerBody, Answered, FingerprintAnswer};
+use explain::{ExplainRequest, Explanation};
 use held::HeldPartitions;
 use library::Answer;
 pub use library::Library;
@@ -237,7 +239,7 @@ impl Api {
         };
         let Answer { result, held } = self.answer_with_peers(question, forwarded, &Arc::new(permit)).await;
         let mut response = match result {
-            Ok(value) => json_response(StatusCode::OK, &value),
+            Ok(answered) => json_response(StatusCode::OK, &answered),
             Err(problem) => problem.into_response(),
         };
         if forwarded {
@@ -252,25 +254,24 @@ impl Api {
         let here = self.work(permit, move || library.answer(&own)).await;
         let mut here =
             here.unwrap_or_else(|problem| Answer { result: Err(problem), held: HeldPartitions::default() });
-        if forwarded || !self.library.needs_peers(&question, &here) {
+        if forwarded || !self.library.needs_peers(&here) {
             return here;
         }
         let mut held = here.held.clone();
         let enough = |reply: &PeerReply| {
             held.add(&reply.held);
-            let known = reply.answer.as_ref().or(here.result.as_ref().ok());
-            let found = known.is_some_and(|answer| self.library.is_complete(&question, answer, &held));
+            let known = reply.answer.as_ref().or(here.result.as_ref().ok().map(|own| &own.body));
+            let found = known.is_some_and(|answer| self.library.is_complete(answer, &held));
             held.covers(None) || found && self.library.has_one_partition_per_id()
         };
         let PeerReplies { replies, unanswered } = self.peers.ask(&question, enough).await;
-        let answers = here.result.clone().ok().into_iter();
+        let answers = here.result.iter().map(|own| own.body.clone());
         let answers = answers.chain(replies.into_iter().filter_map(|reply| reply.answer)).collect();
         here.held = held;
-        if let Some(mut answer) = question.merge(answers) {
-            answer["unanswered"] = json!(unanswered);
-            here.result = Ok(answer);
+        if let Some(body) = AnswerBody::merge(answers, question.limit()) {
+            here.result = Ok(Answered { body, unanswered: unanswered.clone() });
         }
-        if self.library.needs_peers(&question, &here) {
+        if self.library.needs_peers(&here) {
             here.result = Err(incomplete(&here.held, &unanswered));
         }
         here
@@ -282,23 +283,24 @@ impl Api {
         pair: ExplainRequest,
         forwarded: bool,
         permit: &Arc<Permit>,
-    ) -> Result<Value, ProblemDetails> {
-        let mut known = [None, None];
+    ) -> Result<Explanation, ProblemDetails> {
+        let mut known = [const { None::<FingerprintAnswer> }; 2];
         let mut unanswered = BTreeSet::new();
         for (side, known) in [&pair.a, &pair.b].into_iter().zip(&mut known) {
             if let Some(id) = side.id() {
                 let question = Question::Fingerprint(id.to_owned());
                 let found = self.answer_with_peers(question, forwarded, permit).await.result?;
-                let missing = found["unanswered"].as_array().into_iter().flatten();
-                unanswered.extend(missing.filter_map(Value::as_str).map(str::to_owned));
-                *known = Some(found);
+                unanswered.extend(found.unanswered);
+                if let AnswerBody::Fingerprint(answer) = found.body {
+                    *known = Some(answer);
+                }
             }
         }
         let library = Arc::clone(&self.library);
         let explained =
             self.work(permit, move || library.explain(pair, known.each_ref().map(Option::as_ref)));
         let mut explained = explained.await??;
-        explained["unanswered"] = json!(unanswered);
+        explained.unanswered = unanswered;
         Ok(explained)
     }
 

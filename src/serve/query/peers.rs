@@ -13,11 +13,11 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::answer::AnswerBody;
 use super::held::HeldPartitions;
 use super::question::Question;
 use super::resolve::Resolver;
@@ -44,7 +44,7 @@ pub(super) struct Peers {
 pub(super) struct PeerReply {
     pub(super) held: HeldPartitions,
     /// None if the peer found nothing.
-    pub(super) answer: Option<Value>,
+    pub(super) answer: Option<AnswerBody>,
 }
 
 /// The responses of all peers.
@@ -161,7 +161,7 @@ async fn exchange(
     match head.status {
         StatusCode::OK => {
             let body = to_bytes(Body::new(body), MAX_ANSWER_BYTES).await?;
-            Ok(PeerReply { held, answer: Some(serde_json::from_slice(&body)?) })
+            Ok(PeerReply { held, answer: Some(AnswerBody::read(question, &body)?) })
         }
         StatusCode::NOT_FOUND => Ok(PeerReply { held, answer: None }),
         // The peer runs but cannot answer: busy, a different token, or an unreadable state.

@@ -9,9 +9,12 @@ mod tagged;
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use article::{RawArticle, site};
 pub use cluster::{ClusterRecord, Member};
@@ -58,8 +61,18 @@ impl Serialize for Lang {
     }
 }
 
+impl<'de> Deserialize<'de> for Lang {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lang, D::Error> {
+        let code = String::deserialize(deserializer)?;
+        let known = crate::text::language::find(&code).map(|row| row.lang);
+        known
+            .or((code == Lang::UND.code()).then_some(Lang::UND))
+            .ok_or_else(|| D::Error::custom("an unknown language"))
+    }
+}
+
 /// How an article's language was determined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LanguageSource {
     /// Recognised from the text.
@@ -156,15 +169,7 @@ impl TopicId {
 /// As `kafka-topics --describe` prints it: URL-safe base64 without padding.
 impl fmt::Display for TopicId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-        let number = u128::from_be_bytes(self.0);
-        // 128 bits are 21 digits of six bits, then two bits padded with four zeros.
-        let digit = |at: u32| match at {
-            21 => number << 4,
-            at => number >> (122 - 6 * at),
-        };
-        let text: String = (0..22).map(|at| char::from(DIGITS[(digit(at) & 63) as usize])).collect();
-        f.pad(&text)
+        f.pad(&URL_SAFE_NO_PAD.encode(self.0))
     }
 }
 
@@ -223,6 +228,12 @@ impl fmt::Display for ArticleId {
 impl Serialize for ArticleId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArticleId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ArticleId, D::Error> {
+        ArticleId::new(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -331,7 +342,7 @@ pub enum Position {
 }
 
 /// The decision about one article.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
     /// No earlier article has this text.
@@ -354,7 +365,7 @@ impl VerdictKind {
 }
 
 /// How a duplicate matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MatchType {
     /// The same article again, unchanged.
@@ -417,6 +428,12 @@ impl Fraction {
 impl Serialize for Fraction {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.get())
+    }
+}
+
+impl<'de> Deserialize<'de> for Fraction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fraction, D::Error> {
+        f64::deserialize(deserializer).map(Fraction::new)
     }
 }
 

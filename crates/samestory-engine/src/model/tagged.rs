@@ -2,7 +2,7 @@
 //! engine builds it and the formats encode it as JSON or Avro. Field and variant names are part of the public
 //! contract.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
     ArticleId, ClusterId, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position, VerdictKind,
@@ -81,7 +81,7 @@ impl Contribution {
 }
 
 /// An earlier article that a unique one is related to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Related {
     /// The earlier article.
     pub id: ArticleId,
@@ -92,7 +92,7 @@ pub struct Related {
 }
 
 /// What a unique article is to an earlier one it is related to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelationKind {
     /// It contains the earlier one and adds more than it repeats.
@@ -120,7 +120,7 @@ impl RelationKind {
 listed! {
 /// Remarks on a verdict. The list is closed and its order is persisted: a flag's index is its bit in state
 /// and routed records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
     /// Too short to be compared other than word for word.
