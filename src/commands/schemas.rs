@@ -123,7 +123,7 @@ fn check(config: &Config) -> Result<(), Failure> {
     let registry = registry(config)?;
     let mut wrong = false;
     for subject in Subject::all(&config.bus) {
-        let status = match with_retries(|| registry.standing(&subject))? {
+        let status = match with_retries(|| registry.status(&subject))? {
             SubjectStatus::Registered(id) => format!("registered with id {id}"),
             SubjectStatus::Missing => {
                 wrong |= config.bus.formats.output == OutputFormat::Avro;

@@ -26,7 +26,7 @@ use samestory_engine::index::{IndexSchemes, Retention};
 use samestory_engine::lsh::{Banding, BandingError};
 use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::{Options, language};
-use samestory_engine::{Bands, Options as EngineOptions};
+use samestory_engine::{BandChoice, Options as EngineOptions};
 
 use check::{choice, duration, language_settings};
 
@@ -229,10 +229,10 @@ impl TryFrom<Settings> for Config {
 }
 
 /// The bands as written, or the fewest that reach the recall.
-fn bands(written: &LshSettings) -> Result<Bands, ConfigError> {
+fn bands(written: &LshSettings) -> Result<BandChoice, ConfigError> {
     match (written.bands, written.rows) {
-        (Some(bands), Some(rows)) => Ok(Bands::Fixed(Banding::new(bands, rows, LANES)?)),
-        (None, None) => Ok(Bands::Recall(written.recall.unwrap_or(EngineOptions::BAND_RECALL))),
+        (Some(bands), Some(rows)) => Ok(BandChoice::Fixed(Banding::new(bands, rows, LANES)?)),
+        (None, None) => Ok(BandChoice::Recall(written.recall.unwrap_or(EngineOptions::BAND_RECALL))),
         (Some(bands), None) => Err(invalid("lsh.bands", bands, "set lsh.rows too, or neither")),
         (None, Some(rows)) => Err(invalid("lsh.rows", rows, "set lsh.bands too, or neither")),
     }

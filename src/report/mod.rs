@@ -144,7 +144,7 @@ impl Report {
             Some(MatchType::Rewritten) => Some(Kind::Rewritten),
             Some(MatchType::Exact) => Some(Kind::Exact),
             // A republication of the same article is not worth showing.
-            Some(MatchType::SameArticle) | None => None,
+            _ => None,
         };
         if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of)
             && let Some(pair) = self.pair(tagged, kind, old, tagged.similarity, state)?

@@ -21,6 +21,16 @@
 //!
 //! The modules behind this page are public for the `samestory` stage, hidden from these pages, and change without notice.
 
+// The rooms behind the front door:
+//
+// - `model`: ids, times, verdicts and published records as plain values
+// - `text`: from a body to normalised text, its language and its shingles
+// - `fingerprint`, `lsh`: from shingles to what is compared and what is looked up
+// - `index`: what is remembered: byte format, reading, write sets, in memory or in RocksDB; who may read while a worker
+//   writes (`index/rocksdb/registry`)
+// - `engine`: decides: prepare → candidates → compare → judge → batch (the plan) with cluster
+// - `options`, `deduplicator`, `article`, `error`: the front door itself
+
 #[macro_use]
 mod listed;
 
@@ -58,7 +68,7 @@ pub use model::{
     MatchType, Position, Related, RelationKind, Verdict, VerdictKind,
 };
 #[doc(hidden)]
-pub use options::Bands;
+pub use options::BandChoice;
 pub use options::Options;
 
 /// For tests that damage a store on purpose. A dev-dependency would compile C++ for those that have no store.

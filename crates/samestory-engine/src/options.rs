@@ -1,6 +1,6 @@
 //! Everything that decides a verdict, as one value: text preparation, comparison settings and index schemes.
 //! The front door and the stage build their engine and index from it, so equal options and equal input mean
-//! equal verdicts.
+//! equal verdicts. [`Options::hash`] is the `config` that every verdict carries.
 
 use std::fmt::Write;
 
@@ -32,22 +32,22 @@ pub struct Options {
 /// How a MinHash signature is cut into bands.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bands {
+pub enum BandChoice {
     /// The fewest bands that find this share of the pairs at a language's threshold.
     Recall(f64),
     /// The same bands for every language.
     Fixed(Banding),
 }
 
-impl Bands {
+impl BandChoice {
     /// The bands for a threshold.
     ///
     /// # Errors
     /// No banding of the signature reaches the recall.
     pub fn for_threshold(self, threshold: f64) -> Result<Banding, BandingError> {
         match self {
-            Bands::Recall(recall) => Banding::for_recall(threshold, recall, LANES),
-            Bands::Fixed(banding) => Ok(banding),
+            BandChoice::Recall(recall) => Banding::for_recall(threshold, recall, LANES),
+            BandChoice::Fixed(banding) => Ok(banding),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Default for Options {
     fn default() -> Options {
         let default = LanguageSettings { retention: Retention::Forever, ..LanguageSettings::default() };
         let settings = Settings { default, ..Settings::default() };
-        let bands = Bands::Recall(Options::BAND_RECALL);
+        let bands = BandChoice::Recall(Options::BAND_RECALL);
         #[expect(clippy::expect_used)] // A constant, which every test of this crate passes through.
         Options::new(text::Options::default(), settings, bands).expect("the default threshold has bands")
     }
@@ -73,7 +73,7 @@ impl Options {
     /// # Errors
     /// A language's threshold has no such bands.
     #[doc(hidden)]
-    pub fn new(text: text::Options, settings: Settings, bands: Bands) -> Result<Options, BandingError> {
+    pub fn new(text: text::Options, settings: Settings, bands: BandChoice) -> Result<Options, BandingError> {
         let mut schemes = IndexSchemes::new(scheme(&settings.default, bands)?);
         for (&language, own) in &settings.languages {
             schemes = schemes.with(language, scheme(own, bands)?);
@@ -157,7 +157,7 @@ impl Options {
 }
 
 /// How the documents of a language are indexed: by the signature that its algorithm compares.
-fn scheme(language: &LanguageSettings, bands: Bands) -> Result<IndexScheme, BandingError> {
+fn scheme(language: &LanguageSettings, bands: BandChoice) -> Result<IndexScheme, BandingError> {
     let banding = bands.for_threshold(language.rules.threshold)?;
     let (minhash, simhash) = match language.algorithm {
         Algorithm::Minhash | Algorithm::Combined => (Some(banding), SimHashBands::None),

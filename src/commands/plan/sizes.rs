@@ -7,8 +7,8 @@ use samestory::config::home;
 use samestory_engine::model::Lang;
 use serde::Serialize;
 
-/// Bytes of state per article. `make bench FULL=1`: 2.0 KiB with a hundred thousand articles, 1.5 with a million, when more of it
-/// is compacted; the run below took 2,027 bytes. This is the larger figure.
+/// Bytes of state per article. The run below took 2,027 bytes, `make bench FULL=1` 1.4 to 1.5 KiB for its generated articles. This is
+/// the larger figure.
 const STATE: f64 = 2048.0;
 /// Volume size per byte of state. Compaction writes new SST files before it deletes the old ones, and a quarantined state stays
 /// until somebody deletes it.
@@ -20,9 +20,9 @@ const CHANGELOG: f64 = 1000.0;
 const ROUTED: f64 = 1000.0;
 /// Bytes of a tagged article beside the article. Measured: 118 bytes in that run, where batches were large and well compressed.
 const VERDICT: f64 = 200.0;
-/// Memory of a process without articles, with the part of the stores' budget that it fills. `make bench FULL=1` used 298 MB with
-/// a hundred thousand articles and 576 MB with a million in one partition, and a backlog of a million in four busy partitions
-/// levelled off at 689 MB; this and the next two constants fit all three.
+/// Memory of a process without articles, with the part of the stores' budget that it fills. A backlog of a million articles in four
+/// busy partitions levelled off at 689 MB, which this and the next two constants fit. They are an upper bound for one partition:
+/// `make bench FULL=1` uses 242 MB with a hundred thousand articles and 490 MB with a million.
 const MEMORY: f64 = 230e6;
 /// Memory per busy partition: decoded documents and canonicals, which the budget does not include.
 const MEMORY_OF_A_PARTITION: f64 = 40e6;

@@ -61,7 +61,7 @@ impl Registry {
     ///
     /// # Errors
     /// The registry is unavailable.
-    pub fn standing(&self, subject: &Subject) -> Result<SubjectStatus, RegistryError> {
+    pub fn status(&self, subject: &Subject) -> Result<SubjectStatus, RegistryError> {
         let name = escaped(&subject.name);
         let found = self.post(&format!("/subjects/{name}"), subject.schema)?;
         match self.expect(found, &[NO_SUBJECT, NO_SCHEMA], String::new) {

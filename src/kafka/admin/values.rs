@@ -138,7 +138,7 @@ fn check(config: &Config, registry: &Registry, io: StageIo) -> Result<OutputEnco
 /// The id of one of our schemas. Registers the schema first, if the settings allow that.
 fn schema_id(registry: &Registry, subject: Subject) -> Result<u32, NotReady> {
     let away = |error: RegistryError| NotReady::Away(error.to_string());
-    if let SubjectStatus::Registered(id) = registry.standing(&subject).map_err(away)? {
+    if let SubjectStatus::Registered(id) = registry.status(&subject).map_err(away)? {
         return Ok(id);
     }
     if !registry.config().auto_register {

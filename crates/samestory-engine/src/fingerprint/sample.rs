@@ -1,4 +1,6 @@
-//! A bottom-K sketch: the K smallest hashes of a set, from which the comparison estimates containment.
+//! A bottom-K sketch: the K smallest hashes of a set, from which the comparison estimates containment. A fingerprint samples
+//! 64 to 256 shingles, by the length of the text ([`SAMPLE`](super::SAMPLE), [`LONG_SAMPLE`](super::LONG_SAMPLE)); the index
+//! posts the 16 smallest of them, or more of a long text.
 //!
 //! A member of both sets that lies below both bounds is in both samples. The fraction of one sample that
 //! occurs in the other, below the lower bound, therefore estimates how much of one set is contained in the

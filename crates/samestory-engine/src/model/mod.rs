@@ -367,6 +367,7 @@ impl VerdictKind {
 /// How a duplicate matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum MatchType {
     /// The same article again, unchanged.
     SameArticle,

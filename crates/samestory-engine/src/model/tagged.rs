@@ -122,6 +122,7 @@ listed! {
 /// and routed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Flag {
     /// Too short to be compared other than word for word.
     ShortText,

@@ -13,6 +13,7 @@ use crate::model::Fraction;
 /// One measure of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Measure {
     /// Containment of the smaller text in the larger.
     Contained,
