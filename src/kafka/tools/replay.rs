@@ -241,6 +241,11 @@ pub fn is_notice(value: &[u8]) -> Result<bool, String> {
     Ok(matches!(routed_record.event, Some(RoutedEvent::Notice { .. })))
 }
 
+/// Whether a routed record only builds state, because an earlier generation has published it.
+pub fn is_silent(value: &[u8]) -> bool {
+    routed::is_silent(value)
+}
+
 /// A version of an article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {

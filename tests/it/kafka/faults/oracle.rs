@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use samestory::config::Config;
-use samestory::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, replay};
+use samestory::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, is_silent, replay};
 use samestory_engine::index::Row as StateRow;
 use samestory_engine::index::{
     Budget, Change, Durability, Memory, Rocks, RocksOptions, Store, StoreError, View,
@@ -37,11 +37,15 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     let raw_rows = read(&names.raw);
     let mut routed =
         |rows: Result<Vec<Row>, String>| rows.map_err(|why| findings.push(why)).unwrap_or_default();
-    // In order, each with the records of its routed topic. In direct mode a generation reads the raw topic
-    // from the start and publishes the same as the previous one, so only the last one is checked.
+    // In order, each with the records of its input. Before these offsets the previous generation published.
     let mut generations = vec![(scene.config.clone(), routed(scene.routed()))];
-    if let Some((config, rows)) = scene.generation_before().filter(|_| !scene.settings.direct) {
-        generations.insert(0, (config.clone(), routed(rows)));
+    let published = first_published(&read(&names.generations));
+    if let Some((config, rows)) = scene.generation_before() {
+        let mut rows = routed(rows);
+        if scene.settings.direct {
+            rows.retain(|row| row.offset < published.get(&row.partition).copied().unwrap_or(0));
+        }
+        generations.insert(0, (config.clone(), rows));
     }
     let changelog = read(&names.changelog);
     let mut outputs: Vec<(String, Row)> = Vec::new();
@@ -55,7 +59,8 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     each_input_has_its_output(scene, last_routed, &outputs, &dead, &mut findings);
     let mut dead_positions: BTreeSet<RawPosition> =
         dead.iter().filter_map(|row| source(row, "__samestory.errors.")).collect();
-    // Route did route these; match could not deliver them.
+    // Route did route these; match could not deliver them. A later generation judges them in silence, delivers nothing,
+    // and stores them like any other.
     let refused: BTreeSet<RawPosition> = {
         let fed = scene.fed.lock().unwrap();
         let large = fed.iter().filter(|fed| fed.fate == Fate::Large).map(|fed| (fed.partition, fed.offset));
@@ -76,6 +81,10 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
             routed_is_what_raw_says(scene, raw, routed, is_last, &mut findings);
         }
         states.clear();
+        let from = |partition: i32| match is_last {
+            true => published.get(&partition).copied().unwrap_or(0),
+            false => 0,
+        };
         let mut notices = Vec::new();
         for partition in 0..3 {
             let rows = routed.iter().filter(|row| row.partition == partition).map(as_read);
@@ -85,7 +94,10 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
                     .collect::<Result<Vec<_>, _>>()
                     .map(|made| made.into_iter().flatten().map(|row| mark_refused(row, &refused)).collect()),
                 None => Ok(rows
-                    .map(|row| Read { refused: refused.contains(&(partition, row.offset)), ..row })
+                    .map(|row| {
+                        let is_refused = refused.contains(&(partition, row.offset));
+                        Read { refused: is_refused && row.offset >= from(partition), ..row }
+                    })
                     .collect()),
             };
             match rows.and_then(|rows| replay(config, partition, 3, rows)) {
@@ -93,6 +105,10 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
                     // Notices and dead letters are checked separately.
                     notices.extend(sent.extract_if(.., |sent| sent.topic == config.bus.topics.routed));
                     sent.retain(|sent| sent.topic != names.dead_letter);
+                    if scene.settings.direct {
+                        let position = |sent: &Sent| source_in(&sent.headers, "samestory-");
+                        sent.retain(|sent| position(sent).is_none_or(|(at, offset)| offset >= from(at)));
+                    }
                     expected.push(sent);
                     states.push(state);
                 }
@@ -124,8 +140,19 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     findings
 }
 
+/// By raw partition, the first offset that the current generation publishes. Empty without an earlier generation.
+fn first_published(ends: &[Row]) -> BTreeMap<i32, i64> {
+    let Some(end) = ends.last() else { return BTreeMap::new() };
+    let end: serde_json::Value = serde_json::from_slice(end.value.as_deref().unwrap()).unwrap();
+    let next = end["next"].as_object().unwrap().iter();
+    next.map(|(partition, next)| (partition.parse().unwrap(), next.as_i64().unwrap())).collect()
+}
+
 /// Marks a routed record if it carries an article that a topic refused.
 fn mark_refused(row: Read, refused: &BTreeSet<RawPosition>) -> Read {
+    if is_silent(row.value.as_deref().unwrap_or_default()) {
+        return row;
+    }
     let events = events(row.value.as_deref().unwrap_or_default()).unwrap_or_default();
     let article = events.iter().find(|event| event.what == What::Article);
     let is_refused = article.is_some_and(|event| refused.contains(&(event.partition, event.offset)));
@@ -177,8 +204,12 @@ pub(super) fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
 }
 
 pub(super) fn source(row: &Row, prefix: &str) -> Option<RawPosition> {
+    source_in(&row.headers, prefix)
+}
+
+fn source_in(headers: &[(String, Option<Vec<u8>>)], prefix: &str) -> Option<RawPosition> {
     let header = |name: &str| {
-        let (_, value) = row.headers.iter().find(|(key, _)| *key == format!("{prefix}{name}"))?;
+        let (_, value) = headers.iter().find(|(key, _)| *key == format!("{prefix}{name}"))?;
         str::from_utf8(value.as_deref()?).ok()
     };
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
