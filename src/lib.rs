@@ -8,7 +8,7 @@
 //! Everything to the left of `Plan` is a pure function of its inputs. Everything to the right has effects. The engine crate
 //! holds `prepare` to `plan` and the index; this crate holds what surrounds them:
 //!
-//! - [`config`]: settings as written → config as usable, and the partition that each language goes to ([`config::home`])
+//! - [`config`]: settings as written → config as usable, and the partition that each language goes to ([`config::home()`])
 //! - [`formats`]: bytes ↔ events: JSON, Avro, field mapping, the schema registry
 //! - [`files`]: the engine on files and pipes; [`report`]: the HTML page
 #![cfg_attr(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use samestory::config::Config;
 use samestory_engine::text::language;
-use samestory_eval::{Options, Report, Set, evidence, run, tune};
+use samestory_eval::{Report, RunOptions, Set, evidence, run, tune};
 
 use super::{Failure, Format};
 
@@ -63,7 +63,7 @@ pub(super) struct TuneArgs {
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let engine_options = config.options();
-    let options = Options { ignore_language: args.ignore_language };
+    let options = RunOptions { ignore_language: args.ignore_language };
     let mut runs = Vec::new();
     let mut rows = String::new();
     for file in &args.files {

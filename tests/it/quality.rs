@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use samestory::config::{Config, Settings};
-use samestory_eval::{Cell, Expect, Label, Options, Report, Set, run};
+use samestory_eval::{Cell, Expect, Label, Report, RunOptions, Set, run};
 
 use crate::support::shared_data;
 
@@ -22,7 +22,7 @@ fn stream(name: &str, arguments: &[&str]) -> Option<PathBuf> {
     Some(out)
 }
 
-fn report(path: &Path, options: Options) -> Report {
+fn report(path: &Path, options: RunOptions) -> Report {
     let config = Config::try_from(Settings::default()).unwrap();
     let set = Set::read(path).unwrap();
     let outcome = run::run(&config.options(), &set, options).unwrap();
@@ -64,14 +64,14 @@ fn assert_floors(report: &Report) {
 #[test]
 fn copies_are_found_and_unrelated_articles_are_not() {
     let Some(stream) = stream("quality.ndjson", &["--limit", "76", "--templates", "4"]) else { return };
-    assert_floors(&report(&stream, Options::default()));
-    assert_floors(&report(&stream, Options { ignore_language: true }));
+    assert_floors(&report(&stream, RunOptions::default()));
+    assert_floors(&report(&stream, RunOptions { ignore_language: true }));
 }
 
 #[test]
 fn pairs_labelled_different_stay_apart() {
     let Some(articles) = shared_data("tgcontest_ru_en.ndjson") else { return };
-    let report = report(&articles, Options::default());
+    let report = report(&articles, RunOptions::default());
     let together =
         |label| report.pairs.iter().filter(|cell| cell.label == label).map(|cell| cell.together).sum::<u64>();
     assert_eq!(together(Label::Different), 0, "{report}");

@@ -49,7 +49,7 @@ pub fn digest(bytes: &[u8]) -> Result<String, TlshError> {
 ///
 /// let text = "The ferry was late again on Tuesday, by 12 minutes, and nobody minded very much.";
 /// let apart = distance(&digest_text(text)?, &digest_text(&text.to_uppercase())?)?;
-/// assert_eq!(Band::of(apart), Band::Identical);
+/// assert_eq!(Band::for_distance(apart), Band::Identical);
 /// # Ok::<(), samestory_compat::tlsh::TlshError>(())
 /// ```
 pub fn digest_text(text: &str) -> Result<String, TlshError> {
@@ -74,7 +74,7 @@ pub enum Band {
 
 impl Band {
     /// The band of a distance.
-    pub const fn of(distance: u32) -> Band {
+    pub const fn for_distance(distance: u32) -> Band {
         match distance {
             0 => Band::Identical,
             1..=50 => Band::VerySimilar,
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn every_distance_has_its_band() {
-        let bands = [0, 1, 50, 51, 100, 101, 200, 201].map(|distance| Band::of(distance).range());
+        let bands = [0, 1, 50, 51, 100, 101, 200, 201].map(|distance| Band::for_distance(distance).range());
         assert_eq!(bands, ["0", "1–50", "1–50", "51–100", "51–100", "101–200", "101–200", "200+"]);
-        assert_eq!(Band::of(50).to_string(), "very similar");
+        assert_eq!(Band::for_distance(50).to_string(), "very similar");
     }
 
     #[test]

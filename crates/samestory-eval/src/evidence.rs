@@ -7,7 +7,7 @@ use std::fmt::Write;
 use samestory_engine::{Deduplicator, Measure, Options as EngineOptions, StoreError};
 
 use super::labelled::{Expect, Label, Set};
-use super::run::{self, Options};
+use super::run::{self, RunOptions};
 
 /// The tab-separated column names.
 pub fn header() -> String {
@@ -22,7 +22,7 @@ pub fn header() -> String {
 pub fn rows(
     engine_options: &EngineOptions,
     set: &Set,
-    options: Options,
+    options: RunOptions,
     rows: &mut String,
 ) -> Result<(), StoreError> {
     let mut dedup = Deduplicator::in_memory(engine_options.clone());

@@ -110,7 +110,7 @@ pub enum LabelledError {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct LabelledLine {
     id: String,
     body: String,
     #[serde(alias = "language")]
@@ -145,7 +145,8 @@ impl Set {
         let mut seen = BTreeSet::new();
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let problem = |problem: String| LabelledError::Line { path: path.into(), line: at + 1, problem };
-            let line: Line = serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
+            let line: LabelledLine =
+                serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
             let labelled = labelled(line, &mut seen).map_err(problem)?;
             articles.push(labelled);
         }
@@ -169,7 +170,7 @@ fn read(path: &Path) -> Result<String, LabelledError> {
     fs::read_to_string(path).map_err(|error| LabelledError::Unreadable { path: path.into(), error })
 }
 
-fn labelled(line: Line, seen: &mut BTreeSet<String>) -> Result<Labelled, String> {
+fn labelled(line: LabelledLine, seen: &mut BTreeSet<String>) -> Result<Labelled, String> {
     let id = ArticleId::new(&line.id).map_err(|error| error.to_string())?;
     let group = line.source_id.or(line.cluster);
     let expect = match (line.expect, &group) {

@@ -16,4 +16,4 @@ pub mod tune;
 
 pub use labelled::{Expect, Label, LabelledError, Set};
 pub use report::{Cell, PairCell, Report};
-pub use run::{Options, Outcome, Run};
+pub use run::{Outcome, Run, RunOptions};

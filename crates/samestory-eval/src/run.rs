@@ -14,7 +14,7 @@ use super::labelled::Set;
 
 /// How the run differs from judging the articles as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct RunOptions {
     /// Withhold the declared language from the engine.
     pub ignore_language: bool,
 }
@@ -53,7 +53,7 @@ pub struct Run {
 }
 
 /// Fingerprints a set on all cores; `None` for an article that cannot be judged.
-pub fn prepare(dedup: &Deduplicator, set: &Set, options: Options) -> Vec<Option<Prepared>> {
+pub fn prepare(dedup: &Deduplicator, set: &Set, options: RunOptions) -> Vec<Option<Prepared>> {
     parallel::map(&set.articles, |labelled| {
         let language = labelled.article.language.clone().filter(|_| !options.ignore_language);
         dedup.prepare(&RawArticle { language, ..labelled.article.clone() }).ok()
@@ -65,7 +65,7 @@ pub fn prepare(dedup: &Deduplicator, set: &Set, options: Options) -> Vec<Option<
 ///
 /// # Errors
 /// The state could not be read; that is a bug, because it is in memory.
-pub fn run(engine_options: &EngineOptions, set: &Set, options: Options) -> Result<Run, StoreError> {
+pub fn run(engine_options: &EngineOptions, set: &Set, options: RunOptions) -> Result<Run, StoreError> {
     let mut dedup = Deduplicator::in_memory(engine_options.clone());
     let indices: BTreeMap<&str, usize> =
         set.articles.iter().enumerate().map(|(at, one)| (one.article.id.as_str(), at)).collect();

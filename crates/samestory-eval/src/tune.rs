@@ -14,7 +14,7 @@ use samestory_engine::{
 };
 
 use super::labelled::{Expect, Label, Set};
-use super::run::{self, Options};
+use super::run::{self, RunOptions};
 use super::score::{Calibration, Rate, calibration, f1};
 
 /// Two labelled articles with their fingerprints.
@@ -71,7 +71,7 @@ pub fn pairs(
     language: Lang,
 ) -> Result<Vec<LabelledPair>, StoreError> {
     let mut dedup = Deduplicator::in_memory(engine_options.clone());
-    let prepared = run::prepare(&dedup, set, Options::default());
+    let prepared = run::prepare(&dedup, set, RunOptions::default());
     let here = |at: usize| prepared[at].as_ref().filter(|one| one.language == language);
     let mut labels: BTreeSet<(usize, usize, bool)> = BTreeSet::new();
     for pair in set.pairs.iter().filter(|pair| pair.label != Label::Gray) {

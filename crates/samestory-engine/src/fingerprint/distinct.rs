@@ -14,7 +14,7 @@ pub(super) fn count_and_least(hashes: &[u64], k: usize) -> (usize, Vec<u32>) {
         hashes.len(),
         #[inline(always)]
         |table| {
-            let set = Set::collect(hashes, table);
+            let set = DistinctHashes::collect(hashes, table);
             let mut least = vec![0; k];
             let mut found = 0usize;
             for &hash in &*table {
@@ -60,16 +60,16 @@ fn with_table<T>(hashes: usize, work: impl Fn(&mut [u64]) -> T) -> T {
 }
 
 /// Distinct hashes.
-struct Set {
+struct DistinctHashes {
     /// First those in the table, then the ones that collided, ascending.
     members: Vec<u64>,
     in_table: usize,
 }
 
-impl Set {
+impl DistinctHashes {
     /// `table` must be all zeros and a power of two long; on return it holds the first hash of each slot.
     #[inline(always)]
-    fn collect(hashes: &[u64], table: &mut [u64]) -> Set {
+    fn collect(hashes: &[u64], table: &mut [u64]) -> DistinctHashes {
         let shift = 64 - table.len().trailing_zeros();
         // Filled from both ends: first claims from the front, collisions from the back.
         let mut members = hashes.to_vec();
@@ -91,7 +91,7 @@ impl Set {
         others.dedup();
         members.truncate(first);
         members.append(&mut others);
-        Set { members, in_table: first }
+        DistinctHashes { members, in_table: first }
     }
 }
 

@@ -5,21 +5,21 @@
 //! this script cannot spell stays as it is, so `μm` does not become `mm`.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Script {
+enum Alphabet {
     Latin,
     Greek,
     Cyrillic,
 }
 
-const SCRIPTS: [Script; 3] = [Script::Latin, Script::Greek, Script::Cyrillic];
+const ALPHABETS: [Alphabet; 3] = [Alphabet::Latin, Alphabet::Greek, Alphabet::Cyrillic];
 
-impl Script {
+impl Alphabet {
     /// The script of a letter in normalised text.
-    fn of_letter(c: char) -> Option<Script> {
+    fn of_letter(c: char) -> Option<Alphabet> {
         match c {
-            'a'..='z' => Some(Script::Latin),
-            '\u{370}'..='\u{3ff}' if c.is_alphabetic() => Some(Script::Greek),
-            '\u{400}'..='\u{481}' | '\u{48a}'..='\u{52f}' => Some(Script::Cyrillic),
+            'a'..='z' => Some(Alphabet::Latin),
+            '\u{370}'..='\u{3ff}' if c.is_alphabetic() => Some(Alphabet::Greek),
+            '\u{400}'..='\u{481}' | '\u{48a}'..='\u{52f}' => Some(Alphabet::Cyrillic),
             _ => None,
         }
     }
@@ -27,60 +27,60 @@ impl Script {
 
 /// The letter of `script` that `c` passes for; `c` itself if it belongs to that script. Case is already
 /// folded, so some pairs look alike only as capitals.
-fn read_as(c: char, script: Script) -> Option<char> {
-    let from = Script::of_letter(c)?;
+fn read_as(c: char, script: Alphabet) -> Option<char> {
+    let from = Alphabet::of_letter(c)?;
     if from == script {
         return Some(c);
     }
     Some(match (script, c) {
-        (Script::Latin, 'а' | 'α') => 'a',
-        (Script::Latin, 'в' | 'ь') => 'b',
-        (Script::Latin, 'с') => 'c',
-        (Script::Latin, 'ԁ') => 'd',
-        (Script::Latin, 'е' | 'ε') => 'e',
-        (Script::Latin, 'н' | 'һ') => 'h',
-        (Script::Latin, 'і' | 'ι') => 'i',
-        (Script::Latin, 'ј') => 'j',
-        (Script::Latin, 'к' | 'κ') => 'k',
-        (Script::Latin, 'ӏ') => 'l',
-        (Script::Latin, 'м') => 'm',
-        (Script::Latin, 'о' | 'ο') => 'o',
-        (Script::Latin, 'р' | 'ρ') => 'p',
-        (Script::Latin, 'ԛ') => 'q',
-        (Script::Latin, 'ѕ') => 's',
-        (Script::Latin, 'т' | 'τ') => 't',
-        (Script::Latin, 'υ') => 'u',
-        (Script::Latin, 'ѵ' | 'ν') => 'v',
-        (Script::Latin, 'ԝ') => 'w',
-        (Script::Latin, 'х' | 'χ') => 'x',
-        (Script::Latin, 'у' | 'ү' | 'γ') => 'y',
-        (Script::Cyrillic, 'a') => 'а',
-        (Script::Cyrillic, 'b') => 'в',
-        (Script::Cyrillic, 'c') => 'с',
-        (Script::Cyrillic, 'e') => 'е',
-        (Script::Cyrillic, 'h') => 'н',
-        (Script::Cyrillic, 'i') => 'і',
-        (Script::Cyrillic, 'k') => 'к',
-        (Script::Cyrillic, 'm') => 'м',
-        (Script::Cyrillic, 'o') => 'о',
-        (Script::Cyrillic, 'p') => 'р',
-        (Script::Cyrillic, 't') => 'т',
-        (Script::Cyrillic, 'x') => 'х',
-        (Script::Cyrillic, 'y') => 'у',
-        (Script::Greek, 'a') => 'α',
-        (Script::Greek, 'b') => 'β',
-        (Script::Greek, 'e') => 'ε',
-        (Script::Greek, 'h') => 'η',
-        (Script::Greek, 'i') => 'ι',
-        (Script::Greek, 'k') => 'κ',
-        (Script::Greek, 'm') => 'μ',
-        (Script::Greek, 'n' | 'v') => 'ν',
-        (Script::Greek, 'o') => 'ο',
-        (Script::Greek, 'p') => 'ρ',
-        (Script::Greek, 't') => 'τ',
-        (Script::Greek, 'x') => 'χ',
-        (Script::Greek, 'y') => 'υ',
-        (Script::Greek, 'z') => 'ζ',
+        (Alphabet::Latin, 'а' | 'α') => 'a',
+        (Alphabet::Latin, 'в' | 'ь') => 'b',
+        (Alphabet::Latin, 'с') => 'c',
+        (Alphabet::Latin, 'ԁ') => 'd',
+        (Alphabet::Latin, 'е' | 'ε') => 'e',
+        (Alphabet::Latin, 'н' | 'һ') => 'h',
+        (Alphabet::Latin, 'і' | 'ι') => 'i',
+        (Alphabet::Latin, 'ј') => 'j',
+        (Alphabet::Latin, 'к' | 'κ') => 'k',
+        (Alphabet::Latin, 'ӏ') => 'l',
+        (Alphabet::Latin, 'м') => 'm',
+        (Alphabet::Latin, 'о' | 'ο') => 'o',
+        (Alphabet::Latin, 'р' | 'ρ') => 'p',
+        (Alphabet::Latin, 'ԛ') => 'q',
+        (Alphabet::Latin, 'ѕ') => 's',
+        (Alphabet::Latin, 'т' | 'τ') => 't',
+        (Alphabet::Latin, 'υ') => 'u',
+        (Alphabet::Latin, 'ѵ' | 'ν') => 'v',
+        (Alphabet::Latin, 'ԝ') => 'w',
+        (Alphabet::Latin, 'х' | 'χ') => 'x',
+        (Alphabet::Latin, 'у' | 'ү' | 'γ') => 'y',
+        (Alphabet::Cyrillic, 'a') => 'а',
+        (Alphabet::Cyrillic, 'b') => 'в',
+        (Alphabet::Cyrillic, 'c') => 'с',
+        (Alphabet::Cyrillic, 'e') => 'е',
+        (Alphabet::Cyrillic, 'h') => 'н',
+        (Alphabet::Cyrillic, 'i') => 'і',
+        (Alphabet::Cyrillic, 'k') => 'к',
+        (Alphabet::Cyrillic, 'm') => 'м',
+        (Alphabet::Cyrillic, 'o') => 'о',
+        (Alphabet::Cyrillic, 'p') => 'р',
+        (Alphabet::Cyrillic, 't') => 'т',
+        (Alphabet::Cyrillic, 'x') => 'х',
+        (Alphabet::Cyrillic, 'y') => 'у',
+        (Alphabet::Greek, 'a') => 'α',
+        (Alphabet::Greek, 'b') => 'β',
+        (Alphabet::Greek, 'e') => 'ε',
+        (Alphabet::Greek, 'h') => 'η',
+        (Alphabet::Greek, 'i') => 'ι',
+        (Alphabet::Greek, 'k') => 'κ',
+        (Alphabet::Greek, 'm') => 'μ',
+        (Alphabet::Greek, 'n' | 'v') => 'ν',
+        (Alphabet::Greek, 'o') => 'ο',
+        (Alphabet::Greek, 'p') => 'ρ',
+        (Alphabet::Greek, 't') => 'τ',
+        (Alphabet::Greek, 'x') => 'χ',
+        (Alphabet::Greek, 'y') => 'υ',
+        (Alphabet::Greek, 'z') => 'ζ',
         _ => return None,
     })
 }
@@ -94,13 +94,13 @@ pub(super) fn in_one_script(text: &str) -> Option<String> {
     let dominant = dominant(text);
     let changes = |word: &str| {
         let [latin, greek, cyrillic] =
-            SCRIPTS.map(|script| word.chars().filter(|&c| Script::of_letter(c) == Some(script)).count());
+            ALPHABETS.map(|script| word.chars().filter(|&c| Alphabet::of_letter(c) == Some(script)).count());
         let mixed = [latin, greek, cyrillic].iter().filter(|&&letters| letters > 0).count() > 1;
         // A Latin letter next to a Greek one is a unit of measurement, even in a Greek text.
         let mostly = match dominant {
-            Script::Latin => true,
-            Script::Greek => greek > latin,
-            Script::Cyrillic => cyrillic >= latin,
+            Alphabet::Latin => true,
+            Alphabet::Greek => greek > latin,
+            Alphabet::Cyrillic => cyrillic >= latin,
         };
         mixed && mostly && word.chars().all(|c| read_as(c, dominant).is_some())
     };
@@ -110,7 +110,7 @@ pub(super) fn in_one_script(text: &str) -> Option<String> {
     // Short words may consist of look-alikes only. In a Latin text with swapped letters they were swapped
     // too; a Latin word in a Russian text is more likely a name.
     let swapped =
-        |word: &str| dominant == Script::Latin && word.chars().all(|c| read_as(c, dominant).is_some());
+        |word: &str| dominant == Alphabet::Latin && word.chars().all(|c| read_as(c, dominant).is_some());
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
         if changes(piece) || swapped(piece) {
@@ -123,23 +123,23 @@ pub(super) fn in_one_script(text: &str) -> Option<String> {
 }
 
 /// The dominant script: that of most letters that pass for no other.
-fn dominant(text: &str) -> Script {
+fn dominant(text: &str) -> Alphabet {
     let [mut latin, mut greek, mut cyrillic] = [0usize; 3];
     for c in text.chars() {
         let passes = |script| read_as(c, script).is_some();
-        match Script::of_letter(c) {
-            Some(Script::Latin) if !passes(Script::Cyrillic) && !passes(Script::Greek) => latin += 1,
-            Some(Script::Greek) if !passes(Script::Latin) => greek += 1,
-            Some(Script::Cyrillic) if !passes(Script::Latin) => cyrillic += 1,
+        match Alphabet::of_letter(c) {
+            Some(Alphabet::Latin) if !passes(Alphabet::Cyrillic) && !passes(Alphabet::Greek) => latin += 1,
+            Some(Alphabet::Greek) if !passes(Alphabet::Latin) => greek += 1,
+            Some(Alphabet::Cyrillic) if !passes(Alphabet::Latin) => cyrillic += 1,
             _ => {}
         }
     }
     if latin >= greek.max(cyrillic) {
-        Script::Latin
+        Alphabet::Latin
     } else if greek > cyrillic {
-        Script::Greek
+        Alphabet::Greek
     } else {
-        Script::Cyrillic
+        Alphabet::Cyrillic
     }
 }
 
@@ -147,8 +147,8 @@ fn dominant(text: &str) -> Script {
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let letter = Script::of_letter(rest.chars().next()?).is_some();
-        let end = rest.find(|c| Script::of_letter(c).is_some() != letter).unwrap_or(rest.len());
+        let letter = Alphabet::of_letter(rest.chars().next()?).is_some();
+        let end = rest.find(|c| Alphabet::of_letter(c).is_some() != letter).unwrap_or(rest.len());
         let (piece, after) = rest.split_at(end);
         rest = after;
         Some(piece)

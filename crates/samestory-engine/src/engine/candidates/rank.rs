@@ -102,7 +102,7 @@ impl CandidateHits {
         };
         wholes.sort_unstable_by_key(rank);
         parts.sort_unstable_by_key(rank);
-        let mut left = SampleQuota::of(&self.weights);
+        let mut left = SampleQuota::new(&self.weights);
         parts.retain(|&(reason, _)| left.takes(reason));
         wholes.into_iter().chain(parts).map(|(_, number)| number).collect()
     }
@@ -117,7 +117,7 @@ struct SampleQuota<'a> {
 }
 
 impl SampleQuota<'_> {
-    fn of(weights: &[u32]) -> SampleQuota<'_> {
+    fn new(weights: &[u32]) -> SampleQuota<'_> {
         SampleQuota { weights, of: [SAME_PART; 64], all: PARTS }
     }
 

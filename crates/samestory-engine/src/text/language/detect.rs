@@ -94,7 +94,7 @@ impl Model {
                 speakers[script as usize] |= bit;
             }
             for c in alphabet.chars() {
-                if let (Some(at), Some(script)) = (letter_index(c), Script::of(c)) {
+                if let (Some(at), Some(script)) = (letter_index(c), Script::of_letter(c)) {
                     letters.entry(at).or_insert((script, 0)).1 |= bit;
                 }
             }
@@ -141,12 +141,12 @@ impl Model {
     }
 
     /// Counts the evidence in an excerpt for each of `speakers`.
-    fn count(&self, excerpt: &Excerpt<'_>, speakers: Set) -> Counts {
+    fn count(&self, excerpt: &Excerpt<'_>, speakers: Set) -> SpeakerCounts {
         let mut words = 0;
         let mut tallies = vec![Tally::default(); self.sets.len()];
         let mut seen_words = BitSet([0u64; SLOTS / 64]);
         let mut seen_letters = BitSet([0u64; LETTERS / 64 + 1]);
-        let mut rows = [Row::default(); Set::BITS as usize];
+        let mut rows = [SpeakerRow::default(); Set::BITS as usize];
         for window in excerpt.windows() {
             each_word(
                 window,
@@ -173,7 +173,7 @@ impl Model {
                 rows[row].english += english;
             });
         }
-        Counts { words: words.max(1) as f32, rows }
+        SpeakerCounts { words: words.max(1) as f32, rows }
     }
 
     /// Finds the language among `speakers` that explains the excerpt best.
@@ -219,7 +219,7 @@ struct Tally {
 
 /// The evidence of an excerpt for one language.
 #[derive(Clone, Copy, Default)]
-struct Row {
+struct SpeakerRow {
     /// Distinct words from its list.
     distinct: i32,
     /// Running words from its list …
@@ -230,12 +230,12 @@ struct Row {
     letters: i32,
 }
 
-struct Counts {
+struct SpeakerCounts {
     words: f32,
-    rows: [Row; Set::BITS as usize],
+    rows: [SpeakerRow; Set::BITS as usize],
 }
 
-impl Counts {
+impl SpeakerCounts {
     /// The number of words without the English page furniture around a text in this language; at least half
     /// of all.
     fn own_words(&self, row: usize) -> f32 {
@@ -330,7 +330,7 @@ fn each_word(text: &str, mut letter: impl FnMut(char), mut word: impl FnMut(u64)
     const START: u64 = 0xcbf2_9ce4_8422_2325;
     let mut hash = START;
     for c in text.chars() {
-        if Script::of(c).is_some() {
+        if Script::of_letter(c).is_some() {
             if !c.is_ascii() {
                 letter(c);
             }

@@ -78,14 +78,14 @@ impl Script {
 
     /// The script of a letter, or of a mark inside words; `None` for everything else.
     #[inline]
-    pub(super) fn of(c: char) -> Option<Script> {
+    pub(super) fn of_letter(c: char) -> Option<Script> {
         match LOW.get(c as usize) {
             Some(&script) => script,
             None => Script::of_code(c as u32),
         }
     }
 
-    /// [`Script::of`] without the lookup table.
+    /// [`Script::of_letter`] without the lookup table.
     const fn of_code(code: u32) -> Option<Script> {
         Some(match code {
             0x41..=0x5A | 0x61..=0x7A | 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..=0x2AF | 0x1E00..=0x1EFF => {
@@ -157,7 +157,7 @@ impl Census {
         let mut letters = [0u32; Script::COUNT];
         for window in excerpt.windows() {
             for c in window.chars() {
-                if let Some(script) = Script::of(c) {
+                if let Some(script) = Script::of_letter(c) {
                     letters[script as usize] += 1;
                 }
             }

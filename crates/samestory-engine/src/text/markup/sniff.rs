@@ -30,7 +30,7 @@ fn is_html(bytes: &[u8]) -> bool {
     if starts_with(start, b"<!doctype html") {
         return true;
     }
-    let first = Tag::at(start);
+    let first = SniffedTag::at(start);
     if first.is_some_and(|tag| [&b"html"[..], b"head", b"body"].iter().any(|root| tag.is(root))) {
         return true;
     }
@@ -49,14 +49,14 @@ fn is_html(bytes: &[u8]) -> bool {
     let mut at = 0;
     while let Some(ahead) = start[at..].iter().position(|&byte| byte == b'<') {
         at += ahead;
-        let Some(tag) = Tag::at(&start[at..]) else {
+        let Some(tag) = SniffedTag::at(&start[at..]) else {
             at += 1;
             continue;
         };
         let (before, rest) = (&start[..at], &start[at + tag.length..]);
         code |= at > after_tag && is_code(before);
         blocks += usize::from(tag.is_block());
-        if let Some(next) = Tag::at(rest.trim_ascii_start()) {
+        if let Some(next) = SniffedTag::at(rest.trim_ascii_start()) {
             let paragraph = tag.is(b"p") && tag.is_end && next.is(b"p") && !next.is_end;
             seams += usize::from(paragraph || (tag.is(b"br") && next.is(b"br")));
         }
@@ -115,7 +115,7 @@ fn starts_with(bytes: &[u8], lower: &[u8]) -> bool {
 
 /// A complete tag: `<name>`, `</name>`, `<name …>`.
 #[derive(Clone, Copy)]
-struct Tag<'a> {
+struct SniffedTag<'a> {
     name: &'a [u8],
     is_end: bool,
     length: usize,
@@ -123,7 +123,7 @@ struct Tag<'a> {
     quotes: bool,
 }
 
-impl<'a> Tag<'a> {
+impl<'a> SniffedTag<'a> {
     /// Maximum length of a tag here. Bounds the search for its `>`, so that `<p <p <p` stays linear.
     const LONGEST: usize = 2048;
     /// Maximum number of searches for end tags.
@@ -141,7 +141,7 @@ impl<'a> Tag<'a> {
         let end =
             bytes.iter().take(Self::LONGEST).skip(1).position(|&byte| byte == b'>' || byte == b'<')? + 1;
         let quotes = || bytes[..end].windows(2).any(|two| matches!(two, b"=\"" | b"='"));
-        (bytes[end] == b'>').then(|| Tag { name, is_end, length: end + 1, quotes: quotes() })
+        (bytes[end] == b'>').then(|| SniffedTag { name, is_end, length: end + 1, quotes: quotes() })
     }
 
     fn is(&self, name: &[u8]) -> bool {
@@ -193,7 +193,7 @@ impl<'a> Tag<'a> {
         if *searches > Self::SEARCHES {
             return None;
         }
-        let named = |bytes: &[u8]| Tag::at(bytes).is_some_and(|tag| tag.is_end && tag.is(self.name));
+        let named = |bytes: &[u8]| SniffedTag::at(bytes).is_some_and(|tag| tag.is_end && tag.is(self.name));
         (0..after.len()).find(|&at| after[at..].starts_with(b"</") && named(&after[at..]))
     }
 

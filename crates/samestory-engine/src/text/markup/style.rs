@@ -32,7 +32,7 @@ impl Style {
     /// Parses the value of a style attribute.
     pub(super) fn read(style: &[u8]) -> Style {
         let style = without_comments(&String::from_utf8_lossy(style)).to_ascii_lowercase();
-        let rules = Rules::parse(&style);
+        let rules = StyleRules::parse(&style);
         let (hides, shows) = rules.inherited();
         let transparent = rules.get("opacity").and_then(number).is_some_and(|(value, _)| value < 0.05);
         let moves = ["transition", "animation", "transform", "will-change", "animation-name"];
@@ -53,12 +53,12 @@ fn without_comments(style: &str) -> String {
 }
 
 /// Declarations in source order.
-struct Rules<'s>(Vec<(&'s str, &'s str, bool)>);
+struct StyleRules<'s>(Vec<(&'s str, &'s str, bool)>);
 
-impl<'s> Rules<'s> {
-    fn parse(style: &'s str) -> Rules<'s> {
+impl<'s> StyleRules<'s> {
+    fn parse(style: &'s str) -> StyleRules<'s> {
         let declarations = style.split(';').filter_map(|rule| rule.split_once(':'));
-        Rules(
+        StyleRules(
             declarations
                 .map(|(property, value)| {
                     let value = value.trim();
