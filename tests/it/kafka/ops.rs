@@ -29,7 +29,11 @@ pub(super) fn reasons(answer: &Value) -> BTreeSet<String> {
 fn wait_until(running: &Running, address: &str, what: &str, will_do: impl Fn(u16, &Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let (status, answer) = readiness(address);
+        // The log says why a process has ended.
+        let Some((status, body)) = get(address, "/readyz") else {
+            panic!("no answer while waiting until it is {what}: {}", running.log());
+        };
+        let answer = serde_json::from_str(&body).unwrap();
         if will_do(status, &answer) {
             return answer;
         }
