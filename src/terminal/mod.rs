@@ -44,6 +44,21 @@ pub fn on_one_line(text: &str) -> String {
     escaped(text).replace(['\n', '\t'], " ")
 }
 
+/// Reports every panic on one escaped line of standard error. Rust's own report quotes the text that a slice was taken
+/// from, which may be an article's. `logs::start` replaces this report by a log line.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string).unwrap_or_default();
+        let line = panic_line(panic.payload_as_str().unwrap_or("no message"), &location);
+        // Standard error may be closed, and a panic here would end the process.
+        let _written = writeln!(io::stderr(), "{line}");
+    }));
+}
+
+fn panic_line(message: &str, location: &str) -> String {
+    format!("samestory: panic at {location}: {}", on_one_line(message))
+}
+
 /// A writer that escapes unsafe characters, except colour codes (`ESC [ … m`), which callers use. Each write
 /// must consist of whole characters.
 #[derive(Debug)]
@@ -134,6 +149,13 @@ mod tests {
         let harmless = "Zürich, नमस्ते, 日本, \u{200d}👩\u{200d}🚀\n\tnext";
         assert!(matches!(escaped(harmless), Cow::Borrowed(_)));
         assert_eq!(written(harmless), harmless);
+    }
+
+    // A command reported a parser that panicked as Rust does: several lines, with the article's text unescaped.
+    #[test]
+    fn a_panic_is_reported_on_one_escaped_line() {
+        let line = panic_line("byte 1 is inside \u{202e}\u{1b}[2J\nof the text", "src/a.rs:1:2");
+        assert_eq!(line, "samestory: panic at src/a.rs:1:2: byte 1 is inside \\u202e\\u001b[2J of the text");
     }
 
     #[test]
