@@ -21,6 +21,10 @@ use crate::index::scheme::IndexSchemes;
 
 /// A change to the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a plan has one progress, and nearly all of its changes are documents"
+)]
 pub enum Change {
     /// Sets the document of its language and id.
     Document(Arc<Document>),
