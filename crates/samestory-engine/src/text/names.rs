@@ -7,6 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::normalize::normalize;
+use super::words::alphanumeric;
 
 /// Letters of a name that count. A case ending (`Merkel`, `Merkels`) leaves the stem alone.
 const STEM: usize = 6;
@@ -16,27 +17,32 @@ const LONGEST_TITLE: usize = 3;
 
 /// The hashes of a text's names, one per occurrence.
 pub(super) fn names(plain: &str) -> Vec<u16> {
+    let is_alphanumeric = alphanumeric();
     let mut found = Vec::new();
     let (mut words, mut in_capitals) = (0usize, 0usize);
     let mut starts_sentence = true;
-    let mut rest = plain;
-    while let Some(start) = rest.find(char::is_alphanumeric) {
-        starts_sentence |= ends_sentence(&rest[..start]);
-        let word = &rest[start..];
-        let end = word.find(|c: char| !c.is_alphanumeric()).unwrap_or(word.len());
-        let (word, after) = word.split_at(end);
-        let upper = word.starts_with(char::is_uppercase);
-        words += 1;
-        if upper && word.len() > 1 {
-            in_capitals += usize::from(!word.chars().any(char::is_lowercase));
-            if !starts_sentence {
-                found.push(stem(word));
-            }
+    // Where the current word starts, and whether with a capital.
+    let mut current: Option<(usize, bool)> = None;
+    for (at, c) in plain.char_indices().chain([(plain.len(), ' ')]) {
+        if is_alphanumeric(c) {
+            current = current.or_else(|| Some((at, is_capital(c))));
+            continue;
         }
-        // "Mr. Smith" is one sentence, "the end. Smith" is two.
-        let title = upper && word.len() <= LONGEST_TITLE && after.starts_with('.');
-        rest = if title { &after[1..] } else { after };
-        starts_sentence = false;
+        let mut title = false;
+        if let Some((start, upper)) = current.take() {
+            let word = &plain[start..at];
+            words += 1;
+            if upper && word.len() > 1 {
+                in_capitals += usize::from(!word.chars().any(char::is_lowercase));
+                if !starts_sentence {
+                    found.push(stem(word));
+                }
+            }
+            starts_sentence = false;
+            // "Mr. Smith" is one sentence, "the end. Smith" is two.
+            title = upper && word.len() <= LONGEST_TITLE && c == '.';
+        }
+        starts_sentence |= !title && ends_sentence(c);
     }
     if 2 * in_capitals > words {
         found.clear();
@@ -44,10 +50,40 @@ pub(super) fn names(plain: &str) -> Vec<u16> {
     found
 }
 
-fn ends_sentence(between: &str) -> bool {
-    between.contains([
-        '.', '!', '?', ':', '\n', '"', '“', '”', '«', '»', '„', '|', '•', '…', '·', ';', '؟', '。',
-    ])
+/// Whether a letter is a capital. Most scripts have none, and a look at the code point is cheaper than one at the tables.
+fn is_capital(c: char) -> bool {
+    match c {
+        '\0'..='\u{7f}' => c.is_ascii_uppercase(),
+        // Hebrew to Myanmar, Hangul Jamo and Ethiopic, the ideographs and what surrounds them, Hangul syllables.
+        '\u{590}'..='\u{109f}'
+        | '\u{1100}'..='\u{139f}'
+        | '\u{2e80}'..='\u{a63f}'
+        | '\u{ac00}'..='\u{d7ff}' => false,
+        _ => c.is_uppercase(),
+    }
+}
+
+fn ends_sentence(c: char) -> bool {
+    matches!(
+        c,
+        '.' | '!'
+            | '?'
+            | ':'
+            | '\n'
+            | '"'
+            | '“'
+            | '”'
+            | '«'
+            | '»'
+            | '„'
+            | '|'
+            | '•'
+            | '…'
+            | '·'
+            | ';'
+            | '؟'
+            | '。'
+    )
 }
 
 /// The hash of a word's first letters, ignoring case.
@@ -78,6 +114,20 @@ mod tests {
         let found = names("Yesterday Mr. Smith met Angela Merkel in Paris. They talked.");
         // A form of address counts as well, because it goes with the name.
         assert_eq!(found, ["mr", "smith", "angela", "merkel", "paris"].map(stem));
+    }
+
+    #[test]
+    fn no_letter_of_a_script_without_capitals_is_one() {
+        for c in '\0'..=char::MAX {
+            assert_eq!(is_capital(c), c.is_uppercase(), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_address_does_not_end_a_sentence() {
+        assert_eq!(names("he met Dr. Smith. Then he left"), ["dr", "smith"].map(stem));
+        assert_eq!(names("they met in Paris. Smith left"), ["paris"].map(stem));
+        assert_eq!(names("they met at MI5"), ["mi5"].map(stem));
     }
 
     #[test]

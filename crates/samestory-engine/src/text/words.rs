@@ -223,13 +223,17 @@ pub(super) fn is_spaced(c: char) -> bool {
     spaced && class & kind::ALNUM != 0
 }
 
+/// A test for letters and digits that looks them up in a table.
+pub(super) fn alphanumeric() -> impl Fn(char) -> bool {
+    let classes = classes();
+    move |c| classes.get(c as usize).map_or_else(|| c.is_alphanumeric(), |class| class & kind::ALNUM != 0)
+}
+
 /// Calls `each` for every letter and digit, for text that is cut by characters.
 pub(super) fn each_alphanumeric(text: &str, mut each: impl FnMut(usize, char)) {
-    let classes = classes();
+    let is_alphanumeric = alphanumeric();
     for (at, c) in text.char_indices() {
-        let alnum =
-            classes.get(c as usize).map_or_else(|| c.is_alphanumeric(), |class| class & kind::ALNUM != 0);
-        if alnum {
+        if is_alphanumeric(c) {
             each(at, c);
         }
     }
