@@ -182,7 +182,7 @@ AGAINST = {'numbers-replaced', 'brevity', 'added', 'wall', 'digest'}
 FIXED = {'added': [2.0, 1.5, 1.0, 0.5, 0.5], 'wall': [2.0] * 5, 'digest': [2.0] * 5}
 # The smallest value of a step. No labelled copy has less than half of its names or numbers in common, and few templates with all
 # names replaced were labelled, so the labelled pairs cannot determine how steep the curve is there.
-FLOORS = {'names': [3.0, 4.0, 0.3, 0.0, 0.0], 'numbers': [1.0, 3.0, 1.2, 0.4, 0.4]}
+FLOORS = {'names': [3.0, 5.0, 2.0, 0.5, 0.3], 'numbers': [1.0, 3.0, 1.2, 0.4, 0.4]}
 # A false copy hides news and a missed one costs a few cents, so this much more evidence is asked for.
 CAUTION = 0.2
 # Draws steps towards their floors, and the steps of one curve towards each other. Strong: most judged pairs come from one source, and
@@ -218,6 +218,21 @@ def sampling_weights(path):
     for row in rows(path) if path else []:
         found[row['a'], row['b']] = found[row['b'], row['a']] = row
     return found
+
+
+class Groups:
+    """Articles that a chain of pairs connects."""
+
+    def __init__(self, pairs):
+        self.first = {}
+        for one, other in pairs:
+            self.first[self.of(one)] = self.of(other)
+
+    def of(self, id):
+        """The article that represents the group of this one: itself if no pair names it."""
+        while self.first.setdefault(id, id) != id:
+            id = self.first[id]
+        return id
 
 
 class Table:
@@ -294,16 +309,8 @@ class Table:
     def without_story(self):
         """The same, without an eighth of the stories: pairs that have an article in common stay together."""
         import numpy as np
-        first = {}
-
-        def story(id):
-            while first.setdefault(id, id) != id:
-                id = first[id]
-            return id
-
-        for row in self.rows:
-            first[story(row['old'])] = story(row['new'])
-        return self.left_out(np.array([zlib.crc32(story(row['old']).encode()) % PARTS for row in self.rows]))
+        stories = Groups((row['old'], row['new']) for row in self.rows)
+        return self.left_out(np.array([zlib.crc32(stories.of(row['old']).encode()) % PARTS for row in self.rows]))
 
 
 def climbs(share):

@@ -28,7 +28,7 @@ pub struct Homes {
     pub copies: u32,
     /// How many of them share the home of their original.
     pub copies_together: u32,
-    /// Passages of 24 to 50 words, cut out of the articles.
+    /// Passages of 24 to 50 words, cut out of the articles. Passages in another script are left out.
     pub extracts: u32,
     /// How many of them share the home of their article.
     pub extracts_together: u32,
@@ -78,7 +78,10 @@ pub fn measure(path: &Path, all: &mut BTreeMap<String, Homes>) -> Result<(), Lab
         measured.at_home += u32::from(home == row.map_or(Lang::UND, language::Language::home));
         let coverage = row.map_or(0.0, |row| language::coverage(row.lang, &normalized));
         measured.coverage = (measured.coverage * before + f64::from(coverage)) / (before + 1.0);
-        for extract in extracts(&normalized, language::row(home).segment) {
+        let home_row = language::row(home);
+        let passages = extracts(&normalized, home_row.segment).into_iter();
+        // An English passage of a bilingual Kurdish article belongs with English texts.
+        for extract in passages.filter(|passage| language::is_in_script_of(home_row, passage)) {
             measured.extracts += 1;
             let extract = find_home(&extract, Some(ContentType::Plain));
             measured.extracts_together += u32::from(extract.is_ok_and(|(found, _)| found == home));

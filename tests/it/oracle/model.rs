@@ -1070,13 +1070,31 @@ impl Model {
                 .collect();
             for (document, pair) in &mut pairs {
                 let tokens = document.fingerprint.tokens.min(article.fingerprint.tokens);
-                let short =
-                    tokens < own.rules.min_tokens || tokens < own.rules.wall_tokens && titles.len() >= 4;
+                let foreign = document.fingerprint.foreign_headline && article.fingerprint.foreign_headline;
+                let short = tokens < own.rules.min_tokens
+                    || tokens < own.rules.wall_tokens && (titles.len() >= 4 || foreign);
                 let same = pair.containment >= 0.8 || pair.containment_of_old >= 0.8;
                 let notice = pair.evidence.get(Measure::Wall).is_some();
                 let wall = notice || short && same && unrelated(pair);
                 pair.evidence.set(Measure::Wall, wall.then_some(1.0));
                 own.decide(&document.fingerprint, &article.fingerprint, pair);
+            }
+            let decided = pairs.clone();
+            for (part, pair) in &mut pairs {
+                let is_part = f64::from(part.fingerprint.shingles) <= 0.7 * f64::from(new.shingles);
+                let knows_better = decided.iter().filter(|(whole, other)| {
+                    let mostly_in_it = other.containment >= 0.65 && other.containment >= pair.containment;
+                    let kin = own.compare_alone(&part.fingerprint, &whole.fingerprint).relation;
+                    !other.relation.is_duplicate()
+                        && mostly_in_it
+                        && (whole.cluster == part.cluster || kin.is_duplicate() || kin == Relation::Extends)
+                });
+                let least =
+                    knows_better.map(|(_, other)| other).min_by(|a, b| a.log_odds.total_cmp(&b.log_odds));
+                if let Some(other) = least.filter(|_| is_part && pair.relation.is_duplicate()) {
+                    (pair.relation, pair.log_odds) = (other.relation, other.log_odds);
+                    pair.confidence = other.confidence;
+                }
             }
         }
         (pairs, digest)

@@ -81,6 +81,10 @@ impl Preparer {
         let row = language::row(text.language.home);
         let words = title.map(|title| text::title_words(title, row, &self.options)).unwrap_or_default();
         let fingerprint = of_text(&text, self.config).with_title(words);
+        let foreign = fingerprint.tokens > 0
+            && fingerprint.tokens < text::LONGEST_STUB
+            && title.is_some_and(|title| text::is_foreign(title, &text, row, &self.options));
+        let fingerprint = fingerprint.with_foreign_headline(foreign);
         let mut flags = Vec::new();
         if fingerprint.tokens == 0 {
             flags.push(Flag::NoText);

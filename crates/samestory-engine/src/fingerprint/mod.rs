@@ -18,7 +18,7 @@
 //! | 54 | 1 | o, shingles in the sample of the opening, at most 16 |
 //! | 55 | 1 | n, numbers kept, at most 32 |
 //! | 56 | 1 | p, names kept, at most 32 |
-//! | 57 | 1 | t, words of the headline, at most 24 |
+//! | 57 | 1 | t, words of the headline, at most 24, and 128 if the headline is foreign to the text |
 //! | 58 | 256 | MinHash, 16 bits of each of 128 lanes |
 //! | 314 | 4·s | sample, ascending |
 //! | … | 4·o | sample of the opening, ascending |
@@ -83,6 +83,8 @@ pub const NAMES: usize = 32;
 pub const TITLE: usize = 24;
 
 const LAYOUT: u8 = 2;
+/// Beside the number of the headline's words: the headline is foreign to the text.
+const FOREIGN: u8 = 128;
 const FIXED: usize = 58 + 2 * LANES;
 /// The longest encoded fingerprint.
 pub const MAX_BYTES: usize = FIXED + 4 * (LONG_SAMPLE + OPENING + NUMBERS) + 2 * (NAMES + TITLE);
@@ -114,6 +116,8 @@ pub struct Fingerprint {
     pub names: Sample<NAMES>,
     /// The words of the headline: evidence beside the text. Empty without a headline.
     pub title: Sample<TITLE>,
+    /// Whether the text is short and contains nothing of its headline, as a stub in place of an article does.
+    pub foreign_headline: bool,
 }
 
 /// A hash of everything between an article and its fingerprint that can differ between installations or
@@ -170,6 +174,7 @@ pub fn sketch(content: u128, cut: &Shingles, config: u32) -> Fingerprint {
         numerals: Sample::from_hashes(cut.numerals.clone()),
         names: Sample::from_hashes(Vec::new()),
         title: Sample::from_hashes(Vec::new()),
+        foreign_headline: false,
     }
 }
 
@@ -185,8 +190,8 @@ impl Fingerprint {
     }
 
     /// The exact figures among the numbers, ascending.
-    pub fn figures(&self) -> Vec<u32> {
-        self.numerals.values().iter().copied().filter(|&number| text::is_figure(number)).collect()
+    pub fn figures(&self) -> impl Iterator<Item = u32> {
+        self.numerals.values().iter().copied().filter(|&number| text::is_figure(number))
     }
 
     /// Whether the text is a page notice rather than an article: a consent text, a robot check, a paywall.
@@ -205,6 +210,12 @@ impl Fingerprint {
         Fingerprint { title: Sample::from_hashes(words.into_iter().map(u32::from).collect()), ..self }
     }
 
+    /// Records whether the headline is [foreign](text::is_foreign) to the text.
+    #[must_use]
+    pub fn with_foreign_headline(self, foreign_headline: bool) -> Fingerprint {
+        Fingerprint { foreign_headline, ..self }
+    }
+
     /// Encodes the bytes of the table above.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(FIXED + 4 * self.sample.values().len() + 256);
@@ -220,7 +231,8 @@ impl Fingerprint {
         }
         bytes.extend(two_bytes(self.sample.values().len() as u32));
         let lists = [self.opening.values(), self.numerals.values(), self.names.values(), self.title.values()];
-        bytes.extend(lists.map(|list| list.len() as u8));
+        let [opening, numerals, names, title] = lists.map(|list| list.len() as u8);
+        bytes.extend([opening, numerals, names, title | if self.foreign_headline { FOREIGN } else { 0 }]);
         self.minhash.iter().for_each(|lane| bytes.extend_from_slice(&lane.to_le_bytes()));
         for list in [self.sample.values(), self.opening.values(), self.numerals.values()] {
             list.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
@@ -252,7 +264,9 @@ impl Fingerprint {
         let numerals = u32::from(u16::from_le_bytes(read.array()?));
         let names = u32::from(u16::from_le_bytes(read.array()?));
         let sampled = usize::from(u16::from_le_bytes(read.array()?));
-        let [opens, numbered, named, titled] = read.array::<4>()?.map(usize::from);
+        let [opens, numbered, named, titled] = read.array::<4>()?;
+        let foreign_headline = titled & FOREIGN != 0;
+        let [opens, numbered, named, titled] = [opens, numbered, named, titled & !FOREIGN].map(usize::from);
         let mut minhash = Box::new([0; LANES]);
         let lanes: [u8; 2 * LANES] = read.array()?;
         for (lane, &bytes) in minhash.iter_mut().zip(lanes.as_chunks().0) {
@@ -280,6 +294,7 @@ impl Fingerprint {
             numerals,
             names,
             title,
+            foreign_headline,
         })
     }
 }

@@ -132,6 +132,34 @@ pub fn title_words(title: &str, language: &language::Language, options: &Options
     words.filter(|word| word.chars().nth(2).is_some()).map(names::stem).collect()
 }
 
+/// Longer texts are articles, whatever their headlines say.
+pub const LONGEST_STUB: u32 = 200;
+
+/// Whether a text contains nothing of its headline. Hardly any article is like that, but a consent text, a disclaimer or a paywall
+/// stub under the headline of the article that it hides is.
+pub fn is_foreign(title: &str, text: &Text, language: &language::Language, options: &Options) -> bool {
+    /// Shorter words occur in any text. Of longer ones so many letters count, so that an ending does not make another word.
+    const STEM: usize = 5;
+    /// With fewer words or pairs of characters there is no telling.
+    const ENOUGH: usize = 3;
+    let respelled =
+        normalize::normalize(title, options.max_bytes)
+            .and_then(|title| respell(title, text.language, None, options))
+            .and_then(|(title, _)| {
+                if options.skeleton { normalize::skeleton(&title, options.max_bytes) } else { Ok(title) }
+            });
+    let Ok(title) = respelled else { return false };
+    let stems: Vec<String> = if language.segment == language::Segment::Characters {
+        let letters: Vec<char> = title.chars().filter(|c| c.is_alphanumeric()).collect();
+        letters.windows(2).map(|pair| pair.iter().collect()).collect()
+    } else {
+        let words =
+            title.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().nth(STEM - 1).is_some());
+        words.map(|word| word.chars().take(STEM).collect()).collect()
+    };
+    stems.len() >= ENOUGH && !stems.iter().any(|stem| text.normalized.contains(stem.as_str()))
+}
+
 /// Applies the optional folds to a text, and determines its language again if a fold may change it.
 fn respell(
     text: String,
@@ -197,6 +225,25 @@ mod tests {
         let refused = prepare(&story, None, None, &Options::DEFAULT).unwrap_err();
         assert_eq!(refused, Oversized::Text(TooLarge { limit: 1 << 20 }));
         assert_eq!(refused.to_string(), "text is longer than 1048576 bytes (text.max_bytes)");
+    }
+
+    #[test]
+    fn a_headline_is_foreign_to_a_text_that_has_none_of_its_words() {
+        let foreign = |title: &str, body: &str| {
+            let text = text(body, &Options::DEFAULT);
+            is_foreign(title, &text, language::row(text.language.home), &Options::DEFAULT)
+        };
+        let stub =
+            "You have read all of your free articles this month. Please log in or subscribe to continue.";
+        assert!(foreign("Council closes harbour bridge for repairs", stub));
+        assert!(!foreign("Free articles this month", stub));
+        assert!(!foreign("Bridge closed", stub), "two words are too few to tell");
+        let story = "The old bridge over the harbour will be closed from Monday, the council said.";
+        assert!(!foreign("Council closes harbour bridge for repairs", story));
+        let (headline, notice) =
+            ("神戸の旧橋を閉鎖、市が発表", "この記事は会員限定です。続きを読むにはログインしてください。");
+        assert!(foreign(headline, notice));
+        assert!(!foreign(headline, "神戸市は月曜日、老朽化した旧橋を閉鎖すると発表した。"));
     }
 
     #[test]

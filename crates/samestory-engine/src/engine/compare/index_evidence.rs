@@ -10,8 +10,8 @@ use crate::index::{Document, Order, StoreError, View};
 use crate::model::Flag;
 use crate::model::{DocumentNumber, MatchType};
 
-use super::Comparison;
 use super::evidence::Measure;
+use super::{Comparison, MOSTLY, PART, Relation};
 use crate::engine::candidates::{Candidate, Candidates, Search, ascending, looked_up};
 use crate::engine::settings::LanguageSettings;
 
@@ -73,6 +73,44 @@ fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<
     ascending(alike.map(|candidate| candidate.document.cluster))
 }
 
+/// The copies of a part that are no copies of the whole: the index of each, and the comparison with the whole.
+///
+/// A report with other numbers and names agrees with the first quarter of an earlier one if that quarter has neither. Where another
+/// candidate continues that quarter and contains most of the newer text, it knows better.
+fn overruled_by_the_whole(
+    candidates: &[Candidate],
+    new: &Fingerprint,
+    settings: &LanguageSettings,
+) -> Vec<(usize, Comparison)> {
+    let is_of_a_part = |candidate: &Candidate| {
+        candidate.comparison.relation.is_duplicate()
+            && f64::from(candidate.document.fingerprint.shingles) <= PART * f64::from(new.shingles)
+    };
+    let parts = candidates.iter().enumerate().filter(|(_, candidate)| is_of_a_part(candidate));
+    let overruled = parts.filter_map(|(at, part)| {
+        let wholes = candidates.iter().filter(|whole| {
+            !whole.comparison.relation.is_duplicate()
+                && whole.comparison.containment >= MOSTLY.max(part.comparison.containment)
+                && is_continued_by(part, whole, settings)
+        });
+        wholes
+            .map(|whole| whole.comparison)
+            .min_by(|one, other| one.log_odds.total_cmp(&other.log_odds))
+            .map(|whole| (at, whole))
+    });
+    overruled.collect()
+}
+
+/// Whether one document is a part of another: an earlier copy of the beginning has a cluster of its own.
+fn is_continued_by(part: &Candidate, whole: &Candidate, settings: &LanguageSettings) -> bool {
+    let relation =
+        || settings.compare_alone(&part.document.fingerprint, &whole.document.fingerprint).relation;
+    part.document.cluster == whole.document.cluster || {
+        let relation = relation();
+        relation.is_duplicate() || relation == Relation::Extends
+    }
+}
+
 /// Whether both texts have headlines and these share hardly a word.
 fn is_unrelated(pair: &Comparison) -> bool {
     pair.evidence.get(Measure::Titles).is_some_and(|share| share < UNRELATED)
@@ -126,9 +164,16 @@ impl<V: View> Search<'_, V> {
                 || unrelated
                     && pair.containment.max(pair.containment_of_old) >= SAME_WALL
                     && (tokens < settings.rules.min_tokens
-                        || tokens < settings.rules.wall_tokens && titles >= WALL_TITLES);
+                        || tokens < settings.rules.wall_tokens
+                            && (titles >= WALL_TITLES || old.foreign_headline && new.foreign_headline));
             pair.evidence.set(Measure::Wall, wall.then_some(1.0));
             settings.decide(old, new, pair);
+        }
+        let overruled = overruled_by_the_whole(&found.all, new, settings);
+        for (candidate, whole) in overruled {
+            let pair = &mut found.all[candidate].comparison;
+            (pair.relation, pair.log_odds, pair.confidence) =
+                (whole.relation, whole.log_odds, whole.confidence);
         }
         Ok(())
     }

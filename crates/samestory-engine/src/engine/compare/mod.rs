@@ -239,12 +239,12 @@ pub fn compare(old: &Fingerprint, new: &Fingerprint, rules: &Rules) -> Compariso
 }
 
 /// At and above this containment two texts are mostly the same wording, whatever else one of them contains.
-const MOSTLY: f64 = 0.65;
+pub(crate) const MOSTLY: f64 = 0.65;
 /// Below this similarity and twice this containment, two texts are unrelated.
 const KIN: f64 = 0.15;
 /// A part has at most this fraction of the whole's shingles. An article that lost only its last paragraph is
 /// a version, not a part.
-const PART: f64 = 0.7;
+pub(crate) const PART: f64 = 0.7;
 /// A text with at least this many tokens is not brief at all.
 const NOT_BRIEF: f64 = 100.0;
 /// This many numbers replaced on both sides count as all of them.
@@ -317,9 +317,12 @@ fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
 
 /// How many exact figures both texts have; none where one has none. Forms share words and round numbers, never `1,678,400`.
 fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<f64> {
-    let (old, new) = (old.figures(), new.figures());
-    let common = old.iter().filter(|figure| new.binary_search(figure).is_ok()).count();
-    (!old.is_empty() && !new.is_empty()).then_some(common as f64 / FIGURES)
+    let (of_old, of_new) = (old.numerals.values(), new.numerals.values());
+    old.figures().next()?;
+    new.figures().next()?;
+    let (fewer, more) = if of_old.len() <= of_new.len() { (old, of_new) } else { (new, of_old) };
+    let common = fewer.figures().filter(|figure| more.binary_search(figure).is_ok()).count();
+    Some(common as f64 / FIGURES)
 }
 
 /// What two sets have in common.

@@ -205,6 +205,12 @@ pub fn recognise(normalized_text: &str) -> Option<(Lang, f32)> {
         .then(|| (LANGUAGES[guess.row].lang, guess.confidence))
 }
 
+/// Whether at least half of a text is in a script of the language. The row of unknown languages names no script, so every text is in its.
+pub fn is_in_script_of(language: &Language, normalized_text: &str) -> bool {
+    let share = || Census::count(&Excerpt::new(normalized_text, DETECT_WINDOW)).share(language.scripts);
+    language.scripts.is_empty() || share() >= 0.5
+}
+
 /// The fraction of a text's words that are in a language's list; the table's `coverage` is the mean of it.
 pub fn coverage(lang: Lang, normalized_text: &str) -> f32 {
     let row = LANGUAGES.iter().position(|row| row.lang == lang).unwrap_or(0);
