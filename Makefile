@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo test test-deploy test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-deploy test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -19,6 +19,9 @@ help: ## list the targets
 demo: tools-demo ## build without C++ and judge the articles of demo/
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	@demo/run $(CARGO_TARGET_DIR)/core/release/samestory
+
+install: tools-build ## build with Kafka and RocksDB, and install as ~/.cargo/bin/samestory (RocksDB compiles once)
+	cargo install --path . --locked
 
 test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults -- --skip kafka::
@@ -107,6 +110,9 @@ fuzz: ## fuzz TARGET=markup|normalize|fingerprint_decode|json|fields|avro|values
 
 tools-demo:
 	@dev/tools demo
+
+tools-build:
+	@dev/tools build
 
 tools-test:
 	@dev/tools test

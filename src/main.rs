@@ -15,6 +15,7 @@ fn main() -> ExitCode {
     match commands::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) if failure.is_an_answer() => ExitCode::from(failure.exit_code()),
         Err(failure) => {
             eprintln!("samestory: {}", samestory::terminal::escaped(&chain(&failure)));
             ExitCode::from(failure.exit_code())

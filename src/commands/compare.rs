@@ -22,7 +22,8 @@ use samestory::terminal::style::{Style, printable};
 Examples:
   samestory compare morning.txt evening.txt
   curl -s https://example.org/story | samestory compare morning.html -
-  samestory compare a.txt b.txt --format json | jq .verdict")]
+  samestory compare a.txt b.txt --format json | jq .verdict
+  samestory compare --exit-code a.txt b.txt > /dev/null && echo the same")]
 pub(super) struct Args {
     /// The older text: a file, or - for standard input
     a: PathBuf,
@@ -33,6 +34,12 @@ pub(super) struct Args {
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Confidence from which the newer text is a duplicate, 0 to 1 [default: 0.5, or the settings]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) threshold: Option<f64>,
+    /// Exit with 3 if the newer text is not a duplicate of the older
+    #[arg(long)]
+    exit_code: bool,
 }
 
 /// Two texts and their comparison.
@@ -66,6 +73,9 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     match args.format {
         Format::Json => writeln!(out, "{:#}", as_json(&compared, &passages))?,
         Format::Table => table(&mut out, &compared, &passages, config)?,
+    }
+    if args.exit_code && !compared.pair.relation.is_duplicate() {
+        return Err(Failure::NotTheSame);
     }
     Ok(())
 }

@@ -3,13 +3,17 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
 use clap::ValueEnum;
 use samestory::config::Config;
 use samestory::files;
-use samestory::files::{Format, InputSpec, Job, Only, RunError, Source, Summary, WholeFile};
+use samestory::files::{
+    Format, InputSpec, Job, Only, OutputFormat, RunError, Source, Summary, TextEncoding, WholeFile,
+};
 use samestory::formats::fields::{Field, Fields};
 use samestory::report::Report;
 use samestory_engine::engine::{Engine, Preparer};
@@ -21,7 +25,8 @@ use super::progress::Progress;
 const EXAMPLES: &str = "\
 Examples:
   samestory file articles.ndjson > tagged.ndjson
-  samestory file articles.ndjson --output tagged.ndjson --html report.html
+  samestory file articles.csv --output tagged.csv --html report.html
+  samestory file newsapi.json --records articles --field body=content --output tagged.ndjson.gz
   samestory file *.csv.gz --field body=story_text --field id=nid --only unique
   zcat dump.json.gz | samestory file - --no-article | head
   samestory file articles.ndjson --pairs pairs.tsv > tagged.ndjson
@@ -30,8 +35,15 @@ Examples:
   samestory file crawl.ndjson --dead-letters dead.ndjson > tagged.ndjson && jq -r .original dead.ndjson
 
 Each article becomes one JSON object per line: its verdict, the article that it repeats, its cluster, and the original article.
-A record that cannot be judged is reported on standard error with file and line, counted, and skipped. --dead-letters keeps all
-of them, one JSON object per line: file, line, reason, message, and original (or original_hex, if the line is not UTF-8).
+The name of the output chooses its format: .csv and .tsv have the input's columns with verdict, match_type, duplicate_of,
+similarity, confidence and cluster_id beside them; every other name is NDJSON; .gz and .zst compress. --to says it for standard
+output. --clusters takes the same names; its tables have one row per member.
+
+The first line of a run says how each input is read: format, encoding, and which column became which field.
+
+A record that cannot be judged is counted and skipped; the first of each kind is reported with file and line. --dead-letters keeps
+all of them, one JSON object per line: file, line, reason, message, and original (or original_hex, if the line is not UTF-8). A run
+that could judge nothing, or that refused more than --max-errors of its records, writes its output and exits with 1.
 
 Output files are written under a name ending in .partial-NUMBER and renamed when they are complete, so a failed run leaves an
 existing file untouched and says where its partial output is. With --state, the output is continued in place instead, and a
@@ -44,30 +56,37 @@ reviewed), and a<TAB>b<TAB>different keeps it out of the other's cluster. A stat
 Articles need an id and a body. The usual names are understood (id, _id, guid …; body, text, content …; lang, language;
 title, headline; published_at, date; url, link). --field maps other names to id, body, title, url, host, language,
 content_type, published_at, fetched_at and deleted. A path can lead into objects and arrays: content.text, paragraphs[].text.
-A table without an id column gets file:line as ids; --id line does the same for JSON.";
+An input without ids gets file:line as ids: a table without an id column, or JSON whose first record has none. --id line does
+it for every record without an id.";
 
 /// Judge the articles in files or from a pipe
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// NDJSON, a JSON array, CSV or TSV with a header, plain or compressed (gz, zst); - for standard input
+    /// NDJSON, JSON, CSV or TSV with a header, plain or compressed (gz, zst); - for standard input
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
-    /// Write tagged articles to this file instead of standard output
+    /// Write tagged articles to this file instead of standard output; its name chooses the format: .csv, .ndjson.gz
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Format of the output [default: from its name, else ndjson]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<ToName>,
     /// Write records that cannot be judged to this file: file, line, reason and the original line
     #[arg(long, value_name = "FILE")]
     dead_letters: Option<PathBuf>,
     /// Write an HTML report that shows matched articles side by side, the most doubtful first
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the clusters with two or more members to this file, one JSON object per line
+    /// Write the clusters with two or more members to this file, NDJSON or CSV by its name
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
     /// Keep state in this directory: later runs know these articles, and an interrupted run resumes
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// Confidence from which an article is a duplicate, 0 to 1: higher keeps more apart [default: 0.5, or the settings]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) threshold: Option<f64>,
     /// Forget an article this long after it was last seen, in event time: 7d, 12h [default: forever]
     #[arg(long, value_name = "DURATION")]
     retention: Option<String>,
@@ -89,9 +108,18 @@ pub(super) struct Args {
     /// Format of the files [default: detected from name and content]
     #[arg(long, value_enum)]
     format: Option<FormatName>,
+    /// Keys under which a JSON file has its records, separated by dots: articles, response.results
+    #[arg(long, value_name = "KEY")]
+    records: Option<String>,
+    /// Character encoding of the files: windows-1252, shift_jis, gbk, … [default: UTF-8, or guessed]
+    #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    encoding: Option<TextEncoding>,
     /// Stop at the first record that cannot be judged
     #[arg(long)]
     strict: bool,
+    /// Exit with 1 if more than this percentage of the records could not be judged
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = parse_percent)]
+    max_errors: f64,
     /// Threads for fingerprinting; verdicts do not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
@@ -129,11 +157,34 @@ enum FormatName {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ToName {
+    /// One JSON object per line: the verdict with the article
+    Ndjson,
+    /// The input's columns and those of the verdict, separated by commas
+    Csv,
+    /// The same, separated by tabs
+    Tsv,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum IdFrom {
     /// A field of the article
     Field,
     /// A field of the article, else file:line
     Line,
+}
+
+fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
+    TextEncoding::parse(text).ok_or_else(|| {
+        "use a name such as utf-8, latin1, windows-1252, windows-1251, shift_jis, euc-jp, gbk, big5 or euc-kr"
+            .to_owned()
+    })
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let number = number.ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| "use a percentage from 0 to 100".to_owned())
 }
 
 fn parse_field(text: &str) -> Result<(Field, String), String> {
@@ -148,12 +199,13 @@ fn parse_field(text: &str) -> Result<(Field, String), String> {
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
     let pairs = args.pairs.as_deref().map(files::read_pairs).transpose().map_err(RunError::from)?;
-    let config = &config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
-    let job = job(args, config);
+    let config = config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
+    let job = job(args, &config)?;
+    let config = &config;
     // Comes before anything is opened for writing, the state included.
     job.refuse_clashes().map_err(RunError::from)?;
     let total: Option<u64> = job.reading.sources.iter().map(|source| source.check().ok().flatten()).sum();
-    let mut progress = Progress::new(total, args.quiet);
+    let mut progress = Progress::new(total, args.quiet, args.output.clone(), args.state.is_some());
     for warning in &config.warnings {
         progress.note(warning);
     }
@@ -192,7 +244,30 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         ("report", &args.html),
     ];
     progress.finish(&summary, start.elapsed(), &files);
-    Ok(())
+    let refused = summary.refused() * 100.0;
+    if let Some((name, line)) = summary.truncated {
+        return Err(Failure::Truncated { name, line });
+    }
+    match () {
+        () if summary.judged_nothing() => Err(Failure::NothingJudged { records: summary.dead() }),
+        () if refused > args.max_errors => Err(Failure::TooManyRefused {
+            refused: summary.dead(),
+            percent: refused,
+            allowed: args.max_errors,
+        }),
+        () => Ok(()),
+    }
+}
+
+/// Has the first Ctrl-C end the run after the current batch, and the second one end the process.
+fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
 }
 
 fn judge(
@@ -206,7 +281,7 @@ fn judge(
     Ok(files::run(job, &engine, Preparer::new(config.text), state, report, progress)?)
 }
 
-fn job(args: &Args, config: &Config) -> Job {
+fn job(args: &Args, config: &Config) -> Result<Job, Failure> {
     // Paths from the command line replace all paths of the same field in the settings.
     let mut fields = config.fields.clone();
     for (field, _) in &args.field {
@@ -215,18 +290,29 @@ fn job(args: &Args, config: &Config) -> Job {
     for (field, path) in &args.field {
         fields = fields.clone().with(*field, path).unwrap_or(fields);
     }
+    let by_name = |path: &Option<PathBuf>| match path {
+        Some(path) => OutputFormat::by_name(path),
+        None => Ok(OutputFormat::Ndjson),
+    };
+    let to = match args.to {
+        None => by_name(&args.output)?,
+        Some(ToName::Ndjson) => OutputFormat::Ndjson,
+        Some(ToName::Csv) => OutputFormat::Csv,
+        Some(ToName::Tsv) => OutputFormat::Tsv,
+    };
+    let sources = args.files.iter().map(|file| Source::new(file)).collect();
     let reading = InputSpec {
-        sources: args.files.iter().map(|file| Source::new(file)).collect(),
         format: args.format.map(|format| match format {
             FormatName::Ndjson => Format::Ndjson,
             FormatName::Json => Format::Json,
             FormatName::Csv => Format::Csv,
             FormatName::Tsv => Format::Tsv,
         }),
-        fields,
-        owner: config.owner.clone(),
+        encoding: args.encoding,
+        records: args.records.as_ref().map(|keys| keys.split('.').map(str::to_owned).collect()),
+        wait_for_columns: to != OutputFormat::Ndjson,
         name_by_line: args.id == IdFrom::Line,
-        limit: config.max_record(),
+        ..InputSpec::new(sources, fields, config.owner.clone(), config.max_record())
     };
     let only = args.only.iter().map(|only| match only {
         OnlyName::Unique => Only::Unique,
@@ -236,12 +322,16 @@ fn job(args: &Args, config: &Config) -> Job {
         OnlyName::Related => Only::Related,
         OnlyName::Review => Only::Review,
     });
-    Job {
+    Ok(Job {
         reading,
         threads: args.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),
         strict: args.strict,
         only: only.collect(),
         article: !args.no_article,
+        evidence: config.engine.evidence,
+        to,
+        clusters_to: by_name(&args.clusters)?,
+        stop: stop_on_signals()?,
         output: args.output.clone(),
         dead_letters: args.dead_letters.clone(),
         html: args.html.clone(),
@@ -249,7 +339,7 @@ fn job(args: &Args, config: &Config) -> Job {
         pairs: args.pairs.clone(),
         settings: config.file.clone(),
         state: args.state.clone(),
-    }
+    })
 }
 
 fn page_failure(path: &Path, error: std::io::Error) -> Failure {

@@ -1,6 +1,8 @@
 //! The command line. [`Cli`] is the grammar, each subcommand has a module with its arguments and a `run` function, and
 //! [`Failure`] maps every error to an exit code that `--help` documents.
 
+#[cfg(not(all(feature = "kafka", feature = "http")))]
+mod absent;
 mod bands;
 mod compare;
 mod config;
@@ -40,6 +42,7 @@ use samestory::config::{Config, ConfigError};
 use samestory::files::RunError;
 #[cfg(feature = "http")]
 use samestory::serve::HttpError;
+use samestory_engine::engine::Algorithm;
 use samestory_engine::index::StoreError;
 use samestory_engine::text::Oversized;
 use samestory_eval::LabelledError;
@@ -65,8 +68,9 @@ On Kafka:
 
 Exit codes:
   0  success
-  1  an input could not be read or is not text, or a state is damaged
-  2  the command line or the settings are wrong";
+  1  an input could not be read or is not text, too much of it was refused, or a state is damaged
+  2  the command line or the settings are wrong
+  3  with compare --exit-code: the texts are not the same";
 
 /// Finds articles that repeat the text of an earlier article
 #[derive(Parser)]
@@ -103,30 +107,57 @@ enum Command {
     /// Run the stage: judge the articles of a Kafka topic
     #[cfg(feature = "kafka")]
     Run(run::Args),
+    /// Run the stage: judge the articles of a Kafka topic (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Run(absent::Args),
     /// Ask a running stage whether it is ready, and why not
     #[cfg(feature = "kafka")]
     Ready(ready::Args),
+    /// Ask a running stage whether it is ready, and why not (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Ready(absent::Args),
     /// Serve the query API over a state directory
     #[cfg(feature = "http")]
     Serve(serve::Args),
+    /// Serve the query API over a state directory (this build lacks RocksDB)
+    #[cfg(not(feature = "http"))]
+    Serve(absent::Args),
     /// Inspect a topic: formats, fields, languages and duplicates
     #[cfg(feature = "kafka")]
     Probe(probe::Args),
+    /// Inspect a topic: formats, fields, languages and duplicates (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Probe(absent::Args),
     /// Produce articles from files to a topic
     #[cfg(feature = "kafka")]
     Produce(produce::Args),
+    /// Produce articles from files to a topic (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Produce(absent::Args),
     /// Show verdicts as they are published
     #[cfg(feature = "kafka")]
     Follow(follow::Args),
+    /// Show verdicts as they are published (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Follow(absent::Args),
     /// Create, check or fix the topics
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
+    /// Create, check or fix the topics (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Topics(absent::Args),
     /// End the old state generation, so that the new one publishes
     #[cfg(feature = "kafka")]
     Generation(generation::Args),
+    /// End the old state generation, so that the new one publishes (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Generation(absent::Args),
     /// Register, check or print the schemas
     #[cfg(feature = "kafka")]
     Schemas(schemas::Args),
+    /// Register, check or print the schemas (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Schemas(absent::Args),
     /// Print the fingerprint of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
@@ -189,6 +220,25 @@ pub(crate) enum Failure {
     State(#[from] state::StateError),
     #[error(transparent)]
     Plan(#[from] plan::PlanError),
+    #[cfg(not(all(feature = "kafka", feature = "http")))]
+    #[error(
+        "{command}: this samestory was built without {lacks}; install one that has it: `make install`, or `cargo install --path .` without --no-default-features"
+    )]
+    NotBuilt { command: &'static str, lacks: &'static str },
+    #[error("the texts are not the same")]
+    NotTheSame,
+    #[error(
+        "{name} ends inside the record that begins on line {line}: records may be missing; the rest is judged and written"
+    )]
+    Truncated { name: String, line: u64 },
+    #[error("no record could be judged: {records} of {records} were refused")]
+    NothingJudged { records: u64 },
+    #[error(
+        "{refused} records were refused, {percent:.1} % of all and more than --max-errors {allowed}; the rest is judged and written"
+    )]
+    TooManyRefused { refused: u64, percent: f64, allowed: f64 },
+    #[error(transparent)]
+    OutputFormat(#[from] samestory::files::OutputFormatError),
     #[error("standard input is only one of the two texts: name a file for the other")]
     OneInput,
     #[cfg(feature = "kafka")]
@@ -261,9 +311,13 @@ impl Failure {
             | Failure::OneInput
             | Failure::UnknownLanguage(_)
             | Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_))
-            | Failure::Run(RunError::Clash(_)) => 2,
+            | Failure::OutputFormat(_)
+            | Failure::Run(RunError::Clash(_) | RunError::Whole) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
+            #[cfg(not(all(feature = "kafka", feature = "http")))]
+            Failure::NotBuilt { .. } => 2,
+            Failure::NotTheSame => 3,
             #[cfg(feature = "http")]
             Failure::NothingToServe | Failure::Http(HttpError::Listen { .. }) => 2,
             #[cfg(feature = "http")]
@@ -293,8 +347,16 @@ impl Failure {
             | Failure::Store(_)
             | Failure::State(_)
             | Failure::Save { .. }
+            | Failure::Truncated { .. }
+            | Failure::NothingJudged { .. }
+            | Failure::TooManyRefused { .. }
             | Failure::Page { .. } => 1,
         }
+    }
+
+    /// Whether the exit code is the whole answer, as with `compare --exit-code`.
+    pub(crate) fn is_an_answer(&self) -> bool {
+        matches!(self, Failure::NotTheSame)
     }
 
     /// Whether the reader closed the pipe (`| head`), which is not an error.
@@ -312,7 +374,14 @@ pub(crate) fn run() -> Result<(), Failure> {
     if let Command::Config(args) = &cli.command {
         return config::run(args, cli.config.as_deref(), &cli.set);
     }
-    let config = Config::load_with(cli.config.as_deref(), &cli.set)?;
+    let mut config = Config::load_with(cli.config.as_deref(), &cli.set)?;
+    if let Command::File(file::Args { threshold: Some(threshold), .. })
+    | Command::Compare(compare::Args { threshold: Some(threshold), .. }) = &cli.command
+    {
+        let key = threshold_key(&config);
+        let set = [cli.set.as_slice(), &[format!("{key}={threshold}")]].concat();
+        config = Config::load_with(cli.config.as_deref(), &set)?;
+    }
     #[cfg(feature = "kafka")]
     if let Command::Run(_)
     | Command::Probe(_)
@@ -329,22 +398,40 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::File(args) => file::run(&args, &config),
         #[cfg(feature = "kafka")]
         Command::Run(args) => run::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Run(_) => Err(Failure::NotBuilt { command: "run", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
         Command::Ready(args) => ready::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Ready(_) => Err(Failure::NotBuilt { command: "ready", lacks: "Kafka" }),
         #[cfg(feature = "http")]
         Command::Serve(args) => serve::run(&args, &config),
+        #[cfg(not(feature = "http"))]
+        Command::Serve(_) => Err(Failure::NotBuilt { command: "serve", lacks: "RocksDB" }),
         #[cfg(feature = "kafka")]
         Command::Probe(args) => probe::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Probe(_) => Err(Failure::NotBuilt { command: "probe", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
         Command::Produce(args) => produce::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Produce(_) => Err(Failure::NotBuilt { command: "produce", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
         Command::Follow(args) => follow::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Follow(_) => Err(Failure::NotBuilt { command: "follow", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
         Command::Topics(args) => topics::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Topics(_) => Err(Failure::NotBuilt { command: "topics", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
         Command::Generation(args) => generation::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Generation(_) => Err(Failure::NotBuilt { command: "generation", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
         Command::Schemas(args) => schemas::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Schemas(_) => Err(Failure::NotBuilt { command: "schemas", lacks: "Kafka" }),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),
         Command::Compare(args) => compare::run(&args, &config),
         Command::Bands(args) => bands::run(&args, &config),
@@ -358,6 +445,15 @@ pub(crate) fn run() -> Result<(), Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "samestory", &mut script);
             Ok(io::Write::write_all(&mut io::stdout(), &script)?)
         }
+    }
+}
+
+/// The setting that `--threshold` moves: the one by which the algorithm decides.
+fn threshold_key(config: &Config) -> &'static str {
+    match config.engine.default.algorithm {
+        Algorithm::Combined => "match.min_confidence",
+        Algorithm::Minhash => "match.threshold",
+        Algorithm::Simhash64 | Algorithm::Simhash128 => "match.hamming",
     }
 }
 

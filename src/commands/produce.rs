@@ -64,14 +64,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let topic = args.topic.as_deref().unwrap_or(&config.bus.topics.raw);
     let sender = Sender::new(&config.bus, topic)?;
-    let reading = InputSpec {
-        sources: args.files.iter().map(|path| Source::new(path)).collect(),
-        format: None,
-        fields: config.fields.clone(),
-        owner: config.owner.clone(),
-        name_by_line: false,
-        limit: config.max_record(),
-    };
+    let sources = args.files.iter().map(|path| Source::new(path)).collect();
+    let reading = InputSpec::new(sources, config.fields.clone(), config.owner.clone(), config.max_record());
     let (start, mut too_large) = (Instant::now(), 0_u64);
     let (sent, failed) = (Cell::new(0_u64), RefCell::new(Ok(())));
     let pace = args.rate.map(|rate| Duration::from_secs_f64(1.0 / f64::from(rate.max(1))));

@@ -11,6 +11,7 @@ use samestory_engine::model::DeadLetterReason;
 
 use super::records::{BoundedBuffer, Record, fill};
 use super::source::Bytes;
+use super::walk::{Arrived, RecordsPath, Walk};
 
 pub(crate) struct Array {
     pub(crate) bytes: Bytes,
@@ -18,11 +19,13 @@ pub(crate) struct Array {
     limit: usize,
     /// The outer bracket has been opened and not yet closed.
     open: bool,
+    /// The keys under which the array lies, if it is inside an object.
+    path: Option<RecordsPath>,
 }
 
 /// Scanner state within one element.
 #[derive(Default)]
-struct Element {
+pub(super) struct Element {
     depth: u64,
     string: bool,
     escaped: bool,
@@ -30,14 +33,19 @@ struct Element {
 
 /// How a byte relates to the current element.
 #[derive(PartialEq, Eq)]
-enum ByteRole {
+pub(super) enum ByteRole {
     Inside,
     Last,
     After,
 }
 
 impl Element {
-    fn advance(&mut self, byte: u8) -> ByteRole {
+    /// Whether the next byte is inside neither a bracket nor a string.
+    pub(super) fn is_outside(&self) -> bool {
+        self.depth == 0 && !self.string
+    }
+
+    pub(super) fn advance(&mut self, byte: u8) -> ByteRole {
         if self.string {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -64,18 +72,34 @@ impl Element {
 }
 
 impl Array {
-    pub(crate) fn new(bytes: Bytes, limit: usize) -> Array {
-        Array { bytes, line: 1, limit, open: false }
+    /// Reads the array under these keys; without keys, the one that the input is.
+    pub(crate) fn new(bytes: Bytes, limit: usize, keys: Option<&[String]>) -> Array {
+        let path = keys.map(|keys| RecordsPath::new(keys.to_vec()));
+        Array { bytes, line: 1, limit, open: false, path }
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
-        if !self.skip_to_element()? {
-            if std::mem::take(&mut self.open) {
-                let message = "the JSON array is not closed: the input is truncated";
-                let content = Err(DecodeFailure::new(DeadLetterReason::Undecodable, message));
-                return Ok(Some(Record { line: self.line, content, original: None, unfinished: true }));
+        loop {
+            if self.path.is_some() && !self.open {
+                match self.enter()? {
+                    Arrived::List => self.open = true,
+                    Arrived::End => return Ok(self.refusal()),
+                    Arrived::Truncated => {
+                        self.path = None;
+                        return Ok(Some(self.truncated("object")));
+                    }
+                }
             }
-            return Ok(None);
+            if self.skip_to_element()? {
+                break;
+            }
+            if std::mem::take(&mut self.open) {
+                self.path = None;
+                return Ok(Some(self.truncated("array")));
+            }
+            if self.path.is_none() {
+                return Ok(None);
+            }
         }
         let line = self.line;
         let mut element = Element::default();
@@ -102,7 +126,27 @@ impl Array {
         }
     }
 
-    /// Skips separators up to the next element; false at the end of the input.
+    fn enter(&mut self) -> io::Result<Arrived> {
+        match &mut self.path {
+            Some(path) => path.enter(&mut Walk::new(&mut self.bytes, &mut self.line)),
+            None => Ok(Arrived::End),
+        }
+    }
+
+    /// At the end of the input: says so if there was no list under the keys.
+    fn refusal(&mut self) -> Option<Record> {
+        let message = self.path.take()?.missing()?;
+        let content = Err(DecodeFailure::new(DeadLetterReason::WrongType, message));
+        Some(Record { line: self.line, content, original: None, unfinished: false })
+    }
+
+    fn truncated(&self, what: &str) -> Record {
+        let message = format!("the JSON {what} is not closed: the input is truncated");
+        let content = Err(DecodeFailure::new(DeadLetterReason::Undecodable, message));
+        Record { line: self.line, content, original: None, unfinished: true }
+    }
+
+    /// Skips separators up to the next element; false at the end of the array or of the input.
     fn skip_to_element(&mut self) -> io::Result<bool> {
         loop {
             let part = fill(&mut self.bytes)?;
@@ -111,7 +155,13 @@ impl Array {
                 b'\n' => self.line += 1,
                 b' ' | b'\t' | b'\r' | b',' => {}
                 b'[' if !self.open => self.open = true,
-                b']' => self.open = false,
+                b']' => {
+                    self.open = false;
+                    if self.path.is_some() {
+                        self.bytes.consume(1);
+                        return Ok(false);
+                    }
+                }
                 _ => return Ok(true),
             }
             self.bytes.consume(1);

@@ -7,11 +7,15 @@
 mod array;
 mod clash;
 mod clusters;
+mod compress;
 mod control;
+mod encoding;
 mod lines;
 mod output_file;
+mod output_format;
 mod pairs;
 mod paths;
+mod read_as;
 pub(crate) mod records;
 mod replace;
 mod resume;
@@ -20,6 +24,7 @@ pub(crate) mod source;
 pub(crate) mod stage;
 mod summary;
 mod table;
+mod walk;
 mod zst;
 
 use std::collections::BTreeSet;
@@ -27,10 +32,12 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use crate::formats::json;
+use crate::formats::fields::Fields;
+use crate::formats::{Owner, json};
 use samestory_engine::engine::{Batch, Engine, Incoming, Output, Preparer};
 use samestory_engine::index::{Change, FileProgress, PairList, Progress, Store, StoreError};
 use samestory_engine::model::{DeadLetter, Flag, Verdict};
@@ -38,22 +45,30 @@ use samestory_engine::model::{Position, VerdictKind};
 
 use crate::report::Report;
 use output_file::OutputFile;
+use output_format::Encoder;
+use read_as::LOOKED_AT;
+use records::Records;
 use resume::Identity;
-use sink::Sink;
-use stage::{PreparedChunk, PreparedRecord, Stage, Start};
+use stage::{NextChunk, PreparedChunk, PreparedRecord, Stage, Start};
 
 pub use clash::ClashError;
 pub use control::set_stream_time;
+pub use encoding::TextEncoding;
+pub use output_format::{OutputFormat, OutputFormatError, VERDICT_COLUMNS};
 pub use pairs::{PairsError, read_pairs};
+pub use read_as::ReadAs;
 pub use records::Format;
 pub use replace::{WholeFile, for_output};
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
 pub use stage::{InputSpec, each_record};
-pub use summary::{Counts, Summary, thousands};
+pub use summary::{Counts, Refusals, Summary, thousands};
 
 /// Verdicts per sync. Syncing a file takes milliseconds, a verdict tens of microseconds.
 const SYNC_EVERY: usize = 1024;
+
+/// How long to wait for an input before looking whether the run should stop.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// What a run reads, and where it writes.
 #[derive(Clone, Debug)]
@@ -68,6 +83,14 @@ pub struct Job {
     pub only: Vec<Only>,
     /// Include the article in the output.
     pub article: bool,
+    /// Include the evidence in the output. The engine may give it for the report alone.
+    pub evidence: bool,
+    /// The format of the verdicts.
+    pub to: OutputFormat,
+    /// The format of the clusters.
+    pub clusters_to: OutputFormat,
+    /// Set by another thread to end the run after the batch that is being judged.
+    pub stop: Arc<AtomicBool>,
     /// Write verdicts to this file instead of standard output.
     pub output: Option<PathBuf>,
     /// Write dead letters, with their reasons, to this file.
@@ -116,12 +139,19 @@ impl Only {
 
 /// Receives the progress of a run.
 pub trait Watch {
+    /// An input was opened, and this is how it is read.
+    fn reading(&mut self, read_as: &ReadAs);
     /// A record could not be judged and became a dead letter.
     fn dead_letter(&mut self, letter: &DeadLetter);
     /// A file ends in the middle of the record on this line, which is left to a later run.
     fn unfinished(&mut self, name: &str, line: u64);
     /// A batch is done: the counts so far, and the input bytes read so far.
     fn batch(&mut self, so_far: &Summary, bytes: u64);
+    /// The run was stopped ([`Job::stop`]). The verdicts so far are written and, with a state directory, remembered. A reader
+    /// that waits for standard input keeps the run from returning, so a program may have to end itself here.
+    fn interrupted(&mut self, so_far: &Summary, partial: Option<&Path>);
+    /// These keys of the articles are not in the output, because they appeared after its columns were chosen.
+    fn left_out(&mut self, keys: &[String]);
     /// The run failed: this partial file holds the lines written so far, and the requested output is
     /// unchanged.
     fn partial(&mut self, path: &Path);
@@ -156,6 +186,24 @@ pub enum RunError {
     /// The pairs cannot be used.
     #[error(transparent)]
     Pairs(#[from] PairsError),
+    /// The output cannot be encoded.
+    #[error("cannot encode the output")]
+    Encode {
+        /// What the encoder says.
+        #[source]
+        error: io::Error,
+    },
+    /// The run was stopped.
+    #[error("interrupted")]
+    Interrupted,
+    /// A format that is written as a whole cannot be continued by a later run.
+    #[error(
+        "Parquet is written as a whole and cannot be continued; leave out --state, or write NDJSON or CSV"
+    )]
+    Whole,
+    /// The output has other columns than this run would write.
+    #[error("{} has other columns than these inputs; write to another file, or write NDJSON", .0.display())]
+    OtherColumns(PathBuf),
     /// A record could not be judged, and the run is strict.
     #[error("{}", letter_line(.0))]
     Strict(Box<DeadLetter>),
@@ -201,8 +249,16 @@ pub fn run(
     let pairs = pairs::list(&engine.settings().constraints);
     refuse_other_pairs(job, &before, pairs)?;
     let files = identify(job, &before)?;
+    let mut encoder = Encoder::new(job.to, job.article, job.evidence);
+    let file_columns = if job.to.has_columns() { Some(columns_of_files(&job.reading)?) } else { None };
     let (mut sink, mut letters) = output_file::open(job, &before.files)?;
-    let clusters = job.clusters.as_deref().map(Sink::create).transpose()?;
+    if let Some(known) = &file_columns
+        && known.is_all
+    {
+        encoder.set_columns(&known.names, known.id.as_deref(), false);
+        continue_columns(job, &sink, known, &mut encoder)?;
+    }
+    let clusters = job.clusters.as_deref().map(OutputFile::create).transpose()?;
     register(state, &mut before, pairs.filter(|_| job.state.is_some()), &mut sink, letters.as_mut())?;
     let starts = files.iter().enumerate();
     let starts = starts.map(|(source, file)| Start {
@@ -219,11 +275,12 @@ pub fn run(
         report,
         files,
         sink,
+        encoder,
+        file_columns,
         letters,
-        summary: Summary { judged_before, ..Summary::default() },
-        bytes: Arc::new(AtomicU64::new(0)),
+        summary: Summary::resumed(judged_before),
     };
-    let bytes = Arc::clone(&run.bytes);
+    let bytes = Arc::new(AtomicU64::new(0));
     let outcome = thread::scope(|scope| {
         // Dropping the stage on any exit closes its channels, so no worker stays blocked on a send.
         let mut stage = Stage::start(scope, &job.reading, preparer, starts, job.threads, bytes);
@@ -231,19 +288,90 @@ pub fn run(
     });
     let outcome = outcome.and_then(|()| Ok(run.state.flush()?));
     let outcome = outcome.and_then(|()| match clusters {
-        Some(file) => clusters::write(engine, &*run.state, file),
+        Some(file) => clusters::write(engine, &*run.state, file, job.clusters_to),
         None => Ok(()),
     });
-    let Run { sink, letters, summary, .. } = run;
+    let Run { sink, letters, summary, mut encoder, .. } = run;
     if let Err(error) = outcome {
         for partial in [Some(sink), letters].into_iter().flatten().filter_map(OutputFile::keep) {
             watch.partial(&partial);
         }
         return Err(error);
     }
-    sink.finish()?;
-    letters.map_or(Ok(()), OutputFile::finish)?;
+    let mut end = Vec::new();
+    encoder.finish(&mut end).map_err(|error| RunError::Encode { error })?;
+    sink.finish(&end)?;
+    letters.map_or(Ok(()), |letters| letters.finish(&[]))?;
+    let left_out = encoder.left_out();
+    if !left_out.is_empty() {
+        watch.left_out(&left_out);
+    }
     Ok(summary)
+}
+
+/// The columns of the inputs that can be read twice.
+#[derive(Debug, Default)]
+struct FileColumns {
+    names: Vec<String>,
+    /// The column that holds the id, if all inputs have it.
+    id: Option<String>,
+    /// All inputs are files.
+    is_all: bool,
+}
+
+/// Reads the header, or the first records, of every input that is a file. An output with columns has all of them.
+fn columns_of_files(reading: &InputSpec) -> Result<FileColumns, RunError> {
+    let mut columns = FileColumns { is_all: true, ..FileColumns::default() };
+    let mut ids: Vec<Option<String>> = Vec::new();
+    for source in &reading.sources {
+        if !matches!(source, Source::File(path) if path.is_file()) {
+            columns.is_all = false;
+            continue;
+        }
+        let (mut records, opened) = Records::open(source, reading, &Arc::default())?;
+        let mut first = Vec::new();
+        while first.len() < LOOKED_AT {
+            // An unreadable rest is reported when it is judged.
+            let Ok(Some(record)) = records.next() else { break };
+            first.push(record);
+        }
+        let read_as = ReadAs::new(source.name(), &opened, &records, &first, reading, false);
+        columns.add(&read_as.columns);
+        ids.push(read_as.id_column().map(str::to_owned));
+    }
+    let id = ids.first().cloned().flatten();
+    columns.id = id.filter(|_| ids.windows(2).all(|pair| pair[0] == pair[1]));
+    Ok(columns)
+}
+
+impl FileColumns {
+    fn add(&mut self, names: &[String]) {
+        for name in names {
+            if !self.names.contains(name) {
+                self.names.push(name.clone());
+            }
+        }
+    }
+}
+
+/// Checks the header of a table that an earlier run began, and has this run write its rows after it.
+fn continue_columns(
+    job: &Job,
+    output: &OutputFile,
+    known: &FileColumns,
+    encoder: &mut Encoder,
+) -> Result<(), RunError> {
+    let (Some(path), true) = (&job.output, output.length > 0) else { return Ok(()) };
+    let mut reading = InputSpec::new(Vec::new(), Fields::default(), Owner::default(), job.reading.limit);
+    reading.format = Some(if job.to == OutputFormat::Tsv { Format::Tsv } else { Format::Csv });
+    let (records, _) = Records::open(&Source::File(path.clone()), &reading, &Arc::default())?;
+    let mut expected = Encoder::new(job.to, job.article, job.evidence);
+    expected.set_columns(&known.names, known.id.as_deref(), true);
+    if records.columns().map(<[String]>::to_vec) != expected.column_names() {
+        return Err(RunError::OtherColumns(path.clone()));
+    }
+    *encoder = expected;
+    Ok(())
 }
 
 /// Registers the outputs in the state and flushes it before the first line is written. Otherwise a run that
@@ -311,26 +439,48 @@ struct Run<'a, S> {
     report: Option<&'a mut Report>,
     files: Vec<Option<Identity>>,
     sink: OutputFile,
+    encoder: Encoder,
+    file_columns: Option<FileColumns>,
     letters: Option<OutputFile>,
     summary: Summary,
-    bytes: Arc<AtomicU64>,
 }
 
 impl<S: Store> Run<'_, S> {
     fn judge_all(&mut self, stage: &mut Stage, watch: &mut dyn Watch) -> Result<(), RunError> {
-        while let Some(first) = stage.next() {
+        loop {
+            if self.job.stop.load(Ordering::Relaxed) {
+                self.state.flush()?;
+                watch.interrupted(&self.summary, self.sink.partial());
+                return Err(RunError::Interrupted);
+            }
+            let first = match stage.next(LOOK_UP) {
+                NextChunk::Ready(chunk) => *chunk,
+                NextChunk::Waiting => continue,
+                NextChunk::End => return Ok(()),
+            };
+            let mut bytes = first.bytes;
             let mut chunks = vec![first];
             let mut count = chunks[0].items.len();
             // Verdicts do not depend on batch borders, so take whatever is ready.
             while count < SYNC_EVERY && chunks.last().is_some_and(|last| last.failure.is_none()) {
                 let Some(more) = stage.next_now() else { break };
                 count += more.items.len();
+                bytes = more.bytes;
                 chunks.push(more);
             }
             self.judge(chunks, watch)?;
-            watch.batch(&self.summary, self.bytes.load(Ordering::Relaxed));
+            watch.batch(&self.summary, bytes);
         }
-        Ok(())
+    }
+
+    /// Tells the output its columns, if it has any and the first records decide them.
+    fn describe(&mut self, read_as: &ReadAs) {
+        if let Some(mut known) = self.file_columns.take() {
+            let id =
+                read_as.id_column().filter(|id| known.names.is_empty() || known.id.as_deref() == Some(id));
+            known.add(&read_as.columns);
+            self.encoder.set_columns(&known.names, id, self.sink.length > 0);
+        }
     }
 
     /// One batch: plan, write, sync, apply.
@@ -338,7 +488,16 @@ impl<S: Store> Run<'_, S> {
         let mut batch = Batch::default();
         let (mut articles, mut originals) = (Vec::new(), Vec::new());
         let mut end = None;
-        'all: for PreparedChunk { source, items, next, unfinished, failure } in ready {
+        'all: for PreparedChunk { source, items, next, unfinished, truncated, failure, read_as, bytes: _ } in
+            ready
+        {
+            if let Some(line) = truncated {
+                self.summary.truncated = Some((self.job.reading.sources[source].name(), line));
+            }
+            if let Some(read_as) = read_as {
+                self.describe(&read_as);
+                watch.reading(&read_as);
+            }
             let remaining = items.len() as u64;
             for (at, PreparedRecord { item, raw, named_by_line, original }) in items.into_iter().enumerate() {
                 // Only the plan knows whether an article without a body is already indexed; strict refuses it
@@ -383,12 +542,12 @@ impl<S: Store> Run<'_, S> {
                         self.summary.count(tagged);
                         if self.job.only.is_empty() || self.job.only.iter().any(|only| only.matches(tagged)) {
                             self.summary.written += 1;
-                            let article = article.as_deref().filter(|_| self.job.article);
-                            json::Envelope { tagged, article }.write(&mut lines);
+                            let encoded = self.encoder.add(tagged, article.as_deref(), &mut lines);
+                            encoded.map_err(|error| RunError::Encode { error })?;
                         }
                     }
                     Output::DeadLetter(letter) => {
-                        *self.summary.dead_letters.entry(letter.reason).or_default() += 1;
+                        self.summary.refuse(letter);
                         watch.dead_letter(letter);
                         json::write_dead_letter(letter, original.as_deref(), &mut letters);
                     }

@@ -4,14 +4,19 @@
 //! The size of a record is bounded while it is read, and an unusable record does not stop the ones after it.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use crate::formats::fields::DecodeFailure;
+use crate::formats::fields::{DecodeFailure, Field};
 use samestory_engine::model::DeadLetterReason;
 
 use super::array::Array;
+use super::encoding::TextEncoding;
 use super::lines::Lines;
-use super::source::{Bytes, Source, SourceError, peek};
+use super::source::{Bytes, PEEK_LIMIT, Source, SourceError, peek};
+use super::stage::InputSpec;
 use super::table::Table;
+use super::walk;
 
 /// The format of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,36 +50,63 @@ pub(crate) enum Records {
     Table(Box<Table>),
 }
 
+/// How an input is read, beside its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) format: Format,
+    /// The delimiter of a table.
+    pub(crate) delimiter: u8,
+    /// The encoding, if it is not UTF-8.
+    pub(crate) encoding: Option<TextEncoding>,
+}
+
 impl Records {
-    /// Determines the format: the requested one, else by file name, else by the first bytes.
-    pub(crate) fn new(
+    /// Opens an input. The format is the requested one, else it is known by the file name, else by the first bytes.
+    pub(crate) fn open(
         source: &Source,
-        bytes: Bytes,
-        requested: Option<Format>,
-        limit: usize,
-    ) -> Result<Records, SourceError> {
-        let unreadable = |error| SourceError::Unreadable { name: source.name(), error };
-        let (start, rest) = peek(bytes, |start| start.contains(&b'\n')).map_err(unreadable)?;
+        reading: &InputSpec,
+        read: &Arc<AtomicU64>,
+    ) -> Result<(Records, Opened), SourceError> {
+        let name = || source.name();
+        let unreadable = |error| SourceError::Unreadable { name: name(), error };
+        let (bytes, encoding) = source.open_text(reading.encoding, read)?;
+        let capacity = bytes.capacity();
+        let (start, rest) = peek(bytes, PEEK_LIMIT, |start| start.contains(&b'\n')).map_err(unreadable)?;
         let mark = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let detected = || by_name(&source.name()).or_else(|| by_content(&start[mark..]));
-        let format = match requested.or_else(detected) {
-            Some(format) => format,
-            None => return Err(SourceError::Unknown { name: source.name() }),
+        let beginning = &start[mark..];
+        let detected = || by_name(&name()).or_else(|| by_content(beginning));
+        let format = match (reading.format.or_else(detected), &reading.records) {
+            (Some(Format::Csv | Format::Tsv), Some(_)) => {
+                return Err(SourceError::NoKeys { name: name(), format: "a table" });
+            }
+            (_, Some(_)) => Format::Json,
+            (Some(format), None) => format,
+            (None, None) => return Err(SourceError::Unknown { name: name() }),
         };
         let delimiter = match format {
             Format::Tsv => b'\t',
-            _ => delimiter(&start[mark..]),
+            _ => delimiter(beginning),
         };
+        if let (Format::Ndjson | Format::Json, None) = (format, &reading.records) {
+            let is = |field: Field, key: &str| reading.fields.is_name(field, key);
+            let is_field =
+                |key: &str| [Field::Body, Field::Title, Field::Url].into_iter().any(|field| is(field, key));
+            if let Some(key) = walk::suggestion(beginning, |key| is(Field::Body, key), is_field) {
+                return Err(SourceError::Records { name: name(), key });
+            }
+        }
         let mut start = Cursor::new(start);
         start.set_position(mark as u64);
-        let bytes = Bytes::with_capacity(rest.capacity(), Box::new(start.chain(rest)));
-        Ok(match format {
+        let bytes = Bytes::with_capacity(capacity, Box::new(start.chain(rest)));
+        let limit = reading.limit;
+        let records = match format {
             Format::Ndjson => Records::Lines(Lines::new(bytes, limit)),
-            Format::Json => Records::Array(Array::new(bytes, limit)),
+            Format::Json => Records::Array(Array::new(bytes, limit, reading.records.as_deref())),
             Format::Csv | Format::Tsv => {
                 Records::Table(Box::new(Table::new(bytes, delimiter, limit).map_err(unreadable)?))
             }
-        })
+        };
+        Ok((records, Opened { format, delimiter, encoding }))
     }
 
     /// The next record; none at the end of the input.

@@ -50,6 +50,11 @@ impl Replacement {
         self.file.write_all(bytes)
     }
 
+    /// The temporary name.
+    pub(super) fn partial(&self) -> &Path {
+        &self.partial
+    }
+
     /// Renames the file to its target. It is synced first, so a crash cannot leave an empty file under the
     /// target name.
     pub(super) fn finish(mut self) -> io::Result<()> {

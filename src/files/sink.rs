@@ -153,6 +153,14 @@ impl Sink {
         }
     }
 
+    /// The partial file of a replacement.
+    pub(super) fn partial(&self) -> Option<&Path> {
+        match self {
+            Sink::Replaced { replacement, .. } => Some(replacement.partial()),
+            Sink::Stdout | Sink::Stream { .. } | Sink::Continued { .. } => None,
+        }
+    }
+
     /// Ends a failed run. Returns the partial file that holds the lines written so far, if there is one.
     pub(super) fn keep(self) -> Option<PathBuf> {
         match self {

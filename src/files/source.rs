@@ -11,13 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::encoding::TextEncoding;
 use super::zst::Zst;
 
 /// Read buffer size. A chunk ends when the buffer is drained, so this also bounds what is fingerprinted
 /// together.
 const BUFFER: usize = 256 * 1024;
 /// The most bytes that format detection reads ahead.
-const PEEK_LIMIT: usize = 64 * 1024;
+pub(super) const PEEK_LIMIT: usize = 64 * 1024;
+/// The bytes of a file from which its encoding is guessed. A pipe may be slow: of one, only what is there is looked at.
+const SAMPLE: usize = 1024 * 1024;
 
 /// The decompressed bytes of an input, buffered.
 pub(crate) type Bytes = BufReader<Box<dyn Read + Send>>;
@@ -59,11 +62,43 @@ pub enum SourceError {
         /// The command that decompresses it.
         tool: &'static str,
     },
-    /// The input is UTF-16, which is not supported.
-    #[error("{name} is UTF-16; convert it: iconv -f utf-16 -t utf-8 {name} | samestory file -")]
-    Utf16 {
+    /// The input is a spreadsheet.
+    #[error(
+        "{name} is a workbook ({kind}), not a table of text; save the sheet as CSV UTF-8 in the spreadsheet program, or convert it: libreoffice --headless --convert-to csv {name}"
+    )]
+    Workbook {
         /// The input as given on the command line.
         name: String,
+        /// The kind of workbook.
+        kind: &'static str,
+    },
+    /// The input is Parquet or Arrow IPC, which is not supported.
+    #[error(
+        "{name} is {kind}; convert it, for example with DuckDB: duckdb -c \"COPY (FROM {table}) TO 'articles.ndjson'\""
+    )]
+    Columnar {
+        /// The input as given on the command line.
+        name: String,
+        /// Parquet or Arrow IPC.
+        kind: &'static str,
+        /// How DuckDB names it.
+        table: &'static str,
+    },
+    /// The records are inside an object, and it was not said under which key.
+    #[error("{name} has its records under the key \"{key}\"; pass --records {key}")]
+    Records {
+        /// The input as given on the command line.
+        name: String,
+        /// The key, as `--records` takes it.
+        key: String,
+    },
+    /// `--records` was given for a format that has no keys.
+    #[error("{name} is {format}; --records is for JSON")]
+    NoKeys {
+        /// The input as given on the command line.
+        name: String,
+        /// The format.
+        format: &'static str,
     },
     /// The format cannot be detected from the name or the content.
     #[error("cannot detect the format of {name}; pass --format ndjson, json, csv or tsv")]
@@ -101,8 +136,8 @@ impl Source {
         Ok(data.is_file().then_some(data.len()))
     }
 
-    /// Opens the input; adds the number of compressed bytes read from it to `read`.
-    pub(crate) fn open(&self, read: &Arc<AtomicU64>) -> Result<Bytes, SourceError> {
+    /// Opens the input and decompresses it; adds the number of compressed bytes read from it to `read`.
+    pub(super) fn open_bytes(&self, read: &Arc<AtomicU64>) -> Result<Bytes, SourceError> {
         let unreadable = |error| SourceError::Unreadable { name: self.name(), error };
         self.check()?;
         let raw: Box<dyn Read + Send> = match self {
@@ -115,7 +150,7 @@ impl Source {
             }
         };
         let counted = Counted { inner: raw, read: Arc::clone(read) };
-        let (start, rest) = peek(counted, |start| start.len() >= 6).map_err(unreadable)?;
+        let (start, rest) = peek(counted, PEEK_LIMIT, |start| start.len() >= 6).map_err(unreadable)?;
         let compressed = BufReader::with_capacity(BUFFER, Cursor::new(start.clone()).chain(rest));
         let bytes: Box<dyn Read + Send> = match start[..] {
             [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(compressed)),
@@ -124,12 +159,62 @@ impl Source {
             }
             [b'B', b'Z', b'h', ..] => return Err(self.compressed("bzip2", "bzcat")),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Err(self.compressed("xz", "xzcat")),
-            [b'P', b'K', 3, 4, ..] => return Err(self.compressed("zip", "unzip -p")),
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return Err(SourceError::Utf16 { name: self.name() }),
+            [b'P', b'K', 3, 4, ..] => {
+                return Err(match self.workbook(&start) {
+                    Some(kind) => SourceError::Workbook { name: self.name(), kind },
+                    None => self.compressed("zip", "unzip -p"),
+                });
+            }
+            // The container of the older Office formats.
+            [0xd0, 0xcf, 0x11, 0xe0, ..] => {
+                return Err(SourceError::Workbook { name: self.name(), kind: "xls" });
+            }
+            [b'P', b'A', b'R', b'1', ..] => return Err(self.columnar("Parquet", "'FILE.parquet'")),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
+                return Err(self.columnar("Arrow IPC", "read_arrow('FILE')"));
+            }
             // Not compressed, so one buffer is enough.
             _ => return Ok(BufReader::with_capacity(BUFFER, Box::new(compressed.into_inner()))),
         };
         Ok(BufReader::with_capacity(BUFFER, bytes))
+    }
+
+    /// Opens the input as UTF-8 text, in the encoding that was asked for, or else in the one that its beginning suggests.
+    /// Returns the encoding if it is not UTF-8.
+    pub(super) fn open_text(
+        &self,
+        asked: Option<TextEncoding>,
+        read: &Arc<AtomicU64>,
+    ) -> Result<(Bytes, Option<TextEncoding>), SourceError> {
+        let bytes = self.open_bytes(read)?;
+        let unreadable = |error| SourceError::Unreadable { name: self.name(), error };
+        let limit = match self {
+            Source::File(path) if path.is_file() => SAMPLE,
+            _ => 1,
+        };
+        let capacity = bytes.capacity();
+        let (sample, rest) = peek(bytes, limit, |_| false).map_err(unreadable)?;
+        let encoding = asked.or_else(|| TextEncoding::guess(&sample)).filter(|encoding| !encoding.is_utf8());
+        let bytes = Cursor::new(sample).chain(rest);
+        Ok(match encoding {
+            Some(encoding) => (encoding.decode(bytes, capacity), Some(encoding)),
+            None => (Bytes::with_capacity(capacity, Box::new(bytes)), None),
+        })
+    }
+
+    /// The kind of workbook that a ZIP file is.
+    fn workbook(&self, start: &[u8]) -> Option<&'static str> {
+        let name = self.name().to_ascii_lowercase();
+        let has = |part: &[u8]| memchr::memmem::find(start, part).is_some();
+        match () {
+            () if name.ends_with(".xlsx") || name.ends_with(".xlsm") || has(b"xl/") => Some("xlsx"),
+            () if name.ends_with(".ods") || has(b"opendocument.spreadsheet") => Some("ods"),
+            () => None,
+        }
+    }
+
+    fn columnar(&self, kind: &'static str, table: &'static str) -> SourceError {
+        SourceError::Columnar { name: self.name(), kind, table }
     }
 
     fn compressed(&self, with: &'static str, tool: &'static str) -> SourceError {
@@ -137,11 +222,15 @@ impl Source {
     }
 }
 
-/// Reads ahead until `enough`, the end of the input, or the limit.
-pub(crate) fn peek<R: Read>(mut from: R, enough: impl Fn(&[u8]) -> bool) -> io::Result<(Vec<u8>, R)> {
+/// Reads ahead until `enough`, the end of the input, or at least `limit` bytes.
+pub(super) fn peek<R: Read>(
+    mut from: R,
+    limit: usize,
+    enough: impl Fn(&[u8]) -> bool,
+) -> io::Result<(Vec<u8>, R)> {
     let mut start = Vec::new();
     let mut part = vec![0; PEEK_LIMIT];
-    while start.len() < PEEK_LIMIT && !enough(&start) {
+    while start.len() < limit && !enough(&start) {
         match from.read(&mut part) {
             Ok(0) => break,
             Ok(read) => start.extend_from_slice(&part[..read]),

@@ -6,9 +6,10 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::Scope;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -19,6 +20,8 @@ use samestory_engine::model::DeadLetter;
 use samestory_engine::model::{BoundedStr, Position};
 
 use super::RunError;
+use super::encoding::TextEncoding;
+use super::read_as::{LOOKED_AT, ReadAs, lacks_id};
 use super::records::{Format, Record, Records};
 use super::source::Source;
 
@@ -35,6 +38,13 @@ pub struct InputSpec {
     pub sources: Vec<Source>,
     /// The format of all inputs; detected by name and content if None.
     pub format: Option<Format>,
+    /// The character encoding of all inputs; guessed if None.
+    pub encoding: Option<TextEncoding>,
+    /// The keys under which a JSON input has its records.
+    pub records: Option<Vec<String>>,
+    /// Look at the first records of an input before any of its verdicts is written, however slowly they arrive: an output
+    /// with columns needs to know them.
+    pub wait_for_columns: bool,
     /// Maps the crawler's field names.
     pub fields: Fields,
     /// Who may publish under an id. Records of files have no headers.
@@ -43,6 +53,23 @@ pub struct InputSpec {
     pub name_by_line: bool,
     /// Records with more bytes become dead letters without being decoded.
     pub limit: usize,
+}
+
+impl InputSpec {
+    /// Inputs in whatever format and encoding they turn out to have.
+    pub fn new(sources: Vec<Source>, fields: Fields, owner: Owner, limit: usize) -> InputSpec {
+        InputSpec {
+            sources,
+            format: None,
+            encoding: None,
+            records: None,
+            wait_for_columns: false,
+            fields,
+            owner,
+            name_by_line: false,
+            limit,
+        }
+    }
 }
 
 /// One of the sources, and how many of its records to skip.
@@ -60,7 +87,12 @@ struct Chunk {
     next: u64,
     name_by_line: bool,
     unfinished: Option<u64>,
+    truncated: Option<u64>,
     failure: Option<RunError>,
+    /// With the first records of a source: how it was understood.
+    read_as: Option<Box<ReadAs>>,
+    /// Input bytes that were read up to the end of this chunk.
+    bytes: u64,
 }
 
 /// Prepared records of one source, ready to be judged.
@@ -71,8 +103,14 @@ pub(crate) struct PreparedChunk {
     pub(crate) next: u64,
     /// The line of an incomplete record that is left to a later run.
     pub(crate) unfinished: Option<u64>,
+    /// The line of a record inside of which the input ends, so that others may be missing.
+    pub(crate) truncated: Option<u64>,
     /// The error that ended reading after this chunk.
     pub(crate) failure: Option<RunError>,
+    /// With the first records of a source: how it was understood.
+    pub(crate) read_as: Option<Box<ReadAs>>,
+    /// Input bytes that were read up to the end of this chunk.
+    pub(crate) bytes: u64,
 }
 
 pub(crate) struct PreparedRecord {
@@ -119,23 +157,37 @@ impl Stage {
         Stage { workers: from_workers, turn: 0 }
     }
 
-    /// Waits for the next chunk; none when everything is read.
-    pub(crate) fn next(&mut self) -> Option<PreparedChunk> {
-        let ready = self.workers[self.turn].recv();
-        self.rotate(ready.map_err(|RecvError| ()))
+    /// Waits for the next chunk, at most `limit`.
+    pub(crate) fn next(&mut self, limit: Duration) -> NextChunk {
+        match self.workers[self.turn].recv_timeout(limit) {
+            Ok(ready) => {
+                self.rotate();
+                NextChunk::Ready(Box::new(ready))
+            }
+            Err(RecvTimeoutError::Timeout) => NextChunk::Waiting,
+            Err(RecvTimeoutError::Disconnected) => NextChunk::End,
+        }
     }
 
     /// The next chunk if it is ready, without waiting.
     pub(crate) fn next_now(&mut self) -> Option<PreparedChunk> {
-        let ready = self.workers[self.turn].try_recv();
-        self.rotate(ready.map_err(|_: TryRecvError| ()))
-    }
-
-    fn rotate(&mut self, ready: Result<PreparedChunk, ()>) -> Option<PreparedChunk> {
-        let ready = ready.ok()?;
-        self.turn = (self.turn + 1) % self.workers.len();
+        let ready = self.workers[self.turn].try_recv().ok()?;
+        self.rotate();
         Some(ready)
     }
+
+    fn rotate(&mut self) {
+        self.turn = (self.turn + 1) % self.workers.len();
+    }
+}
+
+/// The answer of [`Stage::next`].
+pub(crate) enum NextChunk {
+    Ready(Box<PreparedChunk>),
+    /// Nothing arrived in time.
+    Waiting,
+    /// Everything is read.
+    End,
 }
 
 /// Reads all sources. Stops when the receivers are gone, or after a failure, which is sent like a result to
@@ -151,24 +203,28 @@ fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], by
             next,
             name_by_line,
             unfinished: None,
+            truncated: None,
             failure,
+            read_as: None,
+            bytes: bytes_read.load(Ordering::Relaxed),
         };
-        let opened = source.open(bytes_read);
-        let mut records =
-            match opened.and_then(|bytes| Records::new(source, bytes, reading.format, reading.limit)) {
-                Ok(records) => records,
-                Err(error) => {
-                    send(empty(0, false, Some(error.into())));
-                    return;
-                }
-            };
-        // A table without an id column has no ids, which is not an error of its rows. If the settings name an
-        // id column and it is missing, that is an error.
-        let name_by_line = reading.name_by_line
-            || (!reading.fields.is_configured(Field::Id)
-                && records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns)));
+        let (mut records, opened) = match Records::open(source, reading, bytes_read) {
+            Ok(opened) => opened,
+            Err(error) => {
+                send(empty(0, false, Some(error.into())));
+                return;
+            }
+        };
+        // A table without an id column has no ids, and neither has a JSON input whose first record lacks one: that is not
+        // an error of its records. If the settings name the id and it is missing, that is an error.
+        let may_name = !reading.fields.is_configured(Field::Id);
+        let table_lacks_ids =
+            records.columns().is_some_and(|columns| !reading.fields.any_is(Field::Id, columns));
+        let mut name_by_line = reading.name_by_line || (may_name && table_lacks_ids);
         let mut next = 0;
         let mut chunk = empty(next, name_by_line, None);
+        let mut first: Vec<Record> = Vec::new();
+        let mut described = false;
         let mut bytes = 0;
         loop {
             let record = match records.next() {
@@ -180,6 +236,13 @@ fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], by
                     return;
                 }
             };
+            if let (0, Some(record), None) = (next, &record, records.columns())
+                && may_name
+                && lacks_id(record, &reading.fields)
+            {
+                name_by_line = true;
+                chunk.name_by_line = true;
+            }
             // Do not judge an incomplete record of a file that a later run resumes: that run would skip the
             // completed one.
             let unfinished = record.as_ref().is_some_and(|record| grows && record.unfinished);
@@ -187,16 +250,32 @@ fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], by
             let over = record.is_none() || unfinished;
             if let Some(record) = record.filter(|_| !unfinished) {
                 next += 1;
+                if record.unfinished && record.content.is_err() {
+                    chunk.truncated = Some(record.line);
+                }
+                // Skipped records describe the input too, so that a resumed run says the same.
                 if next > skip {
                     bytes += record.content.as_ref().map_or(0, Vec::len);
                     chunk.records.push(record);
+                } else if !described && first.len() < LOOKED_AT {
+                    first.push(record);
                 }
             }
-            let full = chunk.records.len() >= CHUNK || bytes >= CHUNK_BYTES;
+            let (count, waits) = (first.len() + chunk.records.len(), reading.wait_for_columns && !described);
+            let full = count >= CHUNK || bytes >= CHUNK_BYTES;
             // Send what there is instead of waiting to fill the chunk: a pipe may be slow.
-            if over || full || (records.drained() && !chunk.records.is_empty()) {
+            let pauses = records.drained() && !chunk.records.is_empty() && !waits;
+            if over || full || pauses {
                 bytes = 0;
+                if !described {
+                    let looked_at = if first.is_empty() { &chunk.records } else { &first };
+                    let read_as =
+                        ReadAs::new(source.name(), &opened, &records, looked_at, reading, name_by_line);
+                    chunk.read_as = Some(Box::new(read_as));
+                    (described, first) = (true, Vec::new());
+                }
                 chunk.next = next.max(skip);
+                chunk.bytes = bytes_read.load(Ordering::Relaxed);
                 if !send(std::mem::replace(&mut chunk, empty(next, name_by_line, None))) {
                     return;
                 }
@@ -218,7 +297,7 @@ pub fn each_record(
 ) -> Result<(), RunError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     for source in &reading.sources {
-        let mut records = Records::new(source, source.open(&bytes_read)?, reading.format, reading.limit)?;
+        let (mut records, _) = Records::open(source, reading, &bytes_read)?;
         let mut after = 0;
         let broken = |after| move |error| RunError::Broken { name: source.name(), after, error };
         while let Some(record) = records.next().map_err(broken(after))? {
@@ -285,7 +364,10 @@ fn prepare(chunk: Chunk, reading: &InputSpec, preparer: Preparer) -> PreparedChu
         items: items.collect(),
         next: chunk.next,
         unfinished: chunk.unfinished,
+        truncated: chunk.truncated,
         failure: chunk.failure,
+        read_as: chunk.read_as,
+        bytes: chunk.bytes,
     }
 }
 

@@ -1,8 +1,10 @@
 //! The counts of a run over files, which the command prints and the HTML report shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use samestory_engine::model::{DeadLetterReason, Flag, Verdict};
+use samestory_engine::model::{
+    ArticleId, ClusterId, DeadLetter, DeadLetterReason, Flag, MatchType, Position, Verdict,
+};
 use samestory_engine::model::{Lang, VerdictKind};
 
 /// The counts of a run over files.
@@ -11,7 +13,15 @@ pub struct Summary {
     /// Verdicts by language.
     pub languages: BTreeMap<Lang, Counts>,
     /// Records that could not be judged, by reason.
-    pub dead_letters: BTreeMap<DeadLetterReason, u64>,
+    pub dead_letters: BTreeMap<DeadLetterReason, Refusals>,
+    /// An input that ends inside a record, and the line of that record: others may be missing.
+    pub truncated: Option<(String, u64)>,
+    /// Articles that repeat another one, by its cluster.
+    repeats: HashMap<ClusterId, Repeats>,
+    /// Articles whose id an earlier one has, with another text.
+    pub updates: u64,
+    /// The first of them.
+    pub first_update: Option<(ArticleId, Position)>,
     /// Delete records.
     pub deletes: u64,
     /// Articles that had no id and were named by file and line.
@@ -26,6 +36,22 @@ pub struct Summary {
     pub arrived_expired: u64,
     /// Verdicts written to the output; fewer than were given if `--only` filters them.
     pub written: u64,
+}
+
+/// The records that could not be judged for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusals {
+    /// How many.
+    pub count: u64,
+    /// Some of them are not UTF-8.
+    pub encoding: bool,
+}
+
+/// The articles of a cluster that repeat an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Repeats {
+    count: u64,
+    canonical: ArticleId,
 }
 
 /// Verdict counts.
@@ -58,6 +84,11 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Summary {
+    /// The counts at the start of a run that skips these records.
+    pub(super) fn resumed(judged_before: u64) -> Summary {
+        Summary { judged_before, ..Summary::default() }
+    }
+
     pub(super) fn count(&mut self, tagged: &Verdict) {
         let counts = self.languages.entry(tagged.language).or_default();
         match tagged.kind {
@@ -66,6 +97,49 @@ impl Summary {
             VerdictKind::ExactDuplicate => counts.exact += 1,
         }
         counts.review += u64::from(tagged.flags.contains(&Flag::Review));
+        let is_same_article = tagged.match_type == Some(MatchType::SameArticle);
+        if tagged.kind != VerdictKind::Unique && !is_same_article {
+            let new = || Repeats { count: 0, canonical: tagged.canonical_id.clone() };
+            self.repeats.entry(tagged.cluster.clone()).or_insert_with(new).count += 1;
+        }
+        if tagged.revision > 0 && !is_same_article {
+            self.updates += 1;
+            self.first_update.get_or_insert_with(|| (tagged.id.clone(), tagged.input.clone()));
+        }
+    }
+
+    pub(super) fn refuse(&mut self, letter: &DeadLetter) {
+        let new = Refusals { count: 0, encoding: false };
+        let refusals = self.dead_letters.entry(letter.reason).or_insert(new);
+        refusals.count += 1;
+        refusals.encoding |= letter.message.contains("not UTF-8");
+    }
+
+    /// Records that were read in this run and could not be judged, as a fraction of all.
+    pub fn refused(&self) -> f64 {
+        let dead = self.dead() as f64;
+        dead / (dead + self.total().articles() as f64 + self.deletes as f64).max(1.0)
+    }
+
+    /// Whether there were records, and none could be judged.
+    pub fn judged_nothing(&self) -> bool {
+        self.dead() > 0 && self.total().articles() == 0 && self.deletes == 0
+    }
+
+    /// Groups of articles with the same text: their number, the size of the largest, and the canonical of that one.
+    pub fn groups(&self) -> Option<(u64, u64, &ArticleId)> {
+        let largest = self.repeats.iter().max_by(|(a, one), (b, other)| {
+            // Among equals the first cluster, so that two runs say the same.
+            one.count.cmp(&other.count).then_with(|| b.cmp(a))
+        });
+        largest.map(|(_, largest)| (self.repeats.len() as u64, largest.count + 1, &largest.canonical))
+    }
+
+    /// Whether all of a good number of articles have one text, which is a wrong column more often than a wave of copies.
+    pub fn is_one_text(&self) -> bool {
+        const ENOUGH: u64 = 10;
+        let total = self.total();
+        total.articles() >= ENOUGH && total.exact + 1 == total.articles() && self.repeats.len() == 1
     }
 
     /// The counts over all languages.
@@ -77,7 +151,7 @@ impl Summary {
 
     /// Dead letters over all reasons.
     pub fn dead(&self) -> u64 {
-        self.dead_letters.values().sum()
+        self.dead_letters.values().map(|refusals| refusals.count).sum()
     }
 }
 

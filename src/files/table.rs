@@ -28,6 +28,9 @@ pub(crate) struct Table {
     raw: Vec<u8>,
     /// The last byte of the row, line end included.
     last: u8,
+    /// The row has an odd number of quotes, so one of them is not closed unless it stands inside a plain value.
+    odd_quotes: bool,
+    delimiter: u8,
 }
 
 /// The most columns a row may have.
@@ -48,6 +51,8 @@ impl Table {
             ends,
             raw: Vec::new(),
             last: 0,
+            odd_quotes: false,
+            delimiter,
         };
         if let Some((_, Ok(count))) = table.row()? {
             let header = (0..count).map(|at| String::from_utf8_lossy(table.value(at)).trim().to_owned());
@@ -58,9 +63,15 @@ impl Table {
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
         let Some((line, row)) = self.row()? else { return Ok(None) };
-        let content = row.and_then(|count| self.object(count));
+        let lines = self.line - line;
+        let is_unclosed = self.unclosed(lines);
+        let content = match is_unclosed {
+            true => Err(unclosed(line, lines)),
+            false => row.and_then(|count| self.object(count, lines)),
+        };
         // A last row without a line end is complete only if it has all its values and the last one is quoted.
         let unfinished = match self.last {
+            _ if is_unclosed => true,
             b'\n' | b'\r' => false,
             last => last != b'"' || content.is_err(),
         };
@@ -69,11 +80,28 @@ impl Table {
         Ok(Some(Record { line, content, original, unfinished }))
     }
 
-    fn object(&self, count: usize) -> Result<Vec<u8>, DecodeFailure> {
+    /// Whether the row swallowed the rest of the file: the file ended inside a quoted value.
+    fn unclosed(&mut self, lines: u64) -> bool {
+        let opens = || {
+            let after = [self.delimiter, b'"'];
+            self.raw.starts_with(b"\"") || memchr::memmem::find(&self.raw, &after).is_some()
+        };
+        self.odd_quotes && (lines > 1 || opens()) && self.bytes.buffer().is_empty() && {
+            // The buffer may be empty in the middle of the file.
+            fill(&mut self.bytes).is_ok_and(<[u8]>::is_empty)
+        }
+    }
+
+    fn object(&self, count: usize, lines: u64) -> Result<Vec<u8>, DecodeFailure> {
         let undecodable = |message| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         if count != self.columns.len() {
             let columns = self.columns.len();
-            return Err(undecodable(format!("the row has {count} values, and the header has {columns}")));
+            let over = match lines {
+                0 | 1 => String::new(),
+                lines => format!(" and covers {lines} lines: a quote may be missing"),
+            };
+            let message = format!("the row has {count} values{over}, and the header has {columns}");
+            return Err(undecodable(message));
         }
         let mut members = Vec::with_capacity(count);
         for (at, column) in self.columns.iter().enumerate() {
@@ -98,12 +126,14 @@ impl Table {
         }
         let line = self.line;
         self.raw.clear();
+        self.odd_quotes = false;
         let (mut written, mut count, mut length, mut over) = (0, 0, 0, false);
         loop {
             let part = fill(&mut self.bytes)?;
             let (result, read, wrote, ended) =
                 self.reader.read_record(part, &mut self.values[written..], &mut self.ends[count..]);
             self.line += memchr::memchr_iter(b'\n', &part[..read]).count() as u64;
+            self.odd_quotes ^= memchr::memchr_iter(b'"', &part[..read]).count() % 2 == 1;
             let room = self.limit.saturating_sub(self.raw.len());
             self.raw.extend_from_slice(&part[..read.min(room)]);
             self.last = part[..read].last().copied().unwrap_or(self.last);
@@ -128,4 +158,14 @@ impl Table {
             }
         }
     }
+}
+
+/// The quote that a row opens is not closed before the end of the file. The row may be most of the file.
+fn unclosed(line: u64, lines: u64) -> DecodeFailure {
+    let rest = match lines {
+        0 | 1 => "the file ends inside it".to_owned(),
+        lines => format!("the {lines} lines to the end of the file would be one value"),
+    };
+    let message = format!("a quote in the row that begins on line {line} is not closed; {rest}");
+    DecodeFailure::new(DeadLetterReason::Undecodable, message)
 }

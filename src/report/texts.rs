@@ -85,8 +85,7 @@ impl Texts {
                 continue;
             }
             let source = Source::File(Path::new(file).to_path_buf());
-            let Ok(bytes) = source.open(&Arc::new(AtomicU64::new(0))) else { continue };
-            let Ok(mut records) = Records::new(&source, bytes, reading.format, reading.limit) else {
+            let Ok((mut records, _)) = Records::open(&source, reading, &Arc::new(AtomicU64::new(0))) else {
                 continue;
             };
             while let (false, Ok(Some(record))) = (lines.is_empty(), records.next()) {

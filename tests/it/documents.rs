@@ -24,6 +24,13 @@ fn every_setting_is_in_the_document() {
     assert_current("docs/configuration.md", &reference::markdown());
 }
 
+#[test]
+fn the_schemas_of_file_output_are_current() {
+    for (name, schema) in samestory::formats::schemas::file_schemas() {
+        assert_current(&format!("schemas/{name}.schema.json"), &schema);
+    }
+}
+
 /// The contribution of each measure at the knots of its curve.
 fn weights_table() -> String {
     let weights = Weights::FITTED;

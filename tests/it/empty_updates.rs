@@ -84,7 +84,7 @@ fn a_file_keeps_texts_too() {
         "{{\"id\":\"a\",\"body\":{text:?}}}\n{{\"id\":\"a\",\"title\":\"New\"}}\n{{\"id\":\"a\",\"body\":\"\"}}\n{{\"id\":\"b\",\"body\":{text:?}}}\n{{\"id\":\"x\"}}\n"
     );
     folder.write("a.ndjson", lines.as_bytes());
-    let printed = folder.run(&["file", "a.ndjson", "--dead-letters", "dead.ndjson"]);
+    let printed = folder.run(&["file", "a.ndjson", "--max-errors", "100", "--dead-letters", "dead.ndjson"]);
     let expected = ["a unique -", "a exact-duplicate a", "a exact-duplicate a", "b exact-duplicate a"];
     assert_eq!(verdicts(&printed.stdout), expected, "{}", printed.stderr);
     assert_eq!(printed.stdout.matches("\"kept-text\"").count(), 2);
@@ -93,7 +93,8 @@ fn a_file_keeps_texts_too() {
         "{}",
         folder.read("dead.ndjson")
     );
-    let printed = folder.run(&["--set", "input.empty_update=refuse", "file", "a.ndjson"]);
+    let printed =
+        folder.run(&["--set", "input.empty_update=refuse", "file", "a.ndjson", "--max-errors", "100"]);
     assert_eq!(verdicts(&printed.stdout), ["a unique -", "b exact-duplicate a"]);
     assert!(printed.stderr.contains("3 no-body"), "{}", printed.stderr);
 }

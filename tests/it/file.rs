@@ -129,7 +129,7 @@ fn broken_records_are_named_counted_and_skipped() {
     let good: Vec<&str> = good.lines().collect();
     let deep =
         format!("{{\"id\":\"deep\",\"x\":{}{},\"body\":\"\"}}", "[".repeat(100_000), "]".repeat(100_000));
-    let lines: [&[u8]; 11] = [
+    let lines: [&[u8]; 12] = [
         good[0].as_bytes(),
         b"{\"id\": \"cut off",
         b"{\"id\":\"x\",\"body\":\"\xff\"}",
@@ -141,11 +141,13 @@ fn broken_records_are_named_counted_and_skipped() {
         deep.as_bytes(),
         good[1].as_bytes(),
         good[2].as_bytes(),
+        // Text in UTF-8, so that the byte above is damage and not an encoding.
+        "{\"id\":\"z\",\"body\":\"Z\u{fc}rich\"}".as_bytes(),
     ];
     folder.write("a.ndjson", &lines.join(&b'\n'));
-    let printed = folder.run(&["file", "a.ndjson", "--no-article"]);
+    let printed = folder.run(&["file", "a.ndjson", "--no-article", "--max-errors", "100"]);
     let found = verdicts(&printed.stdout);
-    assert_eq!(found, [EXPECTED[0], EXPECTED[1], EXPECTED[2]], "{}", printed.stderr);
+    assert_eq!(found, [EXPECTED[0], EXPECTED[1], EXPECTED[2], "z unique -"], "{}", printed.stderr);
     for wanted in [
         "a.ndjson:2: undecodable: not JSON: EOF while parsing a string at column 15",
         "a.ndjson:3: undecodable: byte 19 is not UTF-8",
@@ -155,7 +157,11 @@ fn broken_records_are_named_counted_and_skipped() {
         "a.ndjson:7: wrong-type: field \"body\" is an object; it must be a string or a list of strings",
         "a.ndjson:8: wrong-type: field \"id\" is a list; it must be a string or an integer",
         "a.ndjson:9: too-deep: nested more than 128 levels deep",
-        "8 could not be read: 2 undecodable, 1 no-id, 1 no-body, 3 wrong-type, 1 too-deep",
+        "8 of 12 records could not be judged:",
+        "  2 undecodable: name the encoding with --encoding",
+        "  1 no-id: name the id field with --field id=NAME, or use --id line",
+        "  3 wrong-type: map the field",
+        "  --dead-letters FILE keeps them all",
     ] {
         assert!(printed.stderr.contains(wanted), "no {wanted:?} in\n{}", printed.stderr);
     }
@@ -172,7 +178,7 @@ fn an_endless_line_is_a_dead_letter_and_costs_no_memory() {
     bytes.extend_from_slice(b"\"}\n");
     bytes.extend_from_slice(ndjson(&three()).as_bytes());
     folder.write("a.ndjson", &bytes);
-    let printed = folder.run(&["file", "a.ndjson"]);
+    let printed = folder.run(&["file", "a.ndjson", "--max-errors", "30%"]);
     assert_eq!(verdicts(&printed.stdout), EXPECTED);
     assert!(
         printed.stderr.contains("a.ndjson:1: too-large: 104857602 bytes; at most 8388608"),
@@ -181,25 +187,33 @@ fn an_endless_line_is_a_dead_letter_and_costs_no_memory() {
     );
     // A quote that is never closed, in a table.
     folder.write("a.csv", &[b"id,text\na,\"".as_slice(), &bytes[..20 << 20]].concat());
-    let printed = folder.run(&["file", "a.csv"]);
-    assert!(printed.stderr.contains("a.csv:2: too-large"), "{}", printed.stderr);
+    let printed = folder.fail(&["file", "a.csv"]);
+    assert!(printed.contains("a.csv:2: too-large"), "{printed}");
+    assert!(printed.contains("a.csv ends inside the record that begins on line 2"), "{printed}");
     // Within the limit for lines, beyond the one for text.
     bytes.truncate(3 << 20);
     folder.write("b.ndjson", &[&bytes[..], b"\"}"].concat());
-    let printed = folder.run(&["file", "b.ndjson"]);
-    assert!(
-        printed.stderr.contains("b.ndjson:1: too-large: text is longer than 1048576 bytes"),
-        "{}",
-        printed.stderr
-    );
+    let printed = folder.fail(&["file", "b.ndjson"]);
+    assert!(printed.contains("b.ndjson:1: too-large: text is longer than 1048576 bytes"), "{printed}");
+    assert!(printed.contains("no record could be judged: 1 of 1 were refused"), "{printed}");
+    // Markup does not count: the limit is on the text in it.
+    let page = format!("<html><body><!--{}--><p>{}</p></body></html>", "x".repeat(3 << 20), story(1, ""));
+    folder.write("c.ndjson", serde_json::json!({"id": "page", "body": page}).to_string().as_bytes());
+    assert_eq!(verdicts(&folder.run(&["file", "c.ndjson"]).stdout), ["page unique -"]);
+    let page = format!("<html><body><!--{}--></body></html>", "x".repeat(4 << 20));
+    folder.write("d.ndjson", serde_json::json!({"id": "page", "body": page}).to_string().as_bytes());
+    assert!(folder.fail(&["file", "d.ndjson"]).contains("at most 4194304 are parsed (text.max_raw_bytes)"));
 }
 
 #[test]
 fn faults_in_tables_are_named_by_line() {
     let folder = Folder::new("tables");
-    folder.write("a.csv", b"id,text\r\na,\"two\r\nlines\"\r\n\r\nb,too,many\r\nc,\xff\r\nd,fine\r\n");
-    let printed = folder.run(&["file", "a.csv"]);
-    assert_eq!(verdicts(&printed.stdout), ["a unique -", "d unique -"]);
+    folder.write(
+        "a.csv",
+        b"id,text\r\na,\"two\r\nlines\"\r\n\r\nb,too,many\r\nc,\xff\r\nd,fine\r\ne,Z\xc3\xbcrich\r\n",
+    );
+    let printed = folder.run(&["file", "a.csv", "--max-errors", "50"]);
+    assert_eq!(verdicts(&printed.stdout), ["a unique -", "d unique -", "e unique -"]);
     assert!(
         printed.stderr.contains("a.csv:5: undecodable: the row has 3 values, and the header has 2"),
         "{}",
@@ -210,7 +224,7 @@ fn faults_in_tables_are_named_by_line() {
         "{}",
         printed.stderr
     );
-    let last: Value = serde_json::from_str(printed.stdout.lines().last().unwrap()).unwrap();
+    let last: Value = serde_json::from_str(printed.stdout.lines().nth(1).unwrap()).unwrap();
     assert_eq!((&last["input"]["line"], &last["article"]["text"]), (&7.into(), &"fine".into()));
     // Without an id column, rows are named by their lines.
     folder.write("b.csv", b"headline,text\nOne,first\nTwo,second\n");
@@ -326,13 +340,16 @@ fn an_unusable_input_is_reported_at_once() {
     let folder = Folder::new("refused");
     fs::create_dir(folder.path().join("dir")).unwrap();
     folder.write("a.ndjson", ndjson(&three()).as_bytes());
-    folder.write("utf16.csv", b"\xff\xfei\0d\0");
+    folder.write("sheet.xlsx", b"PK\x03\x04 and so on");
     folder.write("a.xz", b"\xfd7zXZ\0\0\0");
     folder.write("text", b"just words\n");
     for (arguments, wanted) in [
         (vec!["dir"], "dir is a directory; name the files in it"),
         (vec!["a.ndjson", "missing.ndjson"], "cannot read missing.ndjson: No such file"),
-        (vec!["utf16.csv"], "utf16.csv is UTF-16; convert it"),
+        (
+            vec!["sheet.xlsx"],
+            "sheet.xlsx is a workbook (xlsx), not a table of text; save the sheet as CSV UTF-8",
+        ),
         (vec!["a.xz"], "xzcat a.xz | samestory file -"),
         (vec!["text"], "cannot detect the format of text"),
         (
@@ -439,7 +456,10 @@ fn a_file_run_remembers_forever_by_default() {
     assert_eq!(copies(&["--config", "bus.toml", "file", "a.ndjson"]).0, 90, "those settings are for the bus");
     let (found, printed) = copies(&["file", "a.ndjson", "--retention", "7d"]);
     assert!(found < 40, "{found}");
-    assert!(printed.contains(" expired and were forgotten (--retention)"), "{printed}");
+    assert!(
+        printed.contains("warning: ") && printed.contains(" expired and were forgotten (--retention)"),
+        "{printed}"
+    );
     let refusal = folder.fail(&["file", "a.ndjson", "--retention", "soon"]);
     assert!(refusal.contains("--retention = soon: use a whole number and a unit"), "{refusal}");
 }

@@ -34,6 +34,7 @@ fn articles(folder: &Folder, name: &str, seed: usize) {
 fn start(folder: &Folder, state: &str, output: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_samestory"))
         .args(["file", "one.ndjson", "two.ndjson", "--quiet", "--state", state, "--output", output])
+        .args(["--max-errors", "100"])
         .args(["--dead-letters", &format!("{output}.dead")])
         .current_dir(folder.path())
         .stderr(Stdio::null())

@@ -123,6 +123,11 @@ impl Fields {
         }
     }
 
+    /// Whether a key is one of the paths or usual names of a field.
+    pub fn is_name(&self, field: Field, key: &str) -> bool {
+        self.any_is(field, &[key.to_owned()])
+    }
+
     /// Maps a record to an event. If it has no id, `name` supplies one. It must not if the settings name a path for the
     /// id: a wrong path would then turn many articles into versions of one.
     ///

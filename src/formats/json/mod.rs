@@ -48,6 +48,11 @@ impl<'a> Record<'a> {
         Ok(Record::new(raw))
     }
 
+    /// A record that was parsed before.
+    pub fn of(raw: &'a RawValue) -> Record<'a> {
+        Record::new(raw)
+    }
+
     fn new(raw: &'a RawValue) -> Record<'a> {
         Record { raw, members: OnceCell::new() }
     }
@@ -55,6 +60,11 @@ impl<'a> Record<'a> {
     /// The JSON text unchanged, without surrounding white space.
     pub fn raw(&self) -> &'a RawValue {
         self.raw
+    }
+
+    /// The keys of the object in order; none if it is not an object.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.members().iter().map(|(key, _)| key.as_str())
     }
 
     fn members(&self) -> &[(String, &'a RawValue)] {

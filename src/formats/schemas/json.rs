@@ -18,6 +18,53 @@ pub fn json_schema(avro: &str) -> String {
     text
 }
 
+/// The JSON Schemas of what `samestory file` writes, by file name: its lines have a file where those of the bus have a topic.
+/// They are closed, because a file belongs to one version of the program. Clusters are as on the bus.
+pub fn file_schemas() -> [(&'static str, String); 2] {
+    let mut verdict: Value = serde_json::from_str(&json_schema(super::TAGGED_ARTICLE)).unwrap_or_default();
+    verdict["title"] = json!("FileVerdict");
+    verdict["description"] = json!("A line of the output of `samestory file`: an article with its verdict.");
+    verdict["additionalProperties"] = json!(false);
+    verdict["properties"]["verdict"]["enum"] = json!(["unique", "near-duplicate", "exact-duplicate"]);
+    for share in ["similarity", "containment", "confidence"] {
+        verdict["properties"][share]["minimum"] = json!(0);
+        verdict["properties"][share]["maximum"] = json!(1);
+    }
+    verdict["properties"]["input"] = json!({
+        "type": "object",
+        "description": "Where the article was read.",
+        "properties": {
+            "file": { "type": "string", "description": "The file as named on the command line; - for standard input." },
+            "line": { "type": "integer", "description": "The line on which it begins, or its row, counted from 1." },
+        },
+        "required": ["file", "line"],
+        "additionalProperties": false,
+    });
+    verdict["properties"]["article"] = json!({
+        "type": "object",
+        "description": "The article, unchanged; absent with --no-article.",
+    });
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let letter = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "FileDeadLetter",
+        "type": "object",
+        "description": "A line of --dead-letters: a record that could not be judged.",
+        "properties": {
+            "file": text("The file as named on the command line; - for standard input."),
+            "line": { "type": "integer", "description": "The line on which it begins, or its row, counted from 1." },
+            "reason": text("Why: undecodable, no-id, no-body, wrong-type, too-large, too-deep, long-number, not-owner or parser-panicked."),
+            "message": text("The same for people."),
+            "original": { "type": ["null", "string"], "description": "The record; null if it was too long to be read." },
+            "original_hex": text("The record in hexadecimal digits, in place of original, if it is not UTF-8."),
+        },
+        "required": ["file", "line", "reason", "message"],
+        "additionalProperties": false,
+    });
+    let pretty = |schema: &Value| serde_json::to_string_pretty(schema).unwrap_or_default() + "\n";
+    [("file-verdict", pretty(&verdict)), ("file-dead-letter", pretty(&letter))]
+}
+
 fn convert(avro: &Value) -> Value {
     match avro {
         Value::String(name) => match name.as_str() {

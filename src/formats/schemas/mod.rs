@@ -4,7 +4,7 @@
 
 mod json;
 
-pub use json::json_schema;
+pub use json::{file_schemas, json_schema};
 
 /// An article as crawlers publish it; `[input.fields]` maps other schemas to it.
 pub const RAW_ARTICLE: &str = include_str!("../../../schemas/raw-article.avsc");
