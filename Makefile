@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-deploy test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -37,6 +37,10 @@ test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the
 	@dev/test-deploy $(CARGO_TARGET_DIR)/release/samestory
 	@echo "an alert from the program to Slack:"
 	cargo test --release --features tlsh,faults --test it -- --ignored watching::
+
+test-pages: tools-pages ## check the HTML report in Chromium: two widths, light and dark, keyboard, axe-core (PICTURES=folder keeps the screenshots)
+	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
+	@node dev/pages/check.mjs $(CARGO_TARGET_DIR)/core/release/samestory $(or $(PICTURES),$(CARGO_TARGET_DIR)/pages)
 
 test-image: tools-test ## run the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && dev/image "$$work" \
@@ -113,6 +117,9 @@ tools-demo:
 
 tools-build:
 	@dev/tools build
+
+tools-pages: tools-demo
+	@dev/tools pages
 
 tools-test:
 	@dev/tools test

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use clap::ValueEnum;
 use samestory::config::Config;
@@ -15,9 +15,10 @@ use samestory::files::{
     Format, InputSpec, Job, Only, OutputFormat, RunError, Source, Summary, TextEncoding, WholeFile,
 };
 use samestory::formats::fields::{Field, Fields};
-use samestory::report::Report;
-use samestory_engine::engine::{Engine, Preparer};
+use samestory::report::{About, Report};
+use samestory_engine::engine::{Algorithm, Engine, Preparer};
 use samestory_engine::index::{Durability, Memory, Store};
+use samestory_engine::model::EventTime;
 
 use super::Failure;
 use super::progress::Progress;
@@ -199,8 +200,10 @@ fn parse_field(text: &str) -> Result<(Field, String), String> {
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
     let pairs = args.pairs.as_deref().map(files::read_pairs).transpose().map_err(RunError::from)?;
-    let config = config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
+    let mut config = config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
     let job = job(args, &config)?;
+    // The report shows why; the output has it only if the settings ask for it.
+    config.engine.evidence |= args.html.is_some();
     let config = &config;
     // Comes before anything is opened for writing, the state included.
     job.refuse_clashes().map_err(RunError::from)?;
@@ -234,7 +237,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     };
     if let (Some(report), Some((path, page))) = (report, page) {
         progress.say("writing the report");
-        let html = report.render(&summary, &job.reading, &config.text);
+        let html = report.render(&summary, &job.reading, &config.text, &about(args, config));
         page.write(html.as_bytes()).map_err(|error| page_failure(path, error))?;
     }
     let files = [
@@ -256,6 +259,23 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             allowed: args.max_errors,
         }),
         () => Ok(()),
+    }
+}
+
+/// What the report says about the run: the day, and the settings that differ from run to run.
+fn about(args: &Args, config: &Config) -> About {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = EventTime::from_millis(i64::try_from(now.as_millis()).unwrap_or_default()).to_string();
+    let rules = &config.engine.default.rules;
+    let decides = match config.engine.default.algorithm {
+        Algorithm::Combined => format!("duplicates from confidence {:.2}", rules.min_confidence),
+        Algorithm::Minhash => format!("minhash, duplicates from similarity {:.2}", rules.threshold),
+        Algorithm::Simhash64 | Algorithm::Simhash128 => "simhash".to_owned(),
+    };
+    let retention = args.retention.as_deref().unwrap_or("forever");
+    About {
+        made_on: now.chars().take("2026-03-02".len()).collect(),
+        settings: format!("{decides}, retention {retention}, settings {:08x}", config.engine.config),
     }
 }
 

@@ -287,6 +287,10 @@ pub fn run(
         run.judge_all(&mut stage, watch)
     });
     let outcome = outcome.and_then(|()| Ok(run.state.flush()?));
+    let outcome = outcome.and_then(|()| match &mut run.report {
+        Some(report) => Ok(report.add_clusters(engine, &*run.state)?),
+        None => Ok(()),
+    });
     let outcome = outcome.and_then(|()| match clusters {
         Some(file) => clusters::write(engine, &*run.state, file, job.clusters_to),
         None => Ok(()),

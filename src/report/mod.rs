@@ -1,22 +1,23 @@
-//! The HTML report of a run over files: matched articles side by side, the least certain matches first.
+//! The HTML report of a run over files: an overview of all groups that unfolds into texts side by side.
 //!
-//! During the run, `Report::add` collects only the pairs that the page can show, never their texts. At the
-//! end, `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
-//! limit.
+//! During the run, [`Report::add`] collects pairs, never their texts. At the end, [`Report::add_clusters`] takes the groups
+//! from the state, and `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
+//! limit. `page` puts all of it into one file as JSON, which `page.js` shows.
 
 mod page;
 mod pair;
 mod texts;
 mod words;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 
-use samestory_engine::engine::{Output, Plan};
+use samestory_engine::engine::{Engine, Output, Plan};
 use samestory_engine::index::{StoreError, View};
-use samestory_engine::model::{ArticleId, ClusterId, Fraction, Lang, MatchType, Position};
+use samestory_engine::model::{
+    ArticleId, ClusterId, ClusterRecord, Contribution, Flag, Fraction, Lang, MatchType, Position,
+};
 use samestory_engine::model::{RelationKind, Verdict};
 use samestory_engine::text::Options;
 use samestory_engine::text::language::home;
@@ -25,16 +26,14 @@ use crate::files::Summary;
 use crate::files::stage::InputSpec;
 use texts::Texts;
 
-/// Clusters on the page.
-const CLUSTERS: usize = 150;
-/// Near-duplicate pairs collected for those clusters: the ones with the least confidence.
-const PAIRS: usize = 600;
-/// Pairs per cluster whose texts are shown side by side.
-const PAIRS_IN_CLUSTER: usize = 4;
-/// Exact copies collected.
-const COPIES: usize = 2000;
+/// Pairs of a group that are shown.
+const PAIRS_IN_GROUP: usize = 12;
+/// Pairs on the page whose texts it has; every group gets its first before any gets its second.
+const PAIRS_WITH_TEXTS: usize = 3000;
+/// Members of a group that are listed.
+const MEMBERS: usize = 200;
 /// Related pairs (similar, but not copies) on the page.
-const RELATED: usize = 50;
+const RELATED: usize = 2000;
 
 /// How the two articles of a pair relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +42,7 @@ enum Kind {
     Partial,
     Exact,
     Rewritten,
+    Reviewed,
     SameTemplate,
     FollowUp,
     SameFurniture,
@@ -56,61 +56,68 @@ struct Side {
     position: Position,
 }
 
-/// Two matched or related articles. Ordered by confidence, the least certain first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Two matched or related articles.
+#[derive(Clone, Debug, PartialEq)]
 struct Pair {
     confidence: Fraction,
     order: u64,
     kind: Kind,
     language: Lang,
-    cluster: ClusterId,
     similarity: Fraction,
     containment: Fraction,
+    evidence: Vec<Contribution>,
+    review: bool,
     old: Side,
     new: Side,
 }
 
-/// Keeps the pairs with the least confidence, and counts all of them.
+/// What is known of a cluster from the verdicts of the run.
 #[derive(Debug, Default)]
-struct Doubtful {
-    heap: BinaryHeap<Pair>,
-    total: u64,
+struct Group {
+    /// The near-duplicates, and one exact copy.
+    pairs: Vec<Pair>,
+    /// The lowest similarity of a member to what it repeats.
+    least: Option<Fraction>,
+    exact: u64,
+    /// Near-duplicates whose pairs are not kept.
+    left_out: u64,
+    cluster: Option<ClusterRecord>,
 }
 
-impl Doubtful {
-    fn add(&mut self, pair: Pair, cap: usize) {
-        self.total += 1;
-        self.heap.push(pair);
-        if self.heap.len() > cap {
-            self.heap.pop();
-        }
+impl Group {
+    /// The least confident verdict; that of a group of exact copies is certain.
+    fn confidence(&self) -> Fraction {
+        let pairs = self.pairs.iter().filter(|pair| pair.kind != Kind::Exact);
+        pairs.map(|pair| pair.confidence).min().unwrap_or(Fraction::new(1.0))
     }
+}
+
+/// What the page says about the run in its footer.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The day, as 2026-03-02.
+    pub made_on: String,
+    /// The settings that differ between runs, in words.
+    pub settings: String,
 }
 
 /// Collects the pairs of a run, and renders them as an HTML page.
 #[derive(Debug)]
 pub struct Report {
-    near: Doubtful,
-    related: Doubtful,
-    copies: Vec<Pair>,
+    groups: BTreeMap<ClusterId, Group>,
+    related: Vec<Pair>,
+    related_total: u64,
     order: u64,
     kept: Texts,
-}
-
-/// A cluster on the page: its near-duplicate pairs, least certain first, and its exact copies.
-struct Card<'a> {
-    pairs: Vec<&'a Pair>,
-    copies: Vec<&'a Pair>,
-    id: &'a ClusterId,
 }
 
 impl Report {
     /// An empty report. If an input is standard input, its articles are kept for the page.
     pub fn new(reading: &InputSpec) -> Report {
         Report {
-            near: Doubtful::default(),
-            related: Doubtful::default(),
-            copies: Vec::new(),
+            groups: BTreeMap::new(),
+            related: Vec::new(),
+            related_total: 0,
             order: 0,
             kept: Texts::new(reading),
         }
@@ -139,20 +146,28 @@ impl Report {
 
     fn add_tagged(&mut self, tagged: &Verdict, state: &impl View) -> Result<(), StoreError> {
         let kind = match tagged.match_type {
-            Some(MatchType::Near | MatchType::Reviewed) => Some(Kind::Near),
+            Some(MatchType::Near) => Some(Kind::Near),
+            Some(MatchType::Reviewed) => Some(Kind::Reviewed),
             Some(MatchType::Partial) => Some(Kind::Partial),
             Some(MatchType::Rewritten) => Some(Kind::Rewritten),
             Some(MatchType::Exact) => Some(Kind::Exact),
             // A republication of the same article is not worth showing.
-            _ => None,
+            Some(MatchType::SameArticle) | None => None,
         };
-        if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of)
-            && let Some(pair) = self.pair(tagged, kind, old, tagged.similarity, state)?
-        {
-            match kind {
-                Kind::Exact if self.copies.len() < COPIES => self.copies.push(pair),
-                Kind::Exact => {}
-                _ => self.near.add(pair, PAIRS),
+        if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of) {
+            let is_needed = match self.groups.get(&tagged.cluster) {
+                Some(group) if kind == Kind::Exact => group.exact == 0,
+                _ => true,
+            };
+            let pair = if is_needed { self.pair(tagged, kind, old, tagged.similarity, state)? } else { None };
+            let group = self.groups.entry(tagged.cluster.clone()).or_default();
+            group.least = Some(group.least.map_or(tagged.similarity, |least| least.min(tagged.similarity)));
+            group.exact += u64::from(kind == Kind::Exact);
+            group.pairs.extend(pair);
+            // The least certain pairs are the ones worth a look.
+            if group.pairs.len() > 4 * PAIRS_IN_GROUP {
+                group.pairs.sort_by_key(|pair| (pair.confidence, pair.order));
+                group.left_out += group.pairs.drain(PAIRS_IN_GROUP..).len() as u64;
             }
         }
         for related in &tagged.related {
@@ -162,8 +177,11 @@ impl Report {
                 RelationKind::FollowUp => Kind::FollowUp,
                 RelationKind::SameFurniture => Kind::SameFurniture,
             };
-            if let Some(pair) = self.pair(tagged, kind, &related.id, related.similarity, state)? {
-                self.related.add(pair, RELATED);
+            self.related_total += 1;
+            if self.related.len() < RELATED
+                && let Some(pair) = self.pair(tagged, kind, &related.id, related.similarity, state)?
+            {
+                self.related.push(pair);
             }
         }
         Ok(())
@@ -186,65 +204,62 @@ impl Report {
             order: self.order,
             kind,
             language: tagged.language,
-            cluster: tagged.cluster.clone(),
             similarity,
             containment: tagged.containment,
+            evidence: tagged.evidence.clone(),
+            review: tagged.flags.contains(&Flag::Review),
             old: Side { id: old.clone(), position: document.position },
             new: Side { id: tagged.id.clone(), position: tagged.input.clone() },
         }))
     }
 
+    /// Adds the clusters of the groups at the end of the run: their size, times, outlets and members.
+    pub(crate) fn add_clusters(&mut self, engine: &Engine, state: &impl View) -> Result<(), StoreError> {
+        engine.each_cluster(state, &mut |mut cluster| {
+            if let Some(group) = self.groups.get_mut(&cluster.id) {
+                cluster.members.truncate(MEMBERS);
+                group.cluster = Some(cluster);
+            }
+            true
+        })
+    }
+
     /// Renders the page. Articles whose input cannot be read again appear without their text.
-    pub fn render(self, summary: &Summary, reading: &InputSpec, options: &Options) -> String {
-        let near = self.near.heap.into_sorted_vec();
-        let related = self.related.heap.into_sorted_vec();
-        let cards = cards(&near, &self.copies);
-        let wanted =
-            cards.iter().flat_map(Card::sides).chain(related.iter().flat_map(|pair| [&pair.old, &pair.new]));
-        let texts = self.kept.load(wanted, reading, options);
+    pub fn render(
+        mut self,
+        summary: &Summary,
+        reading: &InputSpec,
+        options: &Options,
+        about: &About,
+    ) -> String {
+        // A group whose members were deleted or changed later is none any more.
+        self.groups.retain(|_, group| group.cluster.is_some());
+        for group in self.groups.values_mut() {
+            group.pairs.sort_by_key(|pair| (pair.kind == Kind::Exact, pair.confidence, pair.order));
+            let kept = group.pairs.len().min(PAIRS_IN_GROUP);
+            group.left_out += group.pairs.drain(kept..).len() as u64;
+        }
+        let mut ordered: Vec<&Group> = self.groups.values().collect();
+        ordered.sort_by_key(|group| (group.confidence(), group.pairs.first().map(|pair| pair.order)));
+        let rounds = (0..PAIRS_IN_GROUP)
+            .flat_map(|round| ordered.iter().filter_map(move |group| group.pairs.get(round)))
+            .chain(&self.related)
+            .take(PAIRS_WITH_TEXTS);
+        let shown: BTreeSet<u64> = rounds.clone().map(|pair| pair.order).collect();
+        let mut wanted: Vec<Side> = rounds.flat_map(|pair| [&pair.old, &pair.new]).cloned().collect();
+        wanted.sort();
+        wanted.dedup();
+        let texts = self.kept.load(wanted.iter(), reading, options);
         let page = page::HtmlPage {
             summary,
-            cards: &cards,
-            related: &related,
-            related_total: self.related.total,
-            hidden_pairs: self.near.total - cards.iter().map(|card| card.pairs.len() as u64).sum::<u64>(),
+            groups: &self.groups,
+            related: &self.related,
+            related_total: self.related_total,
+            shown: &shown,
             texts: &texts,
+            reading,
+            about,
         };
         page.render()
     }
-}
-
-impl Card<'_> {
-    /// The articles that the card shows, by text or by headline.
-    fn sides(&self) -> impl Iterator<Item = &Side> {
-        let pairs = self.pairs.iter().take(PAIRS_IN_CLUSTER).flat_map(|pair| [&pair.old, &pair.new]);
-        pairs.chain(self.copies.iter().take(COPIES_IN_CLUSTER).flat_map(|pair| [&pair.old, &pair.new]))
-    }
-}
-
-/// Exact copies listed per cluster.
-const COPIES_IN_CLUSTER: usize = 12;
-
-/// Groups pairs into clusters, ordered by their least certain pair; clusters of exact copies only come last.
-fn cards<'a>(near: &'a [Pair], copies: &'a [Pair]) -> Vec<Card<'a>> {
-    let mut clusters: BTreeMap<&ClusterId, Card<'a>> = BTreeMap::new();
-    let card = |id| Card { pairs: Vec::new(), copies: Vec::new(), id };
-    for pair in near {
-        clusters.entry(&pair.cluster).or_insert_with(|| card(&pair.cluster)).pairs.push(pair);
-    }
-    for pair in copies {
-        clusters.entry(&pair.cluster).or_insert_with(|| card(&pair.cluster)).copies.push(pair);
-    }
-    let mut cards: Vec<Card<'a>> = clusters.into_values().collect();
-    // Clusters of exact copies have no uncertainty: largest first, then in input order.
-    cards.sort_by_key(|card| {
-        let first = card.pairs.first().or(card.copies.first()).map(|pair| pair.order);
-        (
-            card.pairs.first().map_or(Fraction::WHOLE + 1, |pair| pair.confidence.steps()),
-            Reverse(card.copies.len()),
-            first,
-        )
-    });
-    cards.truncate(CLUSTERS);
-    cards
 }

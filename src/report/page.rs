@@ -1,34 +1,115 @@
-//! Renders the HTML page: one self-contained file without scripts or network access. Every string that comes
-//! from an article passes through [`escaped`].
+//! Renders the HTML page: one self-contained file that loads nothing. Articles are in it as JSON, which `page.js` shows as
+//! text. Its policy allows this style sheet and this script, known by their hashes, and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
-use crate::files::Summary;
-use samestory_engine::model::Lang;
-use samestory_engine::text::language;
+use serde::Serialize;
 
-use super::pair::{TextLimit, side_by_side};
-use super::texts::ShownArticle;
-use super::words::{confidence, escaped, headline, label, name, percent};
-use super::{COPIES_IN_CLUSTER, Card, Kind, PAIRS_IN_CLUSTER, Pair, Side};
+use crate::files::Summary;
+use crate::files::stage::InputSpec;
 use crate::files::thousands;
+use samestory_engine::model::{ClusterId, EventTime, Fraction, Lang};
+
+use super::pair::{TextLimit, compared};
+use super::texts::ShownArticle;
+use super::words::{escaped, headline, kind_name, name, why};
+use super::{About, Group, Kind, Pair, Side};
 
 const STYLE: &str = include_str!("style.css");
-/// The content security policy allows the inline style sheet and nothing else.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-
-const LEDE: &str = "Passages that two texts share are highlighted. The least certain decisions come first, because \
-    they are the ones worth checking.";
+const SCRIPT: &str = include_str!("page.js");
+/// The SHA-256 hashes of the two as the policy wants them; a test computes them.
+const STYLE_HASH: &str = "GjKABGgKE0GgVviJaCS6hYELewpd/tyvfeugs0Fgmzo=";
+const SCRIPT_HASH: &str = "zKOJNDrWqEcTzRH9N3BKlLhhVAYfXwneLeAy+CtyFcs=";
 
 pub(super) struct HtmlPage<'a> {
     pub(super) summary: &'a Summary,
-    pub(super) cards: &'a [Card<'a>],
+    pub(super) groups: &'a BTreeMap<ClusterId, Group>,
     pub(super) related: &'a [Pair],
     pub(super) related_total: u64,
-    /// Near-duplicates that did not fit on the page.
-    pub(super) hidden_pairs: u64,
+    /// The pairs, by their order, whose texts are on the page.
+    pub(super) shown: &'a BTreeSet<u64>,
     pub(super) texts: &'a BTreeMap<Side, ShownArticle>,
+    pub(super) reading: &'a InputSpec,
+    pub(super) about: &'a About,
+}
+
+/// What `page.js` reads.
+#[derive(Serialize)]
+struct Data<'a> {
+    groups: Vec<GroupData<'a>>,
+    related: Vec<GroupData<'a>>,
+    articles: Vec<ArticleData<'a>>,
+    /// The names of languages and kinds.
+    languages: BTreeMap<&'static str, &'static str>,
+    kinds: BTreeMap<&'static str, &'static str>,
+}
+
+/// A group, or a pair of related articles, which the overview shows alike.
+#[derive(Serialize)]
+struct GroupData<'a> {
+    id: String,
+    order: u64,
+    language: &'static str,
+    title: &'a str,
+    url: Option<&'a str>,
+    size: u64,
+    first: Option<String>,
+    last: Option<String>,
+    hosts: Vec<&'a str>,
+    similarity: f64,
+    confidence: f64,
+    kinds: Vec<&'static str>,
+    pairs: Vec<PairData<'a>>,
+    members: Vec<MemberData<'a>>,
+    /// What the search looks at.
+    search: String,
+}
+
+#[derive(Serialize)]
+struct MemberData<'a> {
+    id: &'a str,
+    title: Option<&'a str>,
+    host: Option<&'a str>,
+    url: Option<&'a str>,
+    time: Option<String>,
+    match_type: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct PairData<'a> {
+    kind: &'static str,
+    similarity: f64,
+    confidence: f64,
+    why: String,
+    /// The articles, by number; none if their texts are not on the page.
+    old: Option<usize>,
+    new: Option<usize>,
+    old_id: &'a str,
+    new_id: &'a str,
+    /// The marked ranges are what differs, and not what both have.
+    differences: bool,
+    in_old: Vec<[usize; 2]>,
+    in_new: Vec<[usize; 2]>,
+}
+
+#[derive(Serialize)]
+struct ArticleData<'a> {
+    id: &'a str,
+    title: Option<&'a str>,
+    host: Option<&'a str>,
+    url: Option<&'a str>,
+    time: Option<String>,
+    text: Option<String>,
+    /// Characters that are left out.
+    more: usize,
+}
+
+/// The articles of the page, each once.
+#[derive(Default)]
+struct Articles<'a> {
+    list: Vec<ArticleData<'a>>,
+    numbers: BTreeMap<&'a Side, usize>,
 }
 
 impl HtmlPage<'_> {
@@ -41,51 +122,54 @@ impl HtmlPage<'_> {
 
     fn write(&self, out: &mut String) -> fmt::Result {
         let total = self.summary.total();
-        write!(
+        let copies = total.near + total.exact;
+        writeln!(
             out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; \
+             script-src 'sha256-{SCRIPT_HASH}'; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>samestory: {} articles, {} duplicates</title>\n<style>\n{STYLE}{}</style>\n</head>\n\
-             <body>\n<div class=\"wrap\">\n<header>\n<h1>{}</h1>\n\
-             <p class=\"lede\">{LEDE}</p>\n</header>\n",
+             <title>samestory: {} articles, {copies} duplicates</title>\n<style>{STYLE}</style>\n</head>\n\
+             <body>\n<div class=\"wrap\">\n<header>\n<h1>{}</h1>",
             total.articles(),
-            total.near + total.exact,
-            self.filter_rules(),
-            headline(total.articles(), total.near + total.exact),
+            headline(total.articles(), copies),
         )?;
+        self.facts(out)?;
+        out.push_str("</header>\n<main>\n");
         self.tiles(out)?;
-        self.filters(out)?;
-        out.push_str("<main>\n");
-        for card in self.cards {
-            self.card(out, card)?;
-        }
-        if self.cards.is_empty() {
-            out.push_str("<p class=\"note\">No article repeats an earlier one.</p>\n");
-        }
-        if self.hidden_pairs > 0 {
-            let (hidden, cards) = (thousands(self.hidden_pairs), self.cards.len());
+        self.controls(out)?;
+        let related_more = self.related_total - self.related.len() as u64;
+        if related_more > 0 {
             writeln!(
                 out,
-                "<p class=\"note\">This page shows the {cards} least certain groups; {hidden} further near-duplicates \
-                 are omitted. The output has all verdicts.</p>"
+                "<p class=\"note\">{} more related pairs are only in the output.</p>",
+                thousands(related_more)
             )?;
         }
-        if !self.related.is_empty() {
-            out.push_str("<h2>Related, but not the same story</h2>\n<p class=\"lede\">These articles are unique: they share a template or page furniture with another, follow it up, or contain it and add more.</p>\n");
-            for pair in self.related {
-                self.related_card(out, pair)?;
-            }
-            let hidden = self.related_total - self.related.len() as u64;
-            if hidden > 0 {
-                writeln!(out, "<p class=\"note\">{} more related pairs are omitted.</p>", thousands(hidden))?;
-            }
-        }
+        out.push_str("</main>\n");
+        self.footer(out)?;
         write!(
             out,
-            "</main>\n<footer>Generated by samestory {}. This page loads no external resources.</footer>\n</div>\n</body>\n</html>\n",
-            env!("CARGO_PKG_VERSION")
+            "</div>\n<script type=\"application/json\" id=\"data\">{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+            self.data(),
+        )
+    }
+
+    fn facts(&self, out: &mut String) -> fmt::Result {
+        let total = self.summary.total();
+        let share = (total.near + total.exact) as f64 * 100.0 / total.articles().max(1) as f64;
+        if self.groups.is_empty() {
+            return Ok(());
+        }
+        let largest = self.groups.values().filter_map(|group| Some(group.cluster.as_ref()?.size)).max();
+        let groups = self.groups.len() as u64;
+        writeln!(
+            out,
+            "<p class=\"lede\">{} {} of articles with the same text. {share:.1}% of the articles repeat another; the largest group has {}.</p>",
+            thousands(groups),
+            if groups == 1 { "group" } else { "groups" },
+            thousands(largest.unwrap_or_default())
         )
     }
 
@@ -97,11 +181,11 @@ impl HtmlPage<'_> {
             ("unique", total.unique, "unique"),
             ("near", total.near, "near-duplicates"),
             ("exact", total.exact, "exact duplicates"),
-            ("", dead, "dead letters"),
+            ("", dead, "could not be judged"),
         ];
         for (class, count, label) in tiles {
-            if count > 0 || label != "dead letters" {
-                writeln!(out, "<li class=\"{class}\"><b>{}</b><span>{label}</span></li>", thousands(count))?;
+            if count > 0 || label != "could not be judged" {
+                writeln!(out, "<li class=\"{class}\"><b>{}</b> <span>{label}</span></li>", thousands(count))?;
             }
         }
         out.push_str("</ul>\n");
@@ -112,228 +196,272 @@ impl HtmlPage<'_> {
                 thousands(self.summary.judged_before)
             )?;
         }
-        out.push_str("<details class=\"languages\"><summary>By language</summary>\n<table><tr><th>language</th><th>articles</th><th>unique</th><th>near</th><th>exact</th></tr>\n");
         let mut languages: Vec<_> = self.summary.languages.iter().collect();
-        languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
-        for &(&language, counts) in &languages {
-            let cells = [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
-            writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", name(language), cells.join("</td><td>"))?;
-        }
-        out.push_str("</table></details>\n");
-        Ok(())
-    }
-
-    /// The languages on the page, sorted by name.
-    fn languages(&self) -> Vec<Lang> {
-        let cards = self.cards.iter().map(|card| card.id.language);
-        let mut languages: Vec<Lang> = cards.chain(self.related.iter().map(|pair| pair.language)).collect();
-        languages.sort_by_key(|&language| (name(language), language));
-        languages.dedup();
-        languages
-    }
-
-    fn filters(&self, out: &mut String) -> fmt::Result {
-        let languages = self.languages();
-        out.push_str("<div class=\"filters\">\n");
-        let mut group = |legend: &str, key: &str, choices: &[(String, String)]| -> fmt::Result {
-            write!(out, "<fieldset><legend>{legend}</legend>")?;
-            for (at, (value, label)) in choices.iter().enumerate() {
-                let checked = if at == 0 { " checked" } else { "" };
-                write!(
+        if languages.len() > 1 {
+            out.push_str("<details class=\"languages\"><summary>By language</summary>\n<table><tr><th scope=\"col\">language</th><th scope=\"col\">articles</th><th scope=\"col\">unique</th><th scope=\"col\">near</th><th scope=\"col\">exact</th></tr>\n");
+            languages.sort_by_key(|(language, counts)| (std::cmp::Reverse(counts.articles()), **language));
+            for &(&language, counts) in &languages {
+                let cells = [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
+                writeln!(
                     out,
-                    "<input type=\"radio\" name=\"{key}\" id=\"{key}-{value}\"{checked}><label for=\"{key}-{value}\">{label}</label>"
+                    "<tr><th scope=\"row\">{}</th><td>{}</td></tr>",
+                    name(language),
+                    cells.join("</td><td>")
                 )?;
             }
-            writeln!(out, "</fieldset>")
-        };
-        if languages.len() > 1 {
-            let all = std::iter::once(("all".to_owned(), "all".to_owned()));
-            let each =
-                languages.iter().map(|&language| (language.code().to_owned(), name(language).to_owned()));
-            group("Language", "l", &all.chain(each).collect::<Vec<_>>())?;
+            out.push_str("</table></details>\n");
         }
-        let kinds = [
-            ("all", "everything"),
-            ("near", "near-duplicates"),
-            ("exact", "exact copies"),
-            ("related", "related only"),
-        ];
-        group("Show", "k", &kinds.map(|(value, label)| (value.to_owned(), label.to_owned())))?;
-        out.push_str("</div>\n");
         Ok(())
     }
 
-    /// The CSS rules behind the filters. Language codes come from our own table, so they need no escaping.
-    fn filter_rules(&self) -> String {
-        let mut rules = String::new();
-        let codes = self.languages();
-        for (key, value) in codes
+    fn controls(&self, out: &mut String) -> fmt::Result {
+        out.push_str("<noscript><p class=\"note\">This page needs JavaScript. Its script is part of the page; nothing is loaded.</p></noscript>\n<section id=\"controls\" aria-label=\"Search and filters\">\n");
+        if !self.related.is_empty() {
+            writeln!(
+                out,
+                "<div id=\"views\" class=\"views\"><button type=\"button\" data-view=\"groups\">Same text <span class=\"count\">{}</span></button><button type=\"button\" data-view=\"related\">Related, but not the same <span class=\"count\">{}</span></button></div>",
+                thousands(self.groups.len() as u64),
+                thousands(self.related.len() as u64)
+            )?;
+        }
+        out.push_str(
+            "<div class=\"bar\"><label>Search <input type=\"search\" id=\"search\" placeholder=\"headline or outlet\" autocomplete=\"off\"></label>\
+             <label>Sort <select id=\"order\"><option value=\"size\">largest first</option><option value=\"doubt\">most doubtful first</option><option value=\"newest\">newest first</option><option value=\"oldest\">oldest first</option></select></label></div>\n\
+             <fieldset><legend>Show</legend><div id=\"chips\" class=\"chips\"></div></fieldset>\n\
+             <fieldset><legend>Language</legend><div id=\"tongues\" class=\"chips\"></div></fieldset>\n\
+             </section>\n\
+             <p id=\"status\" class=\"status\" role=\"status\"></p>\n\
+             <div id=\"empty\" class=\"empty\" hidden><p id=\"none\"></p><button type=\"button\" id=\"clear\">Clear search and filters</button></div>\n\
+             <table class=\"overview\"><thead><tr><th scope=\"col\">Headline</th><th scope=\"col\" class=\"n\">Articles</th><th scope=\"col\">First seen</th><th scope=\"col\">Last seen</th><th scope=\"col\">Outlets</th><th scope=\"col\" class=\"n\">Least similarity</th><th scope=\"col\">How</th></tr></thead><tbody id=\"rows\"></tbody></table>\n\
+             <nav id=\"pages\" class=\"pages\" aria-label=\"Pages\" hidden><button type=\"button\" id=\"previous\">Previous</button><span id=\"page\"></span><button type=\"button\" id=\"next\">Next</button></nav>\n",
+        );
+        Ok(())
+    }
+
+    fn footer(&self, out: &mut String) -> fmt::Result {
+        const NAMED: usize = 6;
+        let sources = &self.reading.sources;
+        let mut names: Vec<String> = sources
             .iter()
-            .map(|language| ("l", language.code()))
-            .chain(["near", "exact", "related"].map(|kind| ("k", kind)))
-        {
-            let _written = writeln!(
-                rules,
-                "body:has(#{key}-{value}:checked) article:not(.{key}-{value}) {{ display: none; }}"
-            );
+            .take(NAMED)
+            .map(|source| match source.name().as_str() {
+                "-" => "standard input".to_owned(),
+                name => escaped(name, TextLimit::Title),
+            })
+            .collect();
+        if sources.len() > NAMED {
+            names.push(format!("{} more files", sources.len() - NAMED));
         }
-        rules.push_str("body:has(#k-near:checked) h2, body:has(#k-exact:checked) h2, body:has(#k-near:checked) h2 + .lede, body:has(#k-exact:checked) h2 + .lede { display: none; }\n");
-        rules
-    }
-
-    fn card(&self, out: &mut String, card: &Card<'_>) -> fmt::Result {
-        let language = card.id.language;
-        let kind = if card.pairs.is_empty() { "exact" } else { "near" };
-        let first = card.pairs.first().or(card.copies.first());
-        let Some(first) = first else { return Ok(()) };
-        writeln!(out, "<article class=\"l-{} k-{kind}\">", language.code())?;
-        let others = card.pairs.len() + card.copies.len();
-        let count = format!("{} articles", others + 1);
         writeln!(
             out,
-            "<header><h3 dir=\"auto\" lang=\"{}\">{}</h3><span class=\"sure\">{count} · {}</span></header>",
-            language.code(),
-            escaped(&self.title(&first.old), TextLimit::Title),
-            name(language),
-        )?;
-        let mut pairs = card.pairs.iter();
-        if let Some(pair) = pairs.next() {
-            self.pair(out, pair)?;
-        }
-        for pair in pairs.by_ref().take(PAIRS_IN_CLUSTER - 1) {
-            writeln!(
-                out,
-                "<details class=\"further\"><summary>{}, {}: <bdi>{}</bdi></summary>",
-                label(pair.kind).1,
-                confidence(pair.confidence),
-                escaped(&self.title(&pair.new), TextLimit::Title)
-            )?;
-            self.pair(out, pair)?;
-            out.push_str("</details>\n");
-        }
-        let hidden = pairs.count();
-        if hidden > 0 {
-            writeln!(out, "<p class=\"facts\">… and {hidden} more near-duplicates in this group</p>")?;
-        }
-        if !card.copies.is_empty() {
-            self.copies(out, card)?;
-        }
-        out.push_str("</article>\n");
-        Ok(())
-    }
-
-    fn copies(&self, out: &mut String, card: &Card<'_>) -> fmt::Result {
-        let count = card.copies.len();
-        let copies = if count == 1 { "copy" } else { "copies" };
-        writeln!(
-            out,
-            "<p class=\"facts\"><span class=\"badge exact\">exact</span> {count} exact {copies}:</p><ul class=\"copies\">"
-        )?;
-        for pair in card.copies.iter().take(COPIES_IN_CLUSTER) {
-            write!(out, "<li>{}", self.line(&pair.new))?;
-            if card.pairs.is_empty() || card.pairs[0].old.id != pair.old.id {
-                write!(out, " <span class=\"more\">copy of</span> {}", self.line(&pair.old))?;
-            }
-            out.push_str("</li>\n");
-        }
-        if count > COPIES_IN_CLUSTER {
-            writeln!(out, "<li>… and {} more</li>", count - COPIES_IN_CLUSTER)?;
-        }
-        out.push_str("</ul>\n");
-        Ok(())
-    }
-
-    fn related_card(&self, out: &mut String, pair: &Pair) -> fmt::Result {
-        let language = pair.language;
-        writeln!(
-            out,
-            "<article class=\"l-{0} k-related\">\n<header><h3 dir=\"auto\" lang=\"{0}\">{1}</h3><span class=\"sure\">{2}</span></header>",
-            language.code(),
-            escaped(&self.title(&pair.new), TextLimit::Title),
-            name(language),
-        )?;
-        self.pair(out, pair)?;
-        out.push_str("</article>\n");
-        Ok(())
-    }
-
-    fn pair(&self, out: &mut String, pair: &Pair) -> fmt::Result {
-        let (class, label) = label(pair.kind);
-        writeln!(
-            out,
-            "<p class=\"facts\"><span class=\"badge {class}\">{label}</span><span>{}</span><span>similarity {}</span>{}</p>",
-            confidence(pair.confidence),
-            percent(pair.similarity),
-            match pair.kind {
-                Kind::Near | Kind::Rewritten | Kind::Partial => format!(
-                    "<span>{} of the later text is contained in the earlier one</span>",
-                    percent(pair.containment)
-                ),
-                _ => String::new(),
+            "<footer><p>From <bdi>{}</bdi>. {} Made by samestory {} on {}; {}. This page loads nothing from anywhere.</p></footer>",
+            names.join("</bdi>, <bdi>"),
+            match self.summary.dead() {
+                0 => String::new(),
+                dead => format!("{} records could not be judged.", thousands(dead)),
             },
-        )?;
-        let (old, new) = (self.texts.get(&pair.old), self.texts.get(&pair.new));
-        let texts = match (old, new) {
-            (Some(old), Some(new)) => side_by_side(&old.text, &new.text, language::row(pair.language)),
-            (old, new) => [old, new].map(|shown| {
-                shown.map_or(UNAVAILABLE.to_owned(), |shown| escaped(&shown.text, TextLimit::Text))
-            }),
-        };
-        out.push_str("<div class=\"pair\">\n");
-        for ((side, text), when) in [&pair.old, &pair.new].into_iter().zip(texts).zip(["earlier", "later"]) {
-            writeln!(
-                out,
-                "<section class=\"side\"><div>{}</div><div class=\"text\" dir=\"auto\" lang=\"{}\">{text}</div></section>",
-                self.heading(side, when),
-                pair.language.code(),
-            )?;
-        }
-        out.push_str("</div>\n");
-        Ok(())
-    }
-
-    /// The headline, or the id of an article without one.
-    fn title(&self, side: &Side) -> String {
-        let shown = self.texts.get(side).and_then(|shown| shown.title.clone());
-        shown.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| side.id.to_string())
-    }
-
-    fn heading(&self, side: &Side, when: &str) -> String {
-        let shown = self.texts.get(side);
-        let mut parts =
-            vec![when.to_owned(), format!("<bdi>{}</bdi>", escaped(side.id.as_str(), TextLimit::Title))];
-        if let Some(host) = shown.and_then(|shown| shown.host.as_deref()) {
-            parts.push(format!("<bdi>{}</bdi>", escaped(host, TextLimit::Title)));
-        }
-        if let Some(published) = shown.and_then(|shown| shown.published_at) {
-            parts.push(published.to_string().replace('T', " ").replace(":00Z", "").replace('Z', ""));
-        }
-        format!("<b dir=\"auto\">{}</b>{}", self.linked(side), parts.join(" · "))
-    }
-
-    fn line(&self, side: &Side) -> String {
-        let host = self.texts.get(side).and_then(|shown| shown.host.as_deref()).unwrap_or(side.id.as_str());
-        format!(
-            "<bdi>{}</bdi> <span class=\"more\"><bdi>{}</bdi></span>",
-            self.linked(side),
-            escaped(host, TextLimit::Title)
+            env!("CARGO_PKG_VERSION"),
+            escaped(&self.about.made_on, TextLimit::Title),
+            escaped(&self.about.settings, TextLimit::Text),
         )
     }
 
-    /// The headline, linked only if the article's URL is http or https: other schemes could run a script.
-    fn linked(&self, side: &Side) -> String {
-        let title = escaped(&self.title(side), TextLimit::Title);
-        let url = self.texts.get(side).and_then(|shown| shown.url.as_deref());
-        match url
-            .filter(|url| url.len() < 2048 && (url.starts_with("https://") || url.starts_with("http://")))
-        {
-            Some(url) => format!(
-                "<a rel=\"noopener noreferrer nofollow\" href=\"{}\">{title}</a>",
-                escaped(url, TextLimit::Text)
-            ),
-            None => title,
+    /// The articles, groups and pairs as JSON that may stand inside a script element.
+    fn data(&self) -> String {
+        let mut articles = Articles::default();
+        let mut groups: Vec<GroupData<'_>> = Vec::new();
+        for (order, (id, group)) in self.groups.iter().enumerate() {
+            groups.extend(self.group(id, group, order as u64, &mut articles));
         }
+        let start = groups.len() as u64;
+        let related: Vec<GroupData<'_>> = self
+            .related
+            .iter()
+            .zip(start..)
+            .map(|(pair, order)| self.related_pair(pair, order, &mut articles))
+            .collect();
+        let of_groups = self.groups.keys().map(|id| id.language);
+        let languages = of_groups.chain(self.related.iter().map(|pair| pair.language));
+        let languages = languages.map(|language: Lang| (language.code(), name(language)));
+        let kinds = groups.iter().chain(&related).flat_map(|group| &group.kinds);
+        let data = Data {
+            languages: languages.collect(),
+            kinds: kinds.map(|kind| (*kind, kind_name(kind))).collect(),
+            groups,
+            related,
+            articles: articles.list,
+        };
+        // `</script>` and `<!--` would end or change the element, whatever string they are in.
+        serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c")
+    }
+
+    fn group<'a>(
+        &'a self,
+        id: &ClusterId,
+        group: &'a Group,
+        order: u64,
+        articles: &mut Articles<'a>,
+    ) -> Option<GroupData<'a>> {
+        let cluster = group.cluster.as_ref()?;
+        let canonical = cluster.members.iter().find(|member| member.id == cluster.canonical);
+        let canonical = canonical.or(cluster.members.last())?;
+        let titled = canonical.title.as_deref().filter(|title| !title.trim().is_empty());
+        let any_title = || cluster.members.iter().find_map(|member| member.title.as_deref());
+        let mut search = String::new();
+        for member in &cluster.members {
+            for part in [&member.title, &member.host].into_iter().flatten() {
+                if !search.contains(part.as_str()) {
+                    search.push_str(part);
+                    search.push('\n');
+                }
+            }
+        }
+        // Files without event times have times of publication at best.
+        let published = || cluster.members.iter().filter_map(|member| member.published_at);
+        let known = |time: EventTime| Some(time).filter(|time| time.millis() > 0);
+        let mut kinds: Vec<&'static str> = group.pairs.iter().map(|pair| pair.kind.class()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        if group.pairs.iter().any(|pair| pair.review) {
+            kinds.push("review");
+        }
+        Some(GroupData {
+            id: id.to_string(),
+            order,
+            language: id.language.code(),
+            title: titled.or_else(any_title).unwrap_or(canonical.id.as_str()),
+            url: canonical.url.as_deref(),
+            size: cluster.size,
+            first: moment(known(cluster.first_seen).or(published().min())),
+            last: moment(known(cluster.last_seen).or(published().max())),
+            hosts: cluster.hosts.iter().map(String::as_str).collect(),
+            similarity: group.least.unwrap_or(Fraction::new(1.0)).get(),
+            confidence: group.confidence().get(),
+            kinds,
+            pairs: group.pairs.iter().map(|pair| self.pair(pair, articles)).collect(),
+            members: cluster
+                .members
+                .iter()
+                .rev()
+                .map(|member| MemberData {
+                    id: member.id.as_str(),
+                    title: member.title.as_deref().filter(|title| !title.trim().is_empty()),
+                    host: member.host.as_deref(),
+                    url: member.url.as_deref(),
+                    time: moment(member.published_at),
+                    match_type: member.match_type.map(|kind| kind.as_str()),
+                })
+                .collect(),
+            search,
+        })
+    }
+
+    fn related_pair<'a>(&'a self, pair: &'a Pair, order: u64, articles: &mut Articles<'a>) -> GroupData<'a> {
+        let shown = [&pair.old, &pair.new].map(|side| self.texts.get(side));
+        let present = || shown.into_iter().flatten();
+        let mut hosts: Vec<&str> = present().filter_map(|article| article.host.as_deref()).collect();
+        hosts.dedup();
+        let title = shown[1].and_then(|article| article.title.as_deref()).unwrap_or(pair.new.id.as_str());
+        let mut times: Vec<EventTime> = present().filter_map(|article| article.published_at).collect();
+        times.sort();
+        let parts = present().flat_map(|article| [article.title.as_deref(), article.host.as_deref()]);
+        GroupData {
+            id: format!("related-{order}"),
+            order,
+            language: pair.language.code(),
+            title,
+            url: shown[1].and_then(|article| article.url.as_deref()),
+            size: 2,
+            first: moment(times.first().copied()),
+            last: moment(times.last().copied()),
+            hosts,
+            similarity: pair.similarity.get(),
+            confidence: pair.confidence.get(),
+            kinds: vec![pair.kind.class()],
+            pairs: vec![self.pair(pair, articles)],
+            members: Vec::new(),
+            search: parts.flatten().collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    fn pair<'a>(&'a self, pair: &'a Pair, articles: &mut Articles<'a>) -> PairData<'a> {
+        let is_shown = self.shown.contains(&pair.order);
+        let mut data = PairData {
+            kind: pair.kind.class(),
+            similarity: pair.similarity.get(),
+            confidence: pair.confidence.get(),
+            why: why(pair),
+            old: None,
+            new: None,
+            old_id: pair.old.id.as_str(),
+            new_id: pair.new.id.as_str(),
+            differences: false,
+            in_old: Vec::new(),
+            in_new: Vec::new(),
+        };
+        if !is_shown {
+            return data;
+        }
+        let texts = [&pair.old, &pair.new].map(|side| self.texts.get(side).map(|shown| shown.text.as_str()));
+        if let ([Some(old), Some(new)], false) = (texts, pair.kind == Kind::Exact) {
+            let compared = compared(old, new, pair.language);
+            data.differences = compared.differences;
+            [data.in_old, data.in_new] = compared.marked;
+        }
+        data.old = Some(self.article(&pair.old, articles));
+        data.new = (pair.kind != Kind::Exact).then(|| self.article(&pair.new, articles));
+        data
+    }
+
+    /// The number of an article in the data.
+    fn article<'a>(&'a self, side: &'a Side, articles: &mut Articles<'a>) -> usize {
+        if let Some(&number) = articles.numbers.get(side) {
+            return number;
+        }
+        let shown = self.texts.get(side);
+        let text = shown.map(|shown| super::pair::shown_text(&shown.text));
+        let (text, more) = text.map_or((None, 0), |(text, more)| (Some(text), more));
+        let present = |value: &'a Option<String>| value.as_deref().filter(|text| !text.trim().is_empty());
+        articles.list.push(ArticleData {
+            id: side.id.as_str(),
+            title: shown.and_then(|shown| present(&shown.title)),
+            host: shown.and_then(|shown| present(&shown.host)),
+            url: shown.and_then(|shown| present(&shown.url)),
+            time: moment(shown.and_then(|shown| shown.published_at)),
+            text,
+            more,
+        });
+        let number = articles.list.len() - 1;
+        articles.numbers.insert(side, number);
+        number
     }
 }
 
-const UNAVAILABLE: &str = "<span class=\"more\">The text could not be read again.</span>";
+fn moment(time: Option<EventTime>) -> Option<String> {
+    time.map(|time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let digits = |group: &[u8]| {
+            let bits =
+                (0..3).fold(0, |bits, at| bits << 8 | usize::from(group.get(at).copied().unwrap_or(0)));
+            let digit = |at: usize| char::from(DIGITS[bits >> (18 - 6 * at) & 63]);
+            (0..4).map(move |at| if at <= group.len() { digit(at) } else { '=' }).collect::<String>()
+        };
+        bytes.chunks(3).map(digits).collect()
+    }
+
+    // A changed script that the policy does not know would leave the page empty.
+    #[test]
+    fn the_policy_knows_the_script_and_the_style_sheet() {
+        let hash = |text: &str| base64(&Sha256::digest(text.as_bytes()));
+        assert_eq!((hash(STYLE).as_str(), hash(SCRIPT).as_str()), (STYLE_HASH, SCRIPT_HASH));
+    }
+}

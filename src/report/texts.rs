@@ -125,11 +125,6 @@ fn plain(article: RawArticle, options: &Options) -> ShownArticle {
     let content_type = article.content_type.as_deref().and_then(ContentType::parse);
     let text =
         text::plain(&article.body, content_type, options).map(|text| text.into_owned()).unwrap_or_default();
-    ShownArticle {
-        title: article.title,
-        host: article.host,
-        url: article.url,
-        published_at: article.published_at,
-        text,
-    }
+    let host = article.site().map(str::to_owned);
+    ShownArticle { title: article.title, host, url: article.url, published_at: article.published_at, text }
 }

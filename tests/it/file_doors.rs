@@ -577,3 +577,14 @@ fn a_threshold_and_an_exit_code_are_plain_flags() {
     assert!(!same && printed.stderr.is_empty(), "{}", printed.stderr);
     folder.run(&["compare", "a.txt", "c.txt"]);
 }
+
+// The report needs the evidence; the output must not change with it.
+#[test]
+fn a_report_changes_nothing_in_the_output() {
+    let folder = Folder::new("with-report");
+    let edited = story(1, "And a sentence of another desk.");
+    folder.write("a.ndjson", ndjson(&[("a", story(1, "")), ("b", edited)]).as_bytes());
+    let plain = folder.run(&["file", "a.ndjson"]).stdout;
+    assert_eq!(folder.run(&["file", "a.ndjson", "--html", "page.html"]).stdout, plain);
+    assert!(!plain.contains("\"evidence\""));
+}

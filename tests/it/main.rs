@@ -64,6 +64,8 @@ mod laws;
 // State in RocksDB: equal to state in memory, through crashes, damage and changed settings.
 #[cfg(feature = "rocksdb")]
 mod laws_rocks;
+// README's first screen: what it shows is what its commands print.
+mod readme;
 // State: applying, overlaying, restoring and encoding it, over random histories.
 mod laws_store;
 // The engine against a second, simple implementation of its rules, over random histories.
