@@ -2,7 +2,6 @@
 //! again after a refusal. They are an input of every plan, so that no record is sent that the broker would refuse.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
@@ -10,11 +9,12 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaError;
 
 use crate::config::{Bus, Mode, TopicNames};
+use crate::stop::{Answer, Poll, Stop};
 use samestory_engine::model::EventTime;
 
 use super::topics;
 use crate::kafka::client as clients;
-use crate::kafka::turn::faults;
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::turn::record::Outgoing;
 
 /// How long the broker may take to answer.
@@ -79,18 +79,17 @@ impl Limits {
     }
 
     /// Reads the limits at startup: waits for an unreachable broker, and assumes the settings if the broker refuses.
-    pub(crate) fn await_read(bus: &Bus, stop: &AtomicBool) -> Limits {
-        while !stop.load(Ordering::Relaxed) {
-            match Limits::read(bus) {
-                Ok(limits) => return limits,
-                Err(error) if topics::is_transient(&error) => std::thread::sleep(Duration::from_millis(500)),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot read the topic limits, assuming those of the settings");
-                    break;
-                }
-            }
-        }
-        Limits::of_settings(&bus.topics)
+    pub(crate) fn await_read(bus: &Bus, stop: &Stop) -> Limits {
+        let read = Poll::until_stopped(stop).ask(|| match Limits::read(bus) {
+            Ok(limits) => Ok(Answer::Final(limits)),
+            Err(error) if topics::is_transient(&error) => Ok(Answer::NotYet),
+            Err(error) => Err(error),
+        });
+        let read = read.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read the topic limits, assuming those of the settings");
+            None
+        });
+        read.unwrap_or_else(|| Limits::of_settings(&bus.topics))
     }
 
     pub(crate) fn of(&self, topic: &str) -> TopicLimits {
@@ -107,7 +106,7 @@ impl Limits {
     pub(crate) fn admit_time(&self, record: &mut Outgoing<'_>, now: EventTime) {
         if let Some(time) = record.time
             && !self.of(record.topic).accepts(time, now)
-            && !faults::mutant("unmeasured")
+            && !FAULTS.has(Mutant::Unmeasured)
         {
             record.time = None;
             record.headers.push((RECORD_TIME.to_owned(), Some(time.millis().to_string().into_bytes())));

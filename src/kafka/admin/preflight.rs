@@ -3,8 +3,6 @@
 //! offset.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -13,6 +11,7 @@ use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::config::{Bus, Config};
+use crate::stop::{Answer, Poll, Stop};
 use samestory_engine::index::{Change, Progress};
 use samestory_engine::model::TopicId;
 
@@ -97,23 +96,21 @@ impl Preflight {
 pub(crate) fn wait_for_compatible_state(
     config: &Config,
     partitions: i32,
-    stop: &Arc<AtomicBool>,
+    stop: &Stop,
 ) -> Result<(), RunError> {
     let mut logged = false;
-    while !stop.load(Ordering::Relaxed) {
-        match incompatibility(config, partitions) {
-            Ok(None) => return Ok(()),
-            Ok(Some(why)) => return Err(RunError::IncompatibleState(why)),
-            Err(error) if topics::is_transient(&error) => {
-                if !std::mem::replace(&mut logged, true) {
-                    tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
-                }
-                std::thread::sleep(Duration::from_millis(500));
+    let compatible = Poll::until_stopped(stop).ask(|| match incompatibility(config, partitions) {
+        Ok(None) => Ok(Answer::Final(())),
+        Ok(Some(why)) => Err(RunError::IncompatibleState(why)),
+        Err(error) if topics::is_transient(&error) => {
+            if !std::mem::replace(&mut logged, true) {
+                tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
             }
-            Err(error) => return Err(RunError::Client(error)),
+            Ok(Answer::NotYet)
         }
-    }
-    Ok(())
+        Err(error) => Err(RunError::Client(error)),
+    });
+    compatible.map(|_known_or_stopped| ())
 }
 
 fn incompatibility(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {

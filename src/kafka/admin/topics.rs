@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{
@@ -23,6 +21,7 @@ use crate::kafka::client::Quiet;
 
 use super::wanted::Deviation;
 pub use super::wanted::{Setting, Severity, TopicSpec, wanted};
+use crate::stop::{Answer, Poll, Stop};
 
 /// Time limit of one request.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -237,18 +236,21 @@ pub fn create(bus: &Bus) -> Result<Created, TopicError> {
         }
     }
     // A new topic is not known to every broker at once, and the next client may ask any of them.
-    let deadline = Instant::now() + PATIENCE * 2;
-    let mut known = created.is_empty();
-    while !known && Instant::now() < deadline {
-        let addresses = survey(bus)?.addresses;
-        known = addresses.iter().all(|address| {
-            // A broker that does not answer is asked again until the deadline.
-            let asked = survey_broker(bus, Some(address));
-            asked.is_ok_and(|cluster| created.iter().all(|name| cluster.topics.contains_key(name)))
-        });
-        if !known {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    let poll = Poll {
+        stop: None,
+        pause: Duration::from_millis(50),
+        longest: Duration::from_millis(50),
+        deadline: Some(Instant::now() + PATIENCE * 2),
+    };
+    if !created.is_empty() {
+        let _known_or_late = poll.ask(|| {
+            let known = survey(bus)?.addresses.iter().all(|address| {
+                // A broker that does not answer is asked again until the deadline.
+                let asked = survey_broker(bus, Some(address));
+                asked.is_ok_and(|cluster| created.iter().all(|name| cluster.topics.contains_key(name)))
+            });
+            Ok::<_, TopicError>(if known { Answer::Final(()) } else { Answer::NotYet })
+        })?;
     }
     Ok(Created {
         topics: created,
@@ -392,33 +394,30 @@ pub fn fix(bus: &Bus) -> Result<Vec<TopicProblem>, TopicError> {
     Ok(wrong.into_values().flatten().cloned().collect())
 }
 
-/// Checks the topics at startup, and waits while the broker is unreachable. Returns `None` if `stop` is set meanwhile.
+/// Checks the topics at startup, and waits while the broker is unreachable. Returns `None` if the process is to stop.
 ///
 /// # Errors
 /// A problem with a topic could break the guarantee, or the broker refuses to answer.
-pub(crate) fn await_checked(bus: &Bus, stop: &Arc<AtomicBool>) -> Result<Option<Counts>, TopicError> {
+pub(crate) fn await_checked(bus: &Bus, stop: &Stop) -> Result<Option<Counts>, TopicError> {
     let mut logged = false;
-    while !stop.load(Ordering::Relaxed) {
-        match check(bus) {
-            Ok((problems, counts)) => {
-                let (errors, rest): (Vec<_>, Vec<_>) =
-                    problems.into_iter().partition(|problem| problem.severity() == Severity::Error);
-                if !errors.is_empty() {
-                    return Err(TopicError::Wrong(errors));
-                }
-                warn(&rest);
-                return Ok(Some(counts));
+    Poll::until_stopped(stop).ask(|| match check(bus) {
+        Ok((problems, counts)) => {
+            let (errors, rest): (Vec<_>, Vec<_>) =
+                problems.into_iter().partition(|problem| problem.severity() == Severity::Error);
+            if !errors.is_empty() {
+                return Err(TopicError::Wrong(errors));
             }
-            Err(TopicError::Broker(error)) if is_transient(&error) => {
-                if !std::mem::replace(&mut logged, true) {
-                    tracing::warn!(%error, "broker unreachable, retrying");
-                }
-                std::thread::sleep(Duration::from_millis(500));
-            }
-            Err(error) => return Err(error),
+            warn(&rest);
+            Ok(Answer::Final(counts))
         }
-    }
-    Ok(None)
+        Err(TopicError::Broker(error)) if is_transient(&error) => {
+            if !std::mem::replace(&mut logged, true) {
+                tracing::warn!(%error, "broker unreachable, retrying");
+            }
+            Ok(Answer::NotYet)
+        }
+        Err(error) => Err(error),
+    })
 }
 
 /// Logs one line for each kind of problem, with all topics that have it.

@@ -3,13 +3,13 @@
 //! fields.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::config::{Config, InputFormat, OutputFormat};
 use crate::formats::avro::{Schema, UnmappedField};
 use crate::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
 use crate::status::StatusBoard;
+use crate::stop::{Answer, Poll, Stop};
 
 use crate::kafka::matching::outgoing::OutputEncoding;
 
@@ -66,38 +66,36 @@ pub(crate) struct StageIo {
     pub(crate) writes: bool,
 }
 
-/// Checks the schemas, and waits while the registry is unreachable. Returns `None` if `stop` is set meanwhile.
+/// Checks the schemas, and waits while the registry is unreachable. Returns `None` if the process is to stop.
 pub(crate) fn await_ready(
     config: &Config,
     registry: Option<&Registry>,
     io: StageIo,
-    stop: &AtomicBool,
+    stop: &Stop,
     board: &StatusBoard,
 ) -> Result<Option<OutputEncoding>, ValueError> {
     let Some(registry) = registry else { return Ok(Some(OutputEncoding::Json)) };
-    let (mut pause, mut logged) = (Duration::from_millis(200), None::<Instant>);
-    while !stop.load(Ordering::Relaxed) {
-        match check(config, registry, io) {
-            Ok(encoding) => {
-                board.awaits_registry(None);
-                return Ok(Some(encoding));
-            }
-            Err(NotReady::Refused(error)) => return Err(error),
-            Err(NotReady::Away(why)) => {
-                board.awaits_registry(Some(why.clone()));
-                if logged.is_none_or(|logged| logged.elapsed() > Duration::from_secs(60)) {
-                    tracing::warn!("waiting for the schema registry: {why}");
-                    logged = Some(Instant::now());
-                }
-                let until = Instant::now() + pause;
-                while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
+    let mut logged = None::<Instant>;
+    let poll = Poll {
+        pause: Duration::from_millis(200),
+        longest: Duration::from_secs(5),
+        ..Poll::until_stopped(stop)
+    };
+    poll.ask(|| match check(config, registry, io) {
+        Ok(encoding) => {
+            board.awaits_registry(None);
+            Ok(Answer::Final(encoding))
         }
-    }
-    Ok(None)
+        Err(NotReady::Refused(error)) => Err(error),
+        Err(NotReady::Away(why)) => {
+            board.awaits_registry(Some(why.clone()));
+            if logged.is_none_or(|logged| logged.elapsed() > Duration::from_secs(60)) {
+                tracing::warn!("waiting for the schema registry: {why}");
+                logged = Some(Instant::now());
+            }
+            Ok(Answer::NotYet)
+        }
+    })
 }
 
 /// Why the checks did not pass.

@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use crate::config::{Config, home};
 use crate::formats::registry::Registry;
-use samestory_engine::engine::{Batch, Incoming, Item, Prepared};
-use samestory_engine::index::{BuiltWith, Progress};
+use samestory_engine::engine::{Batch, Decided, Incoming, Item, Plan, Prepared};
+use samestory_engine::index::{BuiltWith, BusPosition, Progress};
 use samestory_engine::model::{Flag, Lang, Position, TopicId};
 use samestory_engine::text::language;
 
 use super::outgoing::headers_dropped;
 use crate::kafka::admin::control;
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::route::decode::Decoder;
 use crate::kafka::route::payload::ArticleSlice;
 use crate::kafka::route::recreated;
 use crate::kafka::route::routed;
 use crate::kafka::route::routed::{Forget, RoutedEvent, RoutedRecord};
-use crate::kafka::turn::faults;
 use crate::kafka::turn::record::Record;
 
 /// Turns a partition's records into batches.
@@ -54,15 +54,57 @@ impl Unreadable {
     }
 }
 
-/// For each item of a batch: the index of its record, and where the article is in the record's value.
-pub(crate) type ItemOrigins = Vec<(usize, ArticleSlice)>;
+/// An item of a batch, and where it comes from.
+pub(crate) struct ReadItem {
+    pub(crate) item: Item,
+    pub(crate) origin: ItemOrigin,
+}
 
-/// A partition's records as a batch.
+/// Where an item of a batch comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemOrigin {
+    /// The index of its record.
+    pub(crate) record: usize,
+    /// Where the article is in the record's value.
+    pub(crate) slice: ArticleSlice,
+}
+
+/// A partition's records as the items of a batch.
 pub(crate) struct ReadBatch {
-    pub(crate) batch: Batch,
-    pub(crate) origins: ItemOrigins,
+    pub(crate) items: Vec<ReadItem>,
+    /// The highest raw offset per raw partition among the articles and deletes.
+    pub(crate) raw: BTreeMap<(TopicId, i32), i64>,
     /// Number of articles and deletes that were skipped because they had been judged before.
     pub(crate) repeated: u64,
+    built_with: BuiltWith,
+    relocates: bool,
+}
+
+impl ReadBatch {
+    /// The batch for the engine, which ends at this position, and the origin of each of its items.
+    pub(crate) fn into_batch(self, bus: BusPosition) -> (Batch, ItemOrigins) {
+        let (items, origins) = self.items.into_iter().map(|read| (read.item, read.origin)).unzip();
+        let batch = Batch {
+            items,
+            bus: Some(bus),
+            built_with: Some(self.built_with),
+            raw: self.raw,
+            relocates: self.relocates,
+            ..Batch::default()
+        };
+        (batch, ItemOrigins(origins))
+    }
+}
+
+/// The origin of each item of a batch.
+pub(crate) struct ItemOrigins(Vec<ItemOrigin>);
+
+impl ItemOrigins {
+    /// The decisions of the batch's plan, each with the origin of its item: the engine decides every item, in order.
+    pub(crate) fn of_decisions<'p>(&self, plan: &'p Plan) -> impl Iterator<Item = (&'p Decided, ItemOrigin)> {
+        debug_assert_eq!(plan.decided.len(), self.0.len(), "one decision per item");
+        plan.decided.iter().zip(self.0.iter().copied())
+    }
 }
 
 /// The idempotent receiver: articles and deletes at or below the highest judged offset of their raw partition are
@@ -90,7 +132,7 @@ impl Receiver<'_> {
         let held = self.judged.iter().chain(&self.batch);
         let held = held.filter(|((known, at), _)| *at == partition && !known.differs_from(topic));
         if held.map(|(_, &highest)| highest).max().is_some_and(|highest| offset <= highest)
-            && !faults::mutant("receiver-off")
+            && !FAULTS.has(Mutant::ReceiverOff)
         {
             self.repeated += 1;
             return false;
@@ -159,7 +201,7 @@ impl BatchReader {
         }
     }
 
-    /// Reads a batch; the caller adds the bus position. If a payload replaces the record's own bytes in the output, it
+    /// Reads a batch. If a payload replaces the record's own bytes in the output, it
     /// replaces the record's value here.
     pub(crate) fn batch(
         &self,
@@ -167,13 +209,13 @@ impl BatchReader {
         records: &mut [Record],
         progress: &Progress,
     ) -> Result<ReadBatch, Unreadable> {
-        let mut batch = Batch::default();
-        let mut origins = ItemOrigins::with_capacity(records.len());
+        let mut items = Vec::with_capacity(records.len());
         let mut receiver = Receiver { judged: &progress.raw, batch: BTreeMap::new(), repeated: 0 };
         match &self.kind {
             InputKind::Raw(decoder) => {
                 let position = |record: &Record| record.position(&self.topic, partition);
                 let decoded = decoder.decode_all(records, position);
+                // One decoded value per record.
                 for ((at, record), (incoming, payload)) in records.iter_mut().enumerate().zip(decoded) {
                     let mut incoming = control::read(record).unwrap_or(incoming);
                     if let Incoming::Article(prepared) = &mut incoming
@@ -182,20 +224,20 @@ impl BatchReader {
                         prepared.flags.push(Flag::Stray);
                     }
                     let (time, log_time) = (record.time, record.log_time);
-                    batch.items.push(Item { position: position(record), time, log_time, incoming });
+                    let item = Item { position: position(record), time, log_time, incoming };
                     let mut slice = ArticleSlice::WHOLE;
                     if let Some((encoding, bytes)) = payload {
                         slice.encoding = encoding;
                         record.value = Some(bytes);
                     }
-                    origins.push((at, slice));
+                    items.push(ReadItem { item, origin: ItemOrigin { record: at, slice } });
                 }
             }
             InputKind::Routed { fingerprints } => {
                 for (at, record) in records.iter_mut().enumerate() {
                     let mut add = |position, time, log_time, incoming, slice| {
-                        batch.items.push(Item { position, time, log_time, incoming });
-                        origins.push((at, slice));
+                        let item = Item { position, time, log_time, incoming };
+                        items.push(ReadItem { item, origin: ItemOrigin { record: at, slice } });
                     };
                     let value = record.value.as_deref().unwrap_or_default();
                     let control = routed::decode_control(value);
@@ -244,10 +286,13 @@ impl BatchReader {
                 }
             }
         }
-        batch.built_with = Some(self.settings());
-        batch.raw = receiver.batch;
-        batch.relocates = self.is_routed() && self.partitions > 1;
-        Ok(ReadBatch { batch, origins, repeated: receiver.repeated })
+        Ok(ReadBatch {
+            items,
+            raw: receiver.batch,
+            repeated: receiver.repeated,
+            built_with: self.settings(),
+            relocates: self.is_routed() && self.partitions > 1,
+        })
     }
 
     fn unreadable(&self, partition: i32, record: &Record, why: String) -> Unreadable {
@@ -403,7 +448,7 @@ mod tests {
     use super::*;
     use crate::config::Settings;
     use crate::kafka::route::routed::{Forgets, RawSource, RawTopic};
-    use samestory_engine::index::{BusPosition, Counters, TopicName};
+    use samestory_engine::index::{Counters, TopicName};
     use samestory_engine::model::ArticleId;
 
     fn reader(languages: &str, partitions: i32) -> BatchReader {
@@ -493,7 +538,9 @@ mod tests {
             let key = key.map(|key| key.as_bytes().to_vec());
             let mut records = [Record { key, value: Some(value), ..Record::default() }];
             let taken = reader.batch(0, &mut records, &Progress::default()).unwrap();
-            let [Item { incoming: Incoming::Article(prepared), .. }] = &taken.batch.items[..] else {
+            let [ReadItem { item: Item { incoming: Incoming::Article(prepared), .. }, .. }] =
+                &taken.items[..]
+            else {
                 panic!("not an article")
             };
             prepared.flags.contains(&Flag::Stray)
@@ -547,8 +594,8 @@ mod tests {
         // A broker that reports no topic ids does not count as another topic.
         for topic in [ours, TopicId::UNKNOWN] {
             let taken = reader.batch(1, &mut deletes(topic, &[4, 5, 6, 6, 9]), &progress).unwrap();
-            assert_eq!((taken.repeated, taken.origins.len(), taken.batch.items.len()), (3, 7, 7));
-            assert_eq!(taken.batch.raw, BTreeMap::from([((topic, 0), 9)]));
+            assert_eq!((taken.repeated, taken.items.len()), (3, 7));
+            assert_eq!(taken.raw, BTreeMap::from([((topic, 0), 9)]));
         }
         let other = TopicId::from_halves(3, 4);
         let stopped = reader.batch(1, &mut deletes(other, &[9]), &progress).err().unwrap().to_string();

@@ -5,6 +5,7 @@
 
 mod attempts;
 pub(crate) mod intake;
+mod mutants;
 pub(crate) mod outgoing;
 #[cfg(test)]
 mod relocation_tests;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::config::Bus;
+use crate::kafka::faults::{FAULTS, Faults, Point};
 use crate::metrics;
 use crate::status::StatusBoard;
 use samestory_engine::engine::{Decided, Engine, Plan};
@@ -27,14 +29,13 @@ use super::recovery::generations::{Admitted, FOLLOW_INTERVAL, Generations};
 use super::recovery::leftovers::Holdings;
 use super::recovery::restore::{Cause, Restorer, Slots};
 use super::recovery::takeover::Decisions;
-use super::route::payload::ArticleSlice;
+use super::turn::measure;
 use super::turn::partitions::{Obstacle, Partitions, Task};
 use super::turn::record::{Outgoing, Record};
 use super::turn::source::Source;
 use super::turn::stage::{Planning, Stage};
 use super::turn::txn::CommittedTxn;
-use super::turn::{faults, measure};
-use intake::{BatchReader, ItemOrigins, ReadBatch, Unreadable};
+use intake::{BatchReader, ItemOrigin, ItemOrigins, Unreadable};
 use outgoing::{Original, Writer};
 
 pub(crate) use attempts::Attempts;
@@ -93,10 +94,9 @@ struct PartitionPlan {
 
 impl PartitionPlan {
     /// The decisions whose outputs are published, each with the origin of its item.
-    fn published(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
-        let decided = self.plan.decided.iter().zip(self.origins.iter().copied());
-        decided.filter(|(_, (at, _))| {
-            let record = self.records.get(*at);
+    fn published(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, ItemOrigin)> {
+        self.origins.of_decisions(&self.plan).filter(|(_, origin)| {
+            let record = self.records.get(origin.record);
             !record.is_some_and(|record| record.offset < self.suppress_below || intake.is_silent(record))
         })
     }
@@ -135,9 +135,10 @@ impl Matcher {
         let OpenStore { store, here, .. } = &mut running.state;
         let progress = store.progress()?;
         let leader_epoch = records.last().and_then(|record| record.leader_epoch);
-        let ReadBatch { mut batch, origins, repeated } =
-            self.intake.batch(partition, &mut records, &progress)?;
-        batch.bus = Some(BusPosition {
+        let mut read = self.intake.batch(partition, &mut records, &progress)?;
+        self.writer.fit_all(&mut read.items, &mut records);
+        let repeated = read.repeated;
+        let (mut batch, origins) = read.into_batch(BusPosition {
             application: TopicName::new(&self.bus.app),
             cluster: here.cluster.clone(),
             changelog: here.changelog,
@@ -147,10 +148,7 @@ impl Matcher {
             next: u64::try_from(next).unwrap_or(0),
             leader_epoch,
         });
-        if faults::mutant("wall-clock") {
-            batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
-        }
-        self.writer.fit_all(&mut batch, &origins, &mut records);
+        mutants::wall_clock(&mut batch);
         let (plan, write_set) = self.engine.plan(&*store, batch)?;
         // Create column families before anything is committed: this may fail, and after the commit it must not.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
@@ -158,7 +156,7 @@ impl Matcher {
             let new = !store.languages().contains(&language);
             store.ensure_language(language)?;
             if new {
-                faults::point("create-family");
+                FAULTS.reach(Point::CreateFamily);
             }
         }
         Ok(PartitionPlan { partition, plan, write_set, origins, records, repeated, suppress_below, waits })
@@ -270,16 +268,7 @@ impl Stage for Matcher {
             }
         }
         self.intake.evict_schemas();
-        if faults::mutant("state-before-commit") {
-            for part in &planning.planned.partitions {
-                if let Some(running) = self.partitions.running_mut(part.partition) {
-                    let open = &mut running.state;
-                    let end = open.store.changelog_next().ok().flatten().unwrap_or(0);
-                    let proof = open.attestor.attest(end);
-                    let _applied = open.store.apply_changes(&part.plan.changes, &proof);
-                }
-            }
-        }
+        self.apply_early(&planning.planned);
         planning
     }
 
@@ -287,8 +276,8 @@ impl Stage for Matcher {
         let mut out = Vec::new();
         let nothing = Record::default();
         for part in &plan.partitions {
-            for (decided, (at, slice)) in part.published(&self.intake) {
-                let record = part.records.get(at).unwrap_or(&nothing);
+            for (decided, ItemOrigin { record, slice }) in part.published(&self.intake) {
+                let record = part.records.get(record).unwrap_or(&nothing);
                 self.writer.decided(decided, Original { record, slice }, &mut out);
             }
             out.extend(
@@ -316,7 +305,7 @@ impl Stage for Matcher {
                 let times = part.plan.stats.stream_times_set;
                 tracing::warn!(partition, times, "stream time set by control record");
             }
-            if faults::mutant("state-before-commit") {
+            if mutants::applied_early() {
                 continue;
             }
             let open = &mut running.state;
@@ -348,7 +337,7 @@ impl Stage for Matcher {
                 }
             }
         }
-        faults::point("apply");
+        FAULTS.reach(Point::Apply);
         halted
     }
 
@@ -360,7 +349,7 @@ impl Stage for Matcher {
             let open = &mut running.state;
             if open.flushed.elapsed() > self.flush {
                 open.flushed = Instant::now();
-                faults::point("store-flush");
+                FAULTS.reach(Point::StoreFlush);
                 match open.store.flush() {
                     Ok(()) => self.attempts.forget(partition),
                     Err(error) => failed.push((partition, error)),

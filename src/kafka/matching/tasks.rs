@@ -12,11 +12,12 @@ use rdkafka::error::KafkaError;
 use crate::config::StartAt;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::PATIENCE;
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, RestoreStep, Restoring, Slot};
 use crate::kafka::recovery::takeover::{Disagreement, Takeover, TakeoverFacts, decide, moved};
+use crate::kafka::turn::measure;
 use crate::kafka::turn::partitions::{Advanced, Obstacle, Shows, Task};
 use crate::kafka::turn::source::Source;
-use crate::kafka::turn::{faults, measure};
 use crate::metrics;
 use crate::status::{PartitionState, Sizes};
 use samestory_engine::index::{Attestor, Registration, Rocks, StoreError, View, check_room};
@@ -137,7 +138,7 @@ impl Matcher {
         let position = written.map(|written| i64::try_from(written.next).unwrap_or(i64::MAX));
         let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         let moved = written
-            .filter(|_| !faults::mutant("topic-id-ignored"))
+            .filter(|_| !FAULTS.has(Mutant::TopicIdIgnored))
             .and_then(|written| moved(written, source.topic(), &here));
         let truncated = match (position, written.and_then(|written| written.leader_epoch)) {
             (Some(next), Some(epoch)) if moved.is_none() && low < next && next <= high => {
@@ -170,7 +171,7 @@ impl Matcher {
                 let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
                 let start = source.first_offset(partition, from, (low, high))?;
                 tracing::info!(partition, start, "starting with empty state");
-                match faults::mutant("first-position-off") {
+                match FAULTS.has(Mutant::FirstPositionOff) {
                     true => Advanced::resumes(opened(), start),
                     false => Advanced::begins(opened(), start),
                 }

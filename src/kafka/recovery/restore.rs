@@ -24,7 +24,7 @@ use super::generations::LookError;
 use crate::kafka::admin::ids;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::{PATIENCE, Quiet, left_until, offset_at};
-use crate::kafka::turn::faults;
+use crate::kafka::faults::{Constant, FAULTS, Faults, Mutant, Point};
 
 /// Records that are applied together.
 const CHUNK: usize = 2000;
@@ -230,7 +230,7 @@ impl Restorer {
     ) -> Result<Restoring, RestoreError> {
         // Read the high watermark first. Only the partition's owner writes here, so nothing is appended after that.
         let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
-        let target = if faults::mutant("restore-to-lso") {
+        let target = if FAULTS.has(Mutant::RestoreToLso) {
             let committed: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
             committed.fetch_watermarks(&self.changelog, partition, PATIENCE)?.1
         } else {
@@ -260,7 +260,7 @@ impl Restorer {
         }
         let mut unposted = None;
         let is_empty = known.is_none() || cause.is_some();
-        if is_empty && target - next >= faults::number("SAMESTORY_MANY", MANY).cast_signed() {
+        if is_empty && target - next >= FAULTS.value(Constant::ManyRecords, MANY).cast_signed() {
             drop(store);
             store = Rocks::refill(&directory, &self.options(partition, here))?;
             unposted = Some((directory, self.options(partition, here)));
@@ -294,7 +294,7 @@ impl Restorer {
     }
 
     fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
-        let changelog = (!faults::mutant("topic-id-ignored")).then(|| here.changelog());
+        let changelog = (!FAULTS.has(Mutant::TopicIdIgnored)).then(|| here.changelog());
         RocksOptions { ahead: Durability::Changelog { partition }, changelog, ..self.options.clone() }
     }
 
@@ -366,7 +366,7 @@ impl Restorer {
     /// ends with the position record, and compaction keeps the newest one, so anything committed since would leave that
     /// record.
     fn is_stale(&self, partition: i32, known: i64, high: i64) -> Result<bool, KafkaError> {
-        if faults::mutant("too-old-off") {
+        if FAULTS.has(Mutant::TooOldOff) {
             return Ok(false);
         }
         // A safety margin: compaction and clocks are not exact.
@@ -425,7 +425,7 @@ impl Restorer {
 #[allow(clippy::disallowed_methods, reason = "the age of a store does not influence verdicts")]
 pub(crate) fn now() -> EventTime {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let ahead = i64::try_from(faults::number("SAMESTORY_CLOCK_AHEAD_MS", 0)).unwrap_or(i64::MAX);
+    let ahead = i64::try_from(FAULTS.value(Constant::ClockAhead, 0)).unwrap_or(i64::MAX);
     EventTime::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add(ahead))
 }
 
@@ -488,7 +488,7 @@ impl Replay {
     fn step(mut self: Box<Self>) -> Result<RestoreStep, RestoreError> {
         let deadline = Instant::now() + STEP;
         let mut changes = Vec::new();
-        let chunk = faults::number("SAMESTORY_CHUNK", CHUNK as u64) as usize;
+        let chunk = FAULTS.value(Constant::RestoreChunk, CHUNK as u64) as usize;
         let before = self.next;
         while self.next < self.target && changes.len() < chunk {
             let left = left_until(deadline);
@@ -523,9 +523,9 @@ impl Replay {
             let end = u64::try_from(self.next).unwrap_or(0);
             let Followed { store, attestor } = &mut self.followed;
             store.apply_changes(&changes, &attestor.attest(end))?;
-            faults::point("restore");
+            FAULTS.reach(Point::Restore);
         }
-        let pause = faults::number("SAMESTORY_RESTORE_PAUSE_MS", 0);
+        let pause = FAULTS.value(Constant::RestorePause, 0);
         if pause > 0 {
             std::thread::sleep(Duration::from_millis(pause));
         }
@@ -568,7 +568,7 @@ impl Replay {
     }
 
     fn is_stalled(&self) -> bool {
-        let stall = faults::number("SAMESTORY_STALL_MS", STALL.as_millis() as u64);
+        let stall = FAULTS.value(Constant::RestoreStall, STALL.as_millis() as u64);
         self.next < self.target && self.advanced.elapsed() >= Duration::from_millis(stall)
     }
 

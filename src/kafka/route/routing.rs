@@ -15,8 +15,8 @@ use samestory_engine::model::{DeadLetter, DeadLetterReason};
 use super::decode::{Decoded, Decoder};
 use super::payload::PayloadEncoding;
 use super::routed::{self, Forgets, RawSource, RawTopic};
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::matching::outgoing::fitting_headers;
-use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Headers, Record};
 
 /// Waiting forgets of this many bytes go out in a record of their own.
@@ -181,7 +181,7 @@ impl Outbox<'_> {
 
     /// Tells every other partition to forget an article that now lives in partition `to`.
     fn forget_elsewhere(&mut self, id: &ArticleId, source: RawSource, to: i32) {
-        if faults::mutant("drop-forgets") {
+        if FAULTS.has(Mutant::DropForgets) {
             return;
         }
         for partition in (0..self.waiting.len() as i32).filter(|&partition| partition != to) {

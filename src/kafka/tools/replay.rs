@@ -17,7 +17,7 @@ use samestory_engine::model::{ArticleId, EventTime, Lang, Position};
 
 use crate::kafka::admin::limits::Limits;
 use crate::kafka::admin::values;
-use crate::kafka::matching::intake::{BatchReader, ReadBatch};
+use crate::kafka::matching::intake::{BatchReader, ItemOrigin};
 use crate::kafka::matching::outgoing::{Original, OutputEncoding, Writer};
 use crate::kafka::route::decode::{Decoded, Decoder};
 use crate::kafka::route::payload::PayloadEncoding;
@@ -134,10 +134,10 @@ impl Replay {
         self.intake.load_schemas(records.iter())?;
         let read = self.intake.batch(partition, &mut records, &progress);
         self.intake.evict_schemas();
-        let ReadBatch { mut batch, origins, .. } = read.map_err(|error| error.to_string())?;
-        self.writer.fit_all(&mut batch, &origins, &mut records);
+        let mut read = read.map_err(|error| error.to_string())?;
+        self.writer.fit_all(&mut read.items, &mut records);
         // Topic ids and leader epochs come from a broker, which a replay does not have.
-        batch.bus = Some(BusPosition {
+        let (batch, origins) = read.into_batch(BusPosition {
             application: TopicName::new(&self.application),
             cluster: None,
             changelog: None,
@@ -149,7 +149,7 @@ impl Replay {
         });
         let plan = self.dedup.plan(batch).map_err(|error| error.to_string())?.0;
         let mut out = Vec::new();
-        for (decided, (_, slice)) in plan.decided.iter().zip(origins).filter(|_| !silent) {
+        for (decided, ItemOrigin { slice, .. }) in origins.of_decisions(&plan).filter(|_| !silent) {
             self.writer.decided(decided, Original { record: &records[0], slice }, &mut out);
         }
         let sent = out.into_iter().map(|out| Sent {

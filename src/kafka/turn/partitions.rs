@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::kafka::recovery::takeover::{CLAIM_AGAIN_AFTER, Disagreed, Disagreement};
 use crate::status::PartitionState;
 
-use super::faults;
+use crate::kafka::faults::{Constant, FAULTS, Faults};
 
 /// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated
 /// topic if that topic is long enough (2.12 has a FIXME there).
@@ -283,7 +283,8 @@ impl<P: Shows, R: Shows> Partitions<P, R> {
 
     /// Whether it is time to check that the topics are still those that the running partitions belong to.
     pub(crate) fn is_topic_check_due(&mut self) -> bool {
-        let interval = faults::number("SAMESTORY_COMPARE_MS", TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
+        let interval =
+            FAULTS.value(Constant::TopicIdCheckInterval, TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
         if self.checked.elapsed() < Duration::from_millis(interval) || self.running().next().is_none() {
             return false;
         }

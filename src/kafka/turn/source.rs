@@ -17,12 +17,12 @@ use rdkafka::{ClientConfig, ClientContext, Offset, Statistics, TopicPartitionLis
 use crate::config::{BatchLimits, StartAt};
 use samestory_engine::model::EventTime;
 
-use super::faults;
 use super::record::{Fate, Record};
 use super::unreadable::{Fetching, Jam, ReadErrors, is_read_error};
 use crate::kafka::admin::ids;
 use crate::kafka::client as clients;
 use crate::kafka::client::PATIENCE;
+use crate::kafka::faults::{FAULTS, Faults, Mutant, Point};
 
 /// A change of the assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Source {
         if self.lost_since.is_some_and(|since| since.elapsed() > LOST) {
             return Err(SourceError(KafkaError::MessageConsumption(RDKafkaErrorCode::AssignmentLost)));
         }
-        if self.is_full() && faults::mutant("no-poll-when-full") {
+        if self.is_full() && FAULTS.has(Mutant::NoPollWhenFull) {
             return Ok(Vec::new());
         }
         // At least one poll, even if the batch is full: only `poll` delivers rebalances, and a consumer that does not
@@ -137,11 +137,11 @@ impl Source {
                 return Ok(changes);
             }
             if self.is_full() {
-                faults::point("full-batch");
+                FAULTS.reach(Point::FullBatch);
                 break;
             }
         }
-        faults::point("poll");
+        FAULTS.reach(Point::Poll);
         // A non-blocking poll can serve a rebalance and return nothing. Without this check the rebalance went unnoticed
         // until the last restore was done.
         Ok(self.take_changes())
@@ -157,7 +157,7 @@ impl Source {
             return None;
         }
         let Some(membership) = self.membership() else {
-            if !faults::mutant("no-poll-when-full") {
+            if !FAULTS.has(Mutant::NoPollWhenFull) {
                 self.drop_batch();
             }
             return None;
@@ -180,14 +180,25 @@ impl Source {
     /// `None` while the membership is lost: the broker accepts offsets from a client without a membership, and they
     /// would overwrite the group's.
     pub(crate) fn membership(&mut self) -> Option<Arc<ConsumerGroupMetadata>> {
-        if self.membership.is_none() || faults::mutant("late-membership") {
+        if self.membership.is_none() || FAULTS.has(Mutant::LateMembership) {
             let membership = self.consumer.group_metadata();
-            if self.consumer.assignment_lost() && !faults::mutant("late-membership") {
+            if self.consumer.assignment_lost() && !FAULTS.has(Mutant::LateMembership) {
                 return None;
             }
             self.membership = membership.map(Arc::new);
         }
         self.membership.clone()
+    }
+
+    /// The membership to commit a batch under: the one that it was read in, and not that of the moment.
+    pub(crate) fn to_commit_under(
+        &mut self,
+        captured: Arc<ConsumerGroupMetadata>,
+    ) -> Arc<ConsumerGroupMetadata> {
+        match FAULTS.has(Mutant::LateMembership) {
+            true => self.membership().unwrap_or(captured),
+            false => captured,
+        }
     }
 
     /// Drops the cached membership, because the broker may have refused it.
@@ -257,7 +268,7 @@ impl Source {
 
     /// Seeks back to these offsets, because the batch did not commit.
     pub(crate) fn rewind(&mut self, to: &BTreeMap<i32, i64>) -> Result<(), KafkaError> {
-        if faults::mutant("no-seek") {
+        if FAULTS.has(Mutant::NoSeek) {
             return Ok(());
         }
         let mut to = to.clone();
@@ -537,7 +548,7 @@ impl ConsumerContext for Watcher {
                 (AssignmentChange::Assigned(partitions), result.and_then(|()| consumer.pause(list)))
             }
             _ => {
-                faults::point("revoke");
+                FAULTS.reach(Point::Revoke);
                 let result = match cooperative {
                     true => consumer.incremental_unassign(list),
                     false => consumer.unassign(),

@@ -4,15 +4,16 @@
 //! with the proof of the commit. A transaction never spans a poll, so the assignment never changes during one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::error::KafkaError;
 
 use crate::config::Bus;
+use crate::kafka::faults::{FAULTS, Faults, Point};
 use crate::metrics;
 use crate::status::{Joining, PartitionState, StatusBoard};
+use crate::stop::Stop;
 use samestory_engine::index::StoreRegistry;
 
 use super::measure::{self, Lap};
@@ -32,10 +33,10 @@ use crate::kafka::{RunCounters, RunError};
 /// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
 const RETRIES: u32 = 20;
 
-/// What the workers of a process share: the stop flag, the status board, the store registry and the limits.
+/// What the workers of a process share: the request to stop, the status board, the store registry and the limits.
 #[derive(Clone)]
 pub(crate) struct WorkerContext {
-    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) stop: Stop,
     pub(crate) counters: Arc<RunCounters>,
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) stores: Arc<StoreRegistry>,
@@ -49,7 +50,7 @@ pub(crate) struct WorkerContext {
 
 impl WorkerContext {
     fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_requested()
     }
 
     pub(crate) fn limits(&self) -> Arc<Limits> {
@@ -70,18 +71,15 @@ impl WorkerContext {
         changed
     }
 
-    /// Sleeps, but wakes up early on stop.
+    /// Waits, but wakes up when the process is to stop.
     fn pause(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while !self.stopped() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.stop.wait(time);
     }
 }
 
 /// Why the loop of turns ended.
 enum WorkerExit {
-    /// The stop flag is set.
+    /// The process is to stop.
     Stopped,
     /// The broker is unreachable or rejects the login.
     Away(String),
@@ -90,7 +88,7 @@ enum WorkerExit {
     Fatal(RunError),
 }
 
-/// Runs a worker until the stop flag is set, and restarts it after errors that a restart can cure.
+/// Runs a worker until the process is to stop, and restarts it after errors that a restart can cure.
 ///
 /// # Errors
 /// The process must exit. Everything committed is correct, and the next start resumes from there.
@@ -318,11 +316,8 @@ impl<'a, S: Stage> Worker<'a, S> {
         if planning.next.is_empty() {
             return Ok(());
         }
-        super::faults::point("plan");
-        let membership = match super::faults::mutant("late-membership") {
-            true => self.source.membership().unwrap_or(membership),
-            false => membership,
-        };
+        FAULTS.reach(Point::Plan);
+        let membership = self.source.to_commit_under(membership);
         self.context.counters.opened(&self.name);
         let committed = (|| {
             let mut outgoing = self.stage.outgoing(&planning.planned);
