@@ -74,7 +74,7 @@ pub(crate) struct Poll<'a> {
 
 /// The answer to one question.
 #[cfg(feature = "kafka")]
-pub(crate) enum Answer<T> {
+pub(crate) enum Polled<T> {
     Final(T),
     NotYet,
 }
@@ -91,14 +91,14 @@ impl<'a> Poll<'a> {
     ///
     /// # Errors
     /// As `ask`.
-    pub(crate) fn ask<T, E>(self, mut ask: impl FnMut() -> Result<Answer<T>, E>) -> Result<Option<T>, E> {
+    pub(crate) fn ask<T, E>(self, mut ask: impl FnMut() -> Result<Polled<T>, E>) -> Result<Option<T>, E> {
         let never = Stop::default();
         let (stop, mut pause) = (self.stop.unwrap_or(&never), self.pause);
         while !stop.is_requested() {
             match ask()? {
-                Answer::Final(answer) => return Ok(Some(answer)),
-                Answer::NotYet if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => break,
-                Answer::NotYet => stop.wait(pause),
+                Polled::Final(answer) => return Ok(Some(answer)),
+                Polled::NotYet if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => break,
+                Polled::NotYet => stop.wait(pause),
             };
             pause = (pause * 2).min(self.longest);
         }
@@ -133,13 +133,13 @@ mod tests {
         let mut left = 3;
         let mut ask = || {
             left -= 1;
-            Ok::<_, ()>(if left == 0 { Answer::Final("ready") } else { Answer::NotYet })
+            Ok::<_, ()>(if left == 0 { Polled::Final("ready") } else { Polled::NotYet })
         };
         assert_eq!(poll().ask(&mut ask), Ok(Some("ready")));
-        assert_eq!(poll().ask(|| Err::<Answer<()>, _>("refused")), Err("refused"));
+        assert_eq!(poll().ask(|| Err::<Polled<()>, _>("refused")), Err("refused"));
         let late = Poll { deadline: Some(Instant::now()), ..poll() };
-        assert_eq!(late.ask(|| Ok::<Answer<()>, ()>(Answer::NotYet)), Ok(None), "time is up");
+        assert_eq!(late.ask(|| Ok::<Polled<()>, ()>(Polled::NotYet)), Ok(None), "time is up");
         stop.request();
-        assert_eq!(poll().ask(|| Ok::<_, ()>(Answer::Final(1))), Ok(None), "nothing is asked any more");
+        assert_eq!(poll().ask(|| Ok::<_, ()>(Polled::Final(1))), Ok(None), "nothing is asked any more");
     }
 }

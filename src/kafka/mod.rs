@@ -5,6 +5,7 @@
 //! commit.
 //!
 //! - `client`: client configuration; every property that the guarantee depends on
+//! - `clock`: this machine's clock, which no verdict depends on
 //! - `admin`: topics, limits, schemas and other checks before the first record is read; purging the routed topic
 //! - `turn`: the worker loop, the consumer (`source`) and transactions (`txn`), the same for every role
 //! - `route`: raw article → the partition that its language belongs to
@@ -15,6 +16,7 @@
 
 pub mod admin;
 mod client;
+mod clock;
 mod faults;
 mod matching;
 pub mod recovery;
@@ -48,12 +50,13 @@ use matching::outgoing::{OutputEncoding, Writer};
 use matching::{Attempts, Matcher};
 use recovery::generations::Generations;
 use recovery::leftovers::Holdings;
-use recovery::restore::{Restorer, Slots};
+use recovery::restore::Restorer;
+use recovery::slots::RestoreSlots;
 use recovery::takeover::Decisions;
 use route::Route;
 use route::decode::Decoder;
 use route::routing::Routing;
-use turn::partitions::Partitions;
+use turn::partitions::AssignedPartitions;
 use turn::worker::WorkerContext;
 
 pub use admin::topics::{TopicError, TopicProblem};
@@ -217,7 +220,7 @@ pub fn run(
         board: Arc::clone(board),
         stores: Arc::clone(stores),
         limits: Arc::new(Mutex::new(Arc::new(limits))),
-        slots: Slots::default(),
+        slots: RestoreSlots::default(),
         holdings: Holdings::default(),
     };
     let (config, values, budget) = (Arc::new(config.clone()), Arc::new(values), Budget::default());
@@ -360,7 +363,7 @@ fn run_route(
                 topic: bus.topics.raw.clone(),
                 topic_id: TopicId::UNKNOWN,
                 partitions,
-                limit: context.limits().of(&bus.topics.routed).bytes,
+                limit: context.limits().for_topic(&bus.topics.routed).bytes,
                 refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
             },
             recorded: Preflight::new(bus, worker, partitions),
@@ -368,7 +371,7 @@ fn run_route(
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
-            partitions: Partitions::new(),
+            partitions: AssignedPartitions::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
         })
@@ -380,7 +383,7 @@ fn run_match(
     worker: &WorkerId,
     accept: &Decisions,
     context: &WorkerContext,
-    counts: &admin::topics::Counts,
+    counts: &admin::topics::PartitionCounts,
     budget: &Budget,
     values: &Values,
 ) -> Result<(), RunError> {
@@ -432,7 +435,7 @@ fn run_match(
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
-            partitions: Partitions::new(),
+            partitions: AssignedPartitions::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),
             stores: Arc::clone(&context.stores),

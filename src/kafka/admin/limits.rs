@@ -9,10 +9,10 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaError;
 
 use crate::config::{Bus, Mode, TopicNames};
-use crate::stop::{Answer, Poll, Stop};
+use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::model::EventTime;
 
-use super::topics;
+use super::{survey, topics};
 use crate::kafka::client as clients;
 use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::turn::record::Outgoing;
@@ -81,8 +81,8 @@ impl Limits {
     /// Reads the limits at startup: waits for an unreachable broker, and assumes the settings if the broker refuses.
     pub(crate) fn await_read(bus: &Bus, stop: &Stop) -> Limits {
         let read = Poll::until_stopped(stop).ask(|| match Limits::read(bus) {
-            Ok(limits) => Ok(Answer::Final(limits)),
-            Err(error) if topics::is_transient(&error) => Ok(Answer::NotYet),
+            Ok(limits) => Ok(Polled::Final(limits)),
+            Err(error) if survey::is_transient(&error) => Ok(Polled::NotYet),
             Err(error) => Err(error),
         });
         let read = read.unwrap_or_else(|error| {
@@ -92,7 +92,7 @@ impl Limits {
         read.unwrap_or_else(|| Limits::of_settings(&bus.topics))
     }
 
-    pub(crate) fn of(&self, topic: &str) -> TopicLimits {
+    pub(crate) fn for_topic(&self, topic: &str) -> TopicLimits {
         self.topics.get(topic).copied().unwrap_or(self.otherwise)
     }
 
@@ -105,7 +105,7 @@ impl Limits {
     /// sending.
     pub(crate) fn admit_time(&self, record: &mut Outgoing<'_>, now: EventTime) {
         if let Some(time) = record.time
-            && !self.of(record.topic).accepts(time, now)
+            && !self.for_topic(record.topic).accepts(time, now)
             && !FAULTS.has(Mutant::Unmeasured)
         {
             record.time = None;

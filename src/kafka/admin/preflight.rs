@@ -11,11 +11,11 @@ use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::config::{Bus, Config};
-use crate::stop::{Answer, Poll, Stop};
+use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::index::{Change, Progress};
 use samestory_engine::model::TopicId;
 
-use super::topics;
+use super::survey;
 use crate::kafka::RunError;
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
@@ -100,13 +100,13 @@ pub(crate) fn wait_for_compatible_state(
 ) -> Result<(), RunError> {
     let mut logged = false;
     let compatible = Poll::until_stopped(stop).ask(|| match incompatibility(config, partitions) {
-        Ok(None) => Ok(Answer::Final(())),
+        Ok(None) => Ok(Polled::Final(())),
         Ok(Some(why)) => Err(RunError::IncompatibleState(why)),
-        Err(error) if topics::is_transient(&error) => {
+        Err(error) if survey::is_transient(&error) => {
             if !std::mem::replace(&mut logged, true) {
                 tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
             }
-            Ok(Answer::NotYet)
+            Ok(Polled::NotYet)
         }
         Err(error) => Err(RunError::Client(error)),
     });
@@ -116,7 +116,7 @@ pub(crate) fn wait_for_compatible_state(
 fn incompatibility(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
     let (bus, intake) = (&config.bus, BatchReader::routed(config, partitions));
     let worker = WorkerId { role: Role::Route, number: 0 };
-    each_progress(bus, &worker, partitions, |progress| intake.incompatibility(progress))
+    each_progress(bus, &worker, partitions, |progress| intake.settings().incompatibility(progress))
 }
 
 /// Passes the last position record of each changelog partition to `ask`, until one gives an answer.

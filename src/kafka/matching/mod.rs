@@ -4,6 +4,7 @@
 //! committed.
 
 mod attempts;
+pub(crate) mod compatibility;
 pub(crate) mod intake;
 mod mutants;
 pub(crate) mod outgoing;
@@ -27,13 +28,14 @@ use samestory_engine::model::Lang;
 
 use super::recovery::generations::{Admitted, FOLLOW_INTERVAL, Generations};
 use super::recovery::leftovers::Holdings;
-use super::recovery::restore::{Cause, Restorer, Slots};
+use super::recovery::restore::{Cause, Restorer};
+use super::recovery::slots::RestoreSlots;
 use super::recovery::takeover::Decisions;
 use super::turn::measure;
-use super::turn::partitions::{Obstacle, Partitions, Task};
+use super::turn::partitions::{AssignedPartitions, Obstacle, Task};
 use super::turn::record::{Outgoing, Record};
-use super::turn::source::Source;
-use super::turn::stage::{Planning, Stage};
+use super::turn::source::RecordSource;
+use super::turn::stage::{Planning, StageRole};
 use super::turn::txn::CommittedTxn;
 use intake::{BatchReader, ItemOrigin, ItemOrigins, Unreadable};
 use outgoing::{Original, Writer};
@@ -44,7 +46,7 @@ use tasks::{MatchAdvanced, OpenStore, RestoringStore};
 /// How often memtables are flushed, so that a restart after a crash replays minutes of changelog and not hours.
 pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 
-/// The `match` role as a [`Stage`].
+/// The `match` role as a [`StageRole`].
 pub(crate) struct Matcher {
     pub(crate) bus: Bus,
     pub(crate) engine: Engine,
@@ -55,13 +57,13 @@ pub(crate) struct Matcher {
     /// Consecutive store failures, by partition.
     pub(crate) attempts: Attempts,
     /// Limits how many restores run at once.
-    pub(crate) slots: Slots,
+    pub(crate) slots: RestoreSlots,
     /// The partitions that this process holds on disk.
     pub(crate) holdings: Holdings,
     /// Receives the report of a store that keeps failing.
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) generations: Generations,
-    pub(crate) partitions: Partitions<RestoringStore, OpenStore>,
+    pub(crate) partitions: AssignedPartitions<RestoringStore, OpenStore>,
     /// By partition, why its state was rebuilt from nothing while this process has been running.
     pub(crate) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
     /// How often memtables are flushed.
@@ -164,7 +166,7 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
+    /// AssignedPartitions whose topics have been recreated since their positions were written. They are claimed again, and the
     /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
         if !self.partitions.is_topic_check_due() {
@@ -188,16 +190,16 @@ impl Matcher {
     }
 }
 
-impl Stage for Matcher {
+impl StageRole for Matcher {
     type Preparing = RestoringStore;
     type Running = OpenStore;
     type Planned = MatchPlan;
 
-    fn partitions(&self) -> &Partitions<RestoringStore, OpenStore> {
+    fn partitions(&self) -> &AssignedPartitions<RestoringStore, OpenStore> {
         &self.partitions
     }
 
-    fn partitions_mut(&mut self) -> &mut Partitions<RestoringStore, OpenStore> {
+    fn partitions_mut(&mut self) -> &mut AssignedPartitions<RestoringStore, OpenStore> {
         &mut self.partitions
     }
 
@@ -216,12 +218,12 @@ impl Stage for Matcher {
         self.holdings.revoked(partition);
     }
 
-    fn claim(&mut self, partition: i32, obstacle: Obstacle, source: &Source) -> MatchAdvanced {
+    fn claim(&mut self, partition: i32, obstacle: Obstacle, source: &RecordSource) -> MatchAdvanced {
         let claimed = self.look_up(partition, &obstacle, source);
         claimed.unwrap_or_else(|error| self.failed(partition, error).into())
     }
 
-    fn prepare(&mut self, partition: i32, restoring: RestoringStore, source: &Source) -> MatchAdvanced {
+    fn prepare(&mut self, partition: i32, restoring: RestoringStore, source: &RecordSource) -> MatchAdvanced {
         let restored = self.restore(partition, restoring, source);
         restored.unwrap_or_else(|error| self.failed(partition, error).into())
     }

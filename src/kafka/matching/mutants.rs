@@ -10,7 +10,7 @@ use crate::kafka::faults::{FAULTS, Faults, Mutant};
 /// Takes event times from this machine's clock instead of from the records.
 pub(super) fn wall_clock(batch: &mut Batch) {
     if FAULTS.has(Mutant::WallClock) {
-        batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
+        batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::clock::now()));
     }
 }
 

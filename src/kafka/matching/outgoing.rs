@@ -183,7 +183,7 @@ impl Writer {
             _ => article,
         };
         let topics = [&self.topics.unique, &self.topics.near_duplicate];
-        let limit = topics.map(|topic| self.limits.of(topic).bytes).into_iter().min().unwrap_or(0);
+        let limit = topics.map(|topic| self.limits.for_topic(topic).bytes).into_iter().min().unwrap_or(0);
         let bytes = value + VERDICT_OVERHEAD;
         match bytes + weight(&original.headers().collect()) {
             _ if bytes > limit => Fit::No { bytes, limit },
@@ -284,7 +284,7 @@ impl Writer {
             // The broker may have refused the record because of its time.
             time: record.time.filter(|_| !matches!(record.fate, Some(Fate::Undeliverable { .. }))),
         };
-        let limit = self.limits.of(&self.topics.dead_letter).bytes;
+        let limit = self.limits.for_topic(&self.topics.dead_letter).bytes;
         let copy = record.copied();
         if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
             let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());

@@ -13,11 +13,13 @@ use crate::config::StartAt;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::PATIENCE;
 use crate::kafka::faults::{FAULTS, Faults, Mutant};
-use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, RestoreStep, Restoring, Slot};
+use crate::kafka::recovery::replay::{Followed, RestoreStep, Restoring};
+use crate::kafka::recovery::restore::{Cause, RestoreError};
+use crate::kafka::recovery::slots::RestoreSlot;
 use crate::kafka::recovery::takeover::{Disagreement, Takeover, TakeoverFacts, decide, moved};
 use crate::kafka::turn::measure;
 use crate::kafka::turn::partitions::{Advanced, Obstacle, Shows, Task};
-use crate::kafka::turn::source::Source;
+use crate::kafka::turn::source::RecordSource;
 use crate::metrics;
 use crate::status::{PartitionState, Sizes};
 use samestory_engine::index::{Attestor, Registration, Rocks, StoreError, View, check_room};
@@ -35,7 +37,7 @@ pub(crate) struct RestoringStore {
     committed: Option<i64>,
     here: ClusterIds,
     restoring: Restoring,
-    slot: Option<Slot>,
+    slot: Option<RestoreSlot>,
 }
 
 impl Shows for RestoringStore {
@@ -79,7 +81,7 @@ impl Matcher {
         &mut self,
         partition: i32,
         obstacle: &Obstacle,
-        source: &Source,
+        source: &RecordSource,
     ) -> Result<MatchAdvanced, RestoreError> {
         if let Obstacle::NoSpace = obstacle {
             if let Err(error) = check_room(&self.restorer.directory(partition)) {
@@ -113,7 +115,7 @@ impl Matcher {
         &mut self,
         partition: i32,
         RestoringStore { committed, here, restoring, slot }: RestoringStore,
-        source: &Source,
+        source: &RecordSource,
     ) -> Result<MatchAdvanced, RestoreError> {
         let Followed { store, attestor } = match restoring.step()? {
             RestoreStep::More(restoring) => {
@@ -130,7 +132,7 @@ impl Matcher {
             wiped.retain(|&cause| cause == Cause::Damaged);
         }
         let progress = store.progress()?;
-        if let Some(refusal) = self.intake.incompatibility(&progress) {
+        if let Some(refusal) = self.intake.settings().incompatibility(&progress) {
             tracing::error!(partition, "stopped: {refusal}");
             return Ok(Task::Stopped.into());
         }

@@ -9,4 +9,5 @@ pub(crate) mod stage;
 pub(crate) mod suspects;
 pub(crate) mod txn;
 pub(crate) mod unreadable;
+mod watcher;
 pub(crate) mod worker;

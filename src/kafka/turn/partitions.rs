@@ -1,5 +1,5 @@
 //! The life of an assigned partition, the same for every role: claimed, prepared, running, and stopped if it cannot
-//! continue. [`Partitions`] holds a worker's partitions; a role says in [`Stage`](super::stage::Stage) what claiming and
+//! continue. [`AssignedPartitions`] holds a worker's partitions; a role says in [`StageRole`](super::stage::StageRole) what claiming and
 //! preparing mean to it. A partition is planned only while it runs, and it is read only from the offset that its claim
 //! returned, or that its first transaction has committed.
 
@@ -160,16 +160,20 @@ impl Shows for () {
 }
 
 /// The partitions that are assigned to a worker.
-pub(crate) struct Partitions<P, R> {
+pub(crate) struct AssignedPartitions<P, R> {
     tasks: BTreeMap<i32, Task<P, R>>,
     disagreed: Disagreed,
     /// When the topic ids were last checked.
     checked: Instant,
 }
 
-impl<P: Shows, R: Shows> Partitions<P, R> {
-    pub(crate) fn new() -> Partitions<P, R> {
-        Partitions { tasks: BTreeMap::new(), disagreed: Disagreed::default(), checked: Instant::now() }
+impl<P: Shows, R: Shows> AssignedPartitions<P, R> {
+    pub(crate) fn new() -> AssignedPartitions<P, R> {
+        AssignedPartitions {
+            tasks: BTreeMap::new(),
+            disagreed: Disagreed::default(),
+            checked: Instant::now(),
+        }
     }
 
     /// The partition was assigned: it is claimed.
@@ -191,7 +195,7 @@ impl<P: Shows, R: Shows> Partitions<P, R> {
         self.tasks.keys().copied().collect()
     }
 
-    /// Takes a partition's task out, to replace it with [`Partitions::set`].
+    /// Takes a partition's task out, to replace it with [`AssignedPartitions::set`].
     pub(crate) fn take(&mut self, partition: i32) -> Option<Task<P, R>> {
         self.tasks.remove(&partition)
     }
@@ -305,7 +309,7 @@ fn is_due<P, R>(task: &Task<P, R>) -> bool {
 mod tests {
     use super::*;
 
-    type Stateless = Partitions<Infallible, ()>;
+    type Stateless = AssignedPartitions<Infallible, ()>;
 
     fn running(next: i64) -> Stateless {
         let mut partitions = Stateless::new();

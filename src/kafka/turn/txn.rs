@@ -290,7 +290,7 @@ impl TxnProducer {
 const COMMIT_AT_LEAST: Duration = Duration::from_secs(2);
 
 /// What became of offsets that were sent.
-enum Sent {
+enum OffsetsSent {
     Answered(Result<(), KafkaError>),
     /// Nothing, in time.
     Abandoned,
@@ -412,8 +412,10 @@ impl Txn<'_> {
                 }
             }
             match self.send_offsets(list, offsets.membership, deadline) {
-                Sent::Answered(answer) => answer.map_err(|error| self.classified(error, TxnStep::Within))?,
-                Sent::Abandoned => {
+                OffsetsSent::Answered(answer) => {
+                    answer.map_err(|error| self.classified(error, TxnStep::Within))?
+                }
+                OffsetsSent::Abandoned => {
                     // The call that hangs keeps the transaction: it cannot be aborted, and its successor fences it.
                     (self.settled, self.producer.usable) = (true, false);
                     return Err(TxnError::OutcomeUnknown(KafkaError::ConsumerCommit(
@@ -449,7 +451,7 @@ impl Txn<'_> {
         list: TopicPartitionList,
         membership: &Arc<ConsumerGroupMetadata>,
         deadline: Instant,
-    ) -> Sent {
+    ) -> OffsetsSent {
         /// For the answer of a call that keeps its time limit.
         const GRACE: Duration = Duration::from_millis(500);
         let patience = crate::kafka::client::left_until(deadline);
@@ -463,16 +465,16 @@ impl Txn<'_> {
         };
         if self.producer.offsets.send(job).is_err() {
             // The thread has panicked; the producer is replaced.
-            return Sent::Abandoned;
+            return OffsetsSent::Abandoned;
         }
         let grace = if FAULTS.has(Mutant::UnboundedCalls) { Duration::from_secs(3600) } else { GRACE };
         match answered.recv_timeout(patience + grace) {
-            Ok(sent) => Sent::Answered(sent),
+            Ok(sent) => OffsetsSent::Answered(sent),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 self.producer.producer.context().abandoned.store(true, Ordering::Relaxed);
-                Sent::Abandoned
+                OffsetsSent::Abandoned
             }
-            Err(mpsc::RecvTimeoutError::Disconnected) => Sent::Answered(Err(KafkaError::Canceled)),
+            Err(mpsc::RecvTimeoutError::Disconnected) => OffsetsSent::Answered(Err(KafkaError::Canceled)),
         }
     }
 

@@ -18,8 +18,8 @@ use samestory_engine::index::StoreRegistry;
 
 use super::measure::{self, Lap};
 use super::record::{Epochs, Record};
-use super::source::{AssignmentChange, Collected, Source, SourceError};
-use super::stage::Stage;
+use super::source::{AssignmentChange, Collected, RecordSource, RecordSourceError};
+use super::stage::StageRole;
 use super::suspects::Suspects;
 use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 use super::unreadable::{Jam, Probe};
@@ -27,7 +27,7 @@ use crate::kafka::admin::limits::Limits;
 use crate::kafka::client as clients;
 use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
-use crate::kafka::recovery::restore::Slots;
+use crate::kafka::recovery::slots::RestoreSlots;
 use crate::kafka::{RunCounters, RunError};
 
 /// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
@@ -43,7 +43,7 @@ pub(crate) struct WorkerContext {
     /// Limits of the topics, as last read.
     pub(crate) limits: Arc<Mutex<Arc<Limits>>>,
     /// Bounds the restores that run at once.
-    pub(crate) slots: Slots,
+    pub(crate) slots: RestoreSlots,
     /// The partitions assigned to the process.
     pub(crate) holdings: Holdings,
 }
@@ -92,7 +92,7 @@ enum WorkerExit {
 ///
 /// # Errors
 /// The process must exit. Everything committed is correct, and the next start resumes from there.
-pub(crate) fn run<S: Stage>(
+pub(crate) fn run<S: StageRole>(
     bus: &Bus,
     worker: &WorkerId,
     input: &str,
@@ -145,7 +145,7 @@ struct Worker<'a, S> {
     bus: &'a Bus,
     role: Role,
     name: String,
-    source: Source,
+    source: RecordSource,
     producer: TxnProducer,
     stage: S,
     context: &'a WorkerContext,
@@ -158,7 +158,7 @@ struct Worker<'a, S> {
     probed: Option<Instant>,
 }
 
-impl<'a, S: Stage> Worker<'a, S> {
+impl<'a, S: StageRole> Worker<'a, S> {
     fn start(
         bus: &'a Bus,
         worker: &WorkerId,
@@ -186,7 +186,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         // Route writes nothing too large to the routed topic, and every record there must be read in full.
         let longest =
             if worker.role == Role::Match { usize::MAX } else { bus.topics.max_message_bytes as usize };
-        let source = Source::join(&clients::consumer(bus, worker), input, bus.batch, longest);
+        let source = RecordSource::join(&clients::consumer(bus, worker), input, bus.batch, longest);
         let source = source.map_err(|error| WorkerExit::Fatal(RunError::Client(error)))?;
         let (role, name) = (worker.role, worker.id(bus));
         context.board.begins(&name, role.as_str(), Joining::Waiting);
@@ -224,7 +224,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         // Taking a partition over waits by itself, in `advance`.
         let patience = if busy { Duration::ZERO } else { Duration::from_millis(100) };
         let changes = self.source.collect(patience);
-        for change in changes.map_err(|error: SourceError| WorkerExit::Restart(error.to_string()))? {
+        for change in changes.map_err(|error: RecordSourceError| WorkerExit::Restart(error.to_string()))? {
             match change {
                 AssignmentChange::Assigned(partitions) => {
                     if !partitions.is_empty() {
@@ -302,7 +302,7 @@ impl<'a, S: Stage> Worker<'a, S> {
             .filter_map(|(&partition, records)| records.last().map(|record| (partition, record.offset)))
             .collect();
         let count: usize = records.values().map(Vec::len).sum();
-        let epochs = Epochs::of(&records);
+        let epochs = Epochs::in_records(&records);
         if let Err(why) = self.stage.gather(&records) {
             return self.wait(why, &rewind);
         }
@@ -321,7 +321,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         self.context.counters.opened(&self.name);
         let committed = (|| {
             let mut outgoing = self.stage.outgoing(&planning.planned);
-            let now = crate::kafka::recovery::restore::now();
+            let now = crate::kafka::clock::now();
             outgoing.iter_mut().for_each(|record| self.limits.admit_time(record, now));
             let mut txn = self.producer.begin()?;
             for record in &outgoing {

@@ -18,7 +18,7 @@ use rdkafka::message::Message;
 
 use crate::config::{Bus, Mode};
 use crate::formats::GenerationEnd;
-use crate::stop::{Answer, Poll, Stop};
+use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::model::{Position, TopicId};
 
 use super::{EndLog, LookError, backlog, offsets_of};
@@ -26,12 +26,12 @@ use crate::kafka::admin::preflight::Preflight;
 use crate::kafka::admin::{ids, preflight};
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
+use crate::kafka::clock;
 use crate::kafka::faults::{FAULTS, Faults, Mutant, Point};
-use crate::kafka::recovery::restore;
 use crate::kafka::route::routed;
 use crate::kafka::route::routed::{RoutedEvent, RoutedRecord};
 use crate::kafka::turn::record::{Epochs, Outgoing};
-use crate::kafka::turn::source::{AssignmentChange, Source};
+use crate::kafka::turn::source::{AssignmentChange, RecordSource};
 use crate::kafka::turn::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 
 /// If the backlog does not shrink for this long, no match process seems to run, and the command joins match's group.
@@ -182,14 +182,14 @@ struct Group {
     role: Role,
     topic: String,
     partitions: i32,
-    source: Source,
+    source: RecordSource,
     held: BTreeSet<i32>,
 }
 
 impl Group {
     fn join(bus: &Bus, role: Role, topic: &str, partitions: i32) -> Result<Group, KafkaError> {
         let worker = WorkerId { role, number: 0 };
-        let source = Source::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
+        let source = RecordSource::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
         let (id, topic) = (clients::group(bus, role), topic.to_owned());
         Ok(Group { id, role, topic, partitions, source, held: BTreeSet::new() })
     }
@@ -413,7 +413,7 @@ impl Ending<'_> {
         for (partition, next) in &mut next {
             *next = (*next).max(earlier.map_or(0, |earlier| earlier.next(*partition, id.as_deref())));
         }
-        let end = GenerationEnd::new((&self.bus.app, generation), (&raw, id), next, repeats, restore::now());
+        let end = GenerationEnd::new((&self.bus.app, generation), (&raw, id), next, repeats, clock::now());
         Ok(Finals { end, offsets })
     }
 
@@ -525,7 +525,7 @@ impl Ending<'_> {
             ..Outgoing::default()
         })?;
         // Nobody resumes from the old group's offsets, so they need no leader epochs.
-        let epochs = Epochs::of(&BTreeMap::new());
+        let epochs = Epochs::in_records(&BTreeMap::new());
         let groups = self.groups.iter().zip(&finals.offsets).zip(memberships);
         let offsets: Vec<Offsets<'_>> = groups
             .map(|((group, next), membership)| Offsets {
@@ -548,10 +548,10 @@ impl Ending<'_> {
         let poll = Poll { stop: Some(self.stop), pause, longest: pause, deadline: Some(self.deadline) };
         let mut unanswered = None;
         let answer = poll.ask(|| match ask(self) {
-            Ok(answer) => Ok(Answer::Final(answer)),
+            Ok(answer) => Ok(Polled::Final(answer)),
             Err(LookError::Away(error)) if !is_final(&error) => {
                 unanswered = Some(error);
-                Ok(Answer::NotYet)
+                Ok(Polled::NotYet)
             }
             Err(LookError::Away(error)) => Err(error.into()),
             Err(foreign) => Err(EndError::Unreadable(foreign.to_string())),
