@@ -19,7 +19,7 @@
     feature = "http",
     doc = "- [`serve`]: health, metrics and the query API over HTTP; [`metrics`]: the series"
 )]
-//! - [`status`]: how the stage is doing; [`terminal`]: progress bars, colours, logs
+//! - [`status`]: how the stage is doing; [`stop`]: the request to stop it; [`terminal`]: progress bars, colours, logs
 //!
 //! `src/commands` is the command line.
 
@@ -37,6 +37,7 @@ pub mod report;
 #[cfg(feature = "http")]
 pub mod serve;
 pub mod status;
+pub mod stop;
 #[cfg(test)]
 mod temporary;
 pub mod terminal;

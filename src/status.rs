@@ -5,10 +5,10 @@
 //! influences processing, except that [`StatusBoard::failed`] stops the process.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::stop::Stop;
 use serde::Serialize;
 
 /// A worker that has not reported for this long counts as stuck.
@@ -242,7 +242,7 @@ pub enum NotReady {
 /// The shared status of all workers.
 #[derive(Debug)]
 pub struct StatusBoard {
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     inner: Mutex<Inner>,
 }
 
@@ -274,8 +274,8 @@ pub struct Member {
 }
 
 impl StatusBoard {
-    /// An empty board. `stop` is the process-wide shutdown flag.
-    pub fn new(stop: Arc<AtomicBool>) -> StatusBoard {
+    /// An empty board. `stop` is the request to stop this process.
+    pub fn new(stop: Stop) -> StatusBoard {
         StatusBoard { stop, inner: Mutex::default() }
     }
 
@@ -293,11 +293,11 @@ impl StatusBoard {
         self.inner().registry = why;
     }
 
-    /// Reports that a thread which the stage needs has panicked or hangs, and sets `stop`: the process must
+    /// Reports that a thread which the stage needs has panicked or hangs, and requests the stop: the process must
     /// not run on without it.
     pub fn failed(&self, why: impl Into<String>) {
         self.inner().failed.get_or_insert_with(|| why.into());
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.request();
     }
 
     /// The reason why the process must be restarted, as `/healthz` reports it.
@@ -382,7 +382,7 @@ impl StatusBoard {
     pub fn reasons(&self) -> Vec<NotReady> {
         let inner = self.inner();
         let mut reasons = Vec::new();
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.is_requested() {
             reasons.push(NotReady::Stopping);
         }
         if let Some(why) = inner.failed.clone() {
@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     fn board() -> StatusBoard {
-        let board = StatusBoard::new(Arc::default());
+        let board = StatusBoard::new(Stop::default());
         board.started();
         board.begins("w", "match", Joining::Waiting);
         board
@@ -515,12 +515,12 @@ mod tests {
 
     #[test]
     fn it_is_not_ready_before_the_topics_are_checked_or_after_a_stop() {
-        let stop = Arc::new(AtomicBool::new(false));
-        let board = StatusBoard::new(Arc::clone(&stop));
+        let stop = Stop::default();
+        let board = StatusBoard::new(stop.clone());
         assert_eq!(board.reasons(), [NotReady::Starting]);
         board.started();
         assert_eq!(board.reasons(), []);
-        stop.store(true, Ordering::Relaxed);
+        stop.request();
         assert_eq!(board.reasons(), [NotReady::Stopping]);
     }
 
@@ -528,7 +528,7 @@ mod tests {
     // the broker; a state directory that could not be opened showed as `taking-over`.
     #[test]
     fn a_waiting_start_or_takeover_names_its_cause() {
-        let board = StatusBoard::new(Arc::default());
+        let board = StatusBoard::new(Stop::default());
         board.awaits_registry(Some("connection refused".into()));
         let away = NotReady::RegistryAway { worker: None, why: "connection refused".into() };
         assert_eq!(board.reasons(), [away]);
@@ -544,12 +544,12 @@ mod tests {
 
     #[test]
     fn only_a_thread_that_panics_fails_the_stage() {
-        let stop = Arc::new(AtomicBool::new(false));
-        let board = Arc::new(StatusBoard::new(Arc::clone(&stop)));
+        let stop = Stop::default();
+        let board = Arc::new(StatusBoard::new(stop.clone()));
         board.started();
         let guard = board.guard("calm");
         std::thread::spawn(move || drop(guard)).join().unwrap();
-        assert_eq!((board.failure(), stop.load(Ordering::Relaxed)), (None, false));
+        assert_eq!((board.failure(), stop.is_requested()), (None, false));
         let guard = board.guard("purge");
         let thread = std::thread::spawn(move || {
             let _guard = guard;
@@ -557,7 +557,7 @@ mod tests {
         });
         assert!(thread.join().is_err());
         let why = "thread purge panicked".to_owned();
-        assert_eq!((board.failure(), stop.load(Ordering::Relaxed)), (Some(why.clone()), true));
+        assert_eq!((board.failure(), stop.is_requested()), (Some(why.clone()), true));
         assert_eq!(board.reasons(), [NotReady::Stopping, NotReady::Failed { why }]);
     }
 

@@ -45,7 +45,7 @@ fn measure(directory: &std::path::Path, size: u64) -> Outcome<Vec<Value>> {
     registry.set_partition_count(1);
     let config = Config::try_from(Settings::default())?;
     let listen: SocketAddr = "127.0.0.1:0".parse()?;
-    let guard = Arc::new(StatusBoard::new(Arc::default())).guard("query");
+    let guard = Arc::new(StatusBoard::new(Default::default())).guard("query");
     let address = serve_queries(listen, Library::new(config, Arc::clone(&registry)), guard)?;
     let stream = Arc::new(Stream::new());
     let prepare = ours.prepare();

@@ -1,13 +1,12 @@
 //! `samestory generation end`: writes the generation-end record of the old state generation, after which the new one publishes.
 //! The work is in `kafka::recovery::generations::end`.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use samestory::config::Config;
 use samestory::formats::GenerationEnd;
 use samestory::kafka::recovery::generations::end::{EndRequest, Ended, end};
+use samestory::stop::Stop;
 
 use super::Failure;
 
@@ -60,11 +59,8 @@ struct EndArgs {
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let Command::End(args) = &args.command;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = Stop::default();
+    stop.on_signals()?;
     let request = EndRequest {
         generation: args.generation,
         timeout: Duration::from_secs(args.timeout),

@@ -2,7 +2,6 @@
 //! longer than `stage.shutdown` ends the process; committed work is never lost by that.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -11,6 +10,7 @@ use samestory::kafka::{self, Accept, PartitionOffset, Role};
 use samestory::metrics::{self, Scrape};
 use samestory::serve::{self, Library};
 use samestory::status::StatusBoard;
+use samestory::stop::Stop;
 use samestory_engine::index::StoreRegistry;
 use samestory_engine::model::Lang;
 
@@ -58,13 +58,9 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        // The second signal exits at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    watch_shutdown(Arc::clone(&stop), config.bus.shutdown);
+    let stop = Stop::default();
+    stop.on_signals()?;
+    watch_shutdown(stop.clone(), config.bus.shutdown);
     let (bands, rows) = (config.banding.bands(), config.banding.rows());
     let threshold = config.rules(Lang::UND).threshold;
     let bands_find = (config.banding.collision(threshold) * 1000.0).round() / 1000.0;
@@ -88,7 +84,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         offsets: args.accept_offsets.iter().copied().collect(),
         gaps: args.accept_gap.iter().copied().collect(),
     };
-    let board = Arc::new(StatusBoard::new(Arc::clone(&stop)));
+    let board = Arc::new(StatusBoard::new(stop.clone()));
     let registry = Arc::new(StoreRegistry::default());
     let keeps_state = !matches!(role, Some(Role::Route));
     if let Some(listen) = config.http.listen {
@@ -107,11 +103,9 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 
 /// Ends the process if the shutdown takes too long: a client that hangs while it leaves its group must not block it, and
 /// everything that is committed is safe.
-fn watch_shutdown(stop: Arc<AtomicBool>, deadline: Duration) {
+fn watch_shutdown(stop: Stop, deadline: Duration) {
     std::thread::spawn(move || {
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        while !stop.wait(Duration::from_secs(3600)) {}
         std::thread::sleep(deadline);
         tracing::error!("shutdown took longer than stage.shutdown; exiting now, nothing is lost");
         std::process::exit(1);

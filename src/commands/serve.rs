@@ -8,6 +8,7 @@ use clap::Parser;
 use samestory::config::Config;
 use samestory::serve::{self, Library};
 use samestory::status::StatusBoard;
+use samestory::stop::Stop;
 use samestory_engine::index::{Budget, RocksReader, StoreRegistry};
 
 use super::Failure;
@@ -43,15 +44,13 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // The states given here are everything this command serves.
     config.http.peers.clear();
     let library = Library::new(config, Arc::new(StoreRegistry::from_stores(stores)));
-    let board = Arc::new(StatusBoard::new(Arc::default()));
+    let stop = Stop::default();
+    let board = Arc::new(StatusBoard::new(stop.clone()));
     let address = serve::serve_queries(listen, library, board.guard("query"))?;
     tracing::info!(%address, "serving the query API");
-    loop {
-        std::thread::sleep(Duration::from_millis(200));
-        if let Some(why) = board.failure() {
-            return Err(Failure::Died(why));
-        }
-    }
+    // Only a failure stops the command; signals end it at once.
+    while !stop.wait(Duration::from_secs(3600)) {}
+    Err(Failure::Died(board.failure().unwrap_or_default()))
 }
 
 /// Parts of the names of quarantined states.

@@ -5,25 +5,29 @@
 //! commit.
 //!
 //! - `client`: client configuration; every property that the guarantee depends on
+//! - `clock`: this machine's clock, which no verdict depends on
 //! - `admin`: topics, limits, schemas and other checks before the first record is read; purging the routed topic
 //! - `turn`: the worker loop, the consumer (`source`) and transactions (`txn`), the same for every role
 //! - `route`: raw article → the partition that its language belongs to
 //! - `matching`: routed article → verdict and state (the role `match` in the settings)
 //! - `recovery`: taking a partition over, restoring its state, and following an older generation
+//! - `faults`: the seams where a test injects a fault
 //! - `tools`: the commands that read or write topics without being a stage
 
 pub mod admin;
 mod client;
+mod clock;
+mod faults;
 mod matching;
 pub mod recovery;
 mod route;
 pub mod tools;
 mod turn;
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rdkafka::error::KafkaError;
@@ -31,6 +35,8 @@ use rdkafka::error::KafkaError;
 use crate::config::{Bus, Config, Mode};
 use crate::formats::registry::Registry;
 use crate::status::StatusBoard;
+use crate::stop::Stop;
+use faults::{Constant, FAULTS, Faults, Mutant};
 use samestory_engine::engine::{EmptyUpdate, Engine};
 use samestory_engine::index::{Budget, Durability, RocksOptions, StoreRegistry};
 use samestory_engine::model::TopicId;
@@ -44,12 +50,13 @@ use matching::outgoing::{OutputEncoding, Writer};
 use matching::{Attempts, Matcher};
 use recovery::generations::Generations;
 use recovery::leftovers::Holdings;
-use recovery::restore::{Restorer, Slots};
+use recovery::restore::Restorer;
+use recovery::slots::RestoreSlots;
 use recovery::takeover::Decisions;
 use route::Route;
 use route::decode::Decoder;
 use route::routing::Routing;
-use turn::partitions::Partitions;
+use turn::partitions::AssignedPartitions;
 use turn::worker::WorkerContext;
 
 pub use admin::topics::{TopicError, TopicProblem};
@@ -173,7 +180,7 @@ pub fn run(
     config: &Config,
     role: Option<Role>,
     accept: Accept,
-    stop: &Arc<AtomicBool>,
+    stop: &Stop,
     board: &Arc<StatusBoard>,
     stores: &Arc<StoreRegistry>,
 ) -> Result<(), RunError> {
@@ -186,7 +193,7 @@ pub fn run(
         (Mode::Routed, Some(Role::Direct)) | (Mode::Direct, Some(_)) => return Err(RunError::NoSuchRole),
     };
     #[cfg(feature = "faults")]
-    if turn::faults::mutant("panic-guard-off") {
+    if FAULTS.has(Mutant::PanicGuardOff) {
         crate::formats::leave_unguarded();
     }
     let counts = admin::topics::await_checked(bus, stop)?;
@@ -208,22 +215,23 @@ pub fn run(
     board.started();
     let counters = Arc::new(RunCounters::default());
     let context = WorkerContext {
-        stop: Arc::clone(stop),
+        stop: stop.clone(),
         counters: Arc::clone(&counters),
         board: Arc::clone(board),
         stores: Arc::clone(stores),
         limits: Arc::new(Mutex::new(Arc::new(limits))),
-        slots: Slots::default(),
+        slots: RestoreSlots::default(),
         holdings: Holdings::default(),
     };
     let (config, values, budget) = (Arc::new(config.clone()), Arc::new(values), Budget::default());
     if io.writes {
         let (state, changelog) = (bus.state.clone(), bus.topics.changelog.clone());
         let (holdings, guard) = (context.holdings.clone(), board.guard("leftovers"));
-        recovery::leftovers::start(state, changelog, counts.tombstones, holdings, Arc::clone(stop), guard)
+        recovery::leftovers::start(state, changelog, counts.tombstones, holdings, stop.clone(), guard)
             .map_err(RunError::Thread)?;
     }
-    let mut threads = Vec::new();
+    let (ended, ends) = mpsc::channel();
+    let mut running = BTreeSet::new();
     let mut failed = None;
     for &role in roles {
         // Each role gets its own decisions: the topics of two roles have the same partition numbers.
@@ -234,8 +242,9 @@ pub fn run(
             let guard = board.guard(&name);
             let (context, budget) = (context.clone(), budget.clone());
             let (config, values, accept) = (Arc::clone(&config), Arc::clone(&values), accept.clone());
+            let end = WorkerEnd { name: name.clone(), outcome: None, ended: ended.clone() };
             let work = move || {
-                let _guard = guard;
+                let (_guard, mut end) = (guard, end);
                 let outcome = match role {
                     Role::Route => run_route(&config, &worker, &accept, &context, counts.routed, &values),
                     Role::Match | Role::Direct => {
@@ -244,20 +253,21 @@ pub fn run(
                 };
                 if outcome.is_err() {
                     // One failed worker stops the others: the process restarts as a whole.
-                    context.stop.store(true, Ordering::Relaxed);
+                    context.stop.request();
                 }
-                outcome
+                end.outcome = Some(outcome);
             };
             match std::thread::Builder::new().name(name.clone()).spawn(work) {
-                Ok(thread) => threads.push((name, thread)),
+                Ok(_detached) => drop(running.insert(name)),
                 Err(error) => {
-                    stop.store(true, Ordering::Relaxed);
+                    stop.request();
                     failed.get_or_insert(RunError::Thread(error));
                 }
             }
         }
     }
-    let outcome = supervise(threads, bus, &counters, board);
+    drop(ended);
+    let outcome = supervise(running, &ends, bus, &counters, board);
     counters.log("stage stopped");
     match failed {
         Some(error) => Err(error),
@@ -265,26 +275,50 @@ pub fn run(
     }
 }
 
-/// Waits for all workers and returns the first failure. A worker that hangs inside librdkafka cannot be joined; its
-/// thread is abandoned, and the caller exits the process.
+/// Reports the end of a worker's thread when it is dropped, also after a panic.
+struct WorkerEnd {
+    name: String,
+    /// `None` after a panic.
+    outcome: Option<Result<(), RunError>>,
+    ended: mpsc::Sender<(String, Result<(), RunError>)>,
+}
+
+impl Drop for WorkerEnd {
+    fn drop(&mut self) {
+        let name = std::mem::take(&mut self.name);
+        let panicked = || Err(RunError::Panicked { why: format!("worker {name} panicked") });
+        let outcome = self.outcome.take().unwrap_or_else(panicked);
+        // The supervisor may have given up on this worker.
+        let _unheard = self.ended.send((name, outcome));
+    }
+}
+
+/// Waits for all workers and returns the first failure. A worker that hangs inside librdkafka does not end; its thread
+/// is abandoned, and the caller exits the process.
 fn supervise(
-    threads: Vec<(String, JoinHandle<Result<(), RunError>>)>,
+    mut running: BTreeSet<String>,
+    ends: &mpsc::Receiver<(String, Result<(), RunError>)>,
     bus: &Bus,
     counters: &RunCounters,
     board: &StatusBoard,
 ) -> Result<(), RunError> {
-    const POLL: Duration = Duration::from_millis(20);
+    /// How often open transactions are looked at.
+    const LOOK: Duration = Duration::from_millis(200);
     let limit = (bus.transaction_timeout * 3 + Duration::from_secs(30)).as_millis() as u64;
-    let limit = Duration::from_millis(turn::faults::number("SAMESTORY_STUCK_MS", limit));
+    let limit = Duration::from_millis(FAULTS.value(Constant::StuckTransaction, limit));
     let mut logged = Instant::now();
-    while !threads.iter().all(|(_, thread)| thread.is_finished()) {
-        std::thread::sleep(POLL);
+    let mut outcome = Ok(());
+    while !running.is_empty() {
+        if let Ok((name, end)) = ends.recv_timeout(LOOK) {
+            running.remove(&name);
+            outcome = outcome.and(end);
+        }
         if let Some(worker) = counters.stuck(limit) {
             board.failed(format!("the transaction of worker {worker} does not end"));
-            let others = || threads.iter().filter(|(name, _)| *name != worker);
             let deadline = Instant::now() + bus.shutdown / 2;
-            while Instant::now() < deadline && !others().all(|(_, thread)| thread.is_finished()) {
-                std::thread::sleep(POLL);
+            while running.iter().any(|name| *name != worker) {
+                let Ok((name, _)) = ends.recv_timeout(client::left_until(deadline)) else { break };
+                running.remove(&name);
             }
             return Err(RunError::Stuck { worker });
         }
@@ -292,11 +326,6 @@ fn supervise(
             logged = Instant::now();
             counters.log("stage running");
         }
-    }
-    let mut outcome = Ok(());
-    for (name, thread) in threads {
-        let panicked = |_| Err(RunError::Panicked { why: format!("worker {name} panicked") });
-        outcome = outcome.and(thread.join().unwrap_or_else(panicked));
     }
     // A helper thread may have failed the stage. The workers then stopped normally, so the board has the cause.
     match board.failure() {
@@ -334,7 +363,7 @@ fn run_route(
                 topic: bus.topics.raw.clone(),
                 topic_id: TopicId::UNKNOWN,
                 partitions,
-                limit: context.limits().of(&bus.topics.routed).bytes,
+                limit: context.limits().for_topic(&bus.topics.routed).bytes,
                 refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
             },
             recorded: Preflight::new(bus, worker, partitions),
@@ -342,7 +371,7 @@ fn run_route(
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
-            partitions: Partitions::new(),
+            partitions: AssignedPartitions::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
         })
@@ -354,7 +383,7 @@ fn run_match(
     worker: &WorkerId,
     accept: &Decisions,
     context: &WorkerContext,
-    counts: &admin::topics::Counts,
+    counts: &admin::topics::PartitionCounts,
     budget: &Budget,
     values: &Values,
 ) -> Result<(), RunError> {
@@ -364,7 +393,7 @@ fn run_match(
         Role::Route | Role::Match => BatchReader::routed(config, counts.routed),
     };
     let purge = (worker.role == Role::Match && bus.purge)
-        .then(|| admin::purge::start(bus, worker, Arc::clone(&context.stop), Arc::clone(&context.board)));
+        .then(|| admin::purge::start(bus, worker, context.stop.clone(), Arc::clone(&context.board)));
     // Outlives worker restarts: a partition is rebuilt once per cause in the life of the process.
     let wiped = Arc::default();
     turn::worker::run(bus, worker, intake.topic(), context, || {
@@ -382,17 +411,17 @@ fn run_match(
             ),
         };
         restorer.options.write_buffer =
-            turn::faults::number("SAMESTORY_WRITE_BUFFER", restorer.options.write_buffer as u64) as usize;
+            FAULTS.value(Constant::WriteBuffer, restorer.options.write_buffer as u64) as usize;
         #[cfg(feature = "faults")]
         {
-            restorer.options.without_atomic_flush = turn::faults::mutant("atomic-flush-off");
-            restorer.options.position_beside_the_batch = turn::faults::mutant("position-outside-batch");
+            restorer.options.without_atomic_flush = FAULTS.has(Mutant::AtomicFlushOff);
+            restorer.options.position_beside_the_batch = FAULTS.has(Mutant::PositionOutsideBatch);
         }
         let mut settings = config.engine.clone();
-        if turn::faults::mutant("read-expired") {
+        if FAULTS.has(Mutant::ReadExpired) {
             settings.default.retention = samestory_engine::index::Retention::Forever;
         }
-        let flush = turn::faults::number("SAMESTORY_FLUSH_MS", matching::FLUSH.as_millis() as u64);
+        let flush = FAULTS.value(Constant::FlushInterval, matching::FLUSH.as_millis() as u64);
         Ok(Matcher {
             bus: bus.clone(),
             engine: Engine::new(settings),
@@ -406,7 +435,7 @@ fn run_match(
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),
             generations: Generations::new(bus, worker).map_err(RunError::Client)?,
-            partitions: Partitions::new(),
+            partitions: AssignedPartitions::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),
             stores: Arc::clone(&context.stores),

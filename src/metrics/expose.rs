@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn series_of_revoked_partitions_disappear() {
-        let board = Arc::new(StatusBoard::new(Arc::default()));
+        let board = Arc::new(StatusBoard::new(Default::default()));
         board.started();
         board.begins("w", "match", Joining::Waiting);
         board.assigned("w");

@@ -263,7 +263,7 @@ mod tests {
         let router = Router::new()
             .route("/large", get(async move || large.clone()))
             .route("/healthz", get(async || "alive"));
-        let guard = Arc::new(StatusBoard::new(Arc::default())).guard("http");
+        let guard = Arc::new(StatusBoard::new(Default::default())).guard("http");
         start("http.listen", "127.0.0.1:0".parse().unwrap(), router, longest, guard, || {}).unwrap()
     }
 

@@ -240,7 +240,7 @@ pub(crate) fn fuzz_avro(data: &[u8]) {
 /// A routed record is read as events, or refused.
 #[cfg(feature = "kafka")]
 pub(crate) fn fuzz_routed(data: &[u8]) {
-    use samestory::kafka::tools::replay::{events, is_notice};
+    use samestory::kafka::tools::route_model::{events, is_notice};
 
     // The first byte is the layout: without it nearly all bytes would be refused at once.
     for bytes in [data.to_vec(), [&[data.first().map_or(0, |first| first % 8)], data].concat()] {

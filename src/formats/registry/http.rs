@@ -33,7 +33,7 @@ impl std::fmt::Debug for Authorization {
     }
 }
 
-pub(super) struct Answer {
+pub(super) struct RegistryAnswer {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
@@ -81,7 +81,7 @@ impl Client {
         Ok(Client { agent, url: config.url.clone(), authorization, max_bytes: config.max_bytes })
     }
 
-    pub(super) fn get(&self, path: &str) -> Result<Answer, RegistryError> {
+    pub(super) fn get(&self, path: &str) -> Result<RegistryAnswer, RegistryError> {
         let mut request = self.agent.get(format!("{}{path}", self.url)).header("Accept", CONTENT);
         if let Some(Authorization(header)) = &self.authorization {
             request = request.header("Authorization", header);
@@ -89,7 +89,12 @@ impl Client {
         self.answer(request.call())
     }
 
-    pub(super) fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer, RegistryError> {
+    pub(super) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<RegistryAnswer, RegistryError> {
         let address = format!("{}{path}", self.url);
         let request = if method == "PUT" { self.agent.put(address) } else { self.agent.post(address) };
         let mut request = request.header("Accept", CONTENT).header("Content-Type", CONTENT);
@@ -102,12 +107,12 @@ impl Client {
     fn answer(
         &self,
         answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<Answer, RegistryError> {
+    ) -> Result<RegistryAnswer, RegistryError> {
         let away = |error: ureq::Error| RegistryError::Away(format!("{}: {}", self.url, in_words(&error)));
         let mut answer = answer.map_err(away)?;
         let status = answer.status().as_u16();
         let body = answer.body_mut().with_config().limit(self.max_bytes).read_to_vec().map_err(away)?;
-        Ok(Answer { status, body })
+        Ok(RegistryAnswer { status, body })
     }
 }
 

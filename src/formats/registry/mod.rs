@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::avro::Schema;
 use crate::config::RegistryConfig;
 
-use http::{Answer, Client};
+use http::{Client, RegistryAnswer};
 
 pub use schema_cache::SchemaCache;
 pub use subjects::{Subject, SubjectStatus, value_subject};
@@ -162,11 +162,11 @@ impl Registry {
     /// The JSON of a successful answer. It is a definite no only if the registry's error code is in `noes`.
     fn expect(
         &self,
-        answer: Answer,
+        answer: RegistryAnswer,
         noes: &[i64],
         no: impl FnOnce() -> String,
     ) -> Result<Value, RegistryError> {
-        let Answer { status, body } = answer;
+        let RegistryAnswer { status, body } = answer;
         let body: Option<Value> = serde_json::from_slice(&body).ok();
         let code = body.as_ref().and_then(|body| body.get("error_code")).and_then(Value::as_i64);
         match (status, body) {
@@ -196,7 +196,7 @@ impl Registry {
         format!("{} answered with status {status}{details}", self.config.url)
     }
 
-    fn post(&self, path: &str, schema: &str) -> Result<Answer, RegistryError> {
+    fn post(&self, path: &str, schema: &str) -> Result<RegistryAnswer, RegistryError> {
         self.client.send("POST", path, &json!({ "schema": schema, "schemaType": "AVRO" }))
     }
 }

@@ -19,13 +19,13 @@ const MAX_LOAD_TIME: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct SchemaCache {
     registry: Arc<Registry>,
-    entries: BTreeMap<u32, Entry>,
+    entries: BTreeMap<u32, CachedSchema>,
     /// Number of batches so far.
     batches: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct CachedSchema {
     schema: Result<Arc<Schema>, String>,
     asked: Instant,
     /// The last batch that needed it.
@@ -58,7 +58,7 @@ impl SchemaCache {
                 Err(RegistryError::No(why)) => Err(why),
                 Err(RegistryError::Away(why) | RegistryError::Settings(why)) => return Err(why),
             };
-            self.entries.insert(id, Entry { schema, asked: Instant::now(), used: now });
+            self.entries.insert(id, CachedSchema { schema, asked: Instant::now(), used: now });
         }
         Ok(())
     }

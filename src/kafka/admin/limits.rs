@@ -2,7 +2,6 @@
 //! again after a refusal. They are an input of every plan, so that no record is sent that the broker would refuse.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
@@ -10,11 +9,12 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaError;
 
 use crate::config::{Bus, Mode, TopicNames};
+use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::model::EventTime;
 
-use super::topics;
+use super::{survey, topics};
 use crate::kafka::client as clients;
-use crate::kafka::turn::faults;
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::turn::record::Outgoing;
 
 /// How long the broker may take to answer.
@@ -79,21 +79,20 @@ impl Limits {
     }
 
     /// Reads the limits at startup: waits for an unreachable broker, and assumes the settings if the broker refuses.
-    pub(crate) fn await_read(bus: &Bus, stop: &AtomicBool) -> Limits {
-        while !stop.load(Ordering::Relaxed) {
-            match Limits::read(bus) {
-                Ok(limits) => return limits,
-                Err(error) if topics::is_transient(&error) => std::thread::sleep(Duration::from_millis(500)),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot read the topic limits, assuming those of the settings");
-                    break;
-                }
-            }
-        }
-        Limits::of_settings(&bus.topics)
+    pub(crate) fn await_read(bus: &Bus, stop: &Stop) -> Limits {
+        let read = Poll::until_stopped(stop).ask(|| match Limits::read(bus) {
+            Ok(limits) => Ok(Polled::Final(limits)),
+            Err(error) if survey::is_transient(&error) => Ok(Polled::NotYet),
+            Err(error) => Err(error),
+        });
+        let read = read.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read the topic limits, assuming those of the settings");
+            None
+        });
+        read.unwrap_or_else(|| Limits::of_settings(&bus.topics))
     }
 
-    pub(crate) fn of(&self, topic: &str) -> TopicLimits {
+    pub(crate) fn for_topic(&self, topic: &str) -> TopicLimits {
         self.topics.get(topic).copied().unwrap_or(self.otherwise)
     }
 
@@ -106,8 +105,8 @@ impl Limits {
     /// sending.
     pub(crate) fn admit_time(&self, record: &mut Outgoing<'_>, now: EventTime) {
         if let Some(time) = record.time
-            && !self.of(record.topic).accepts(time, now)
-            && !faults::mutant("unmeasured")
+            && !self.for_topic(record.topic).accepts(time, now)
+            && !FAULTS.has(Mutant::Unmeasured)
         {
             record.time = None;
             record.headers.push((RECORD_TIME.to_owned(), Some(time.millis().to_string().into_bytes())));

@@ -1,5 +1,5 @@
 //! Everything about the cluster that is not the turn itself. `wanted` says how topics must be, `topics` creates and
-//! checks them; `limits`, `values`, `preflight` and `ids` read limits, schemas, recorded settings and ids; `purge`
+//! checks them, with the metadata of `survey` and the words of `problem`; `limits`, `values`, `preflight` and `ids` read limits, schemas, recorded settings and ids; `purge`
 //! deletes routed records and `control` writes control records. The stage reads its first record only after the checks
 //! have passed.
 
@@ -7,7 +7,9 @@ pub mod control;
 pub(crate) mod ids;
 pub(crate) mod limits;
 pub(crate) mod preflight;
+mod problem;
 pub(crate) mod purge;
+mod survey;
 pub mod topics;
 pub(crate) mod values;
 mod wanted;

@@ -3,8 +3,6 @@
 //! offset.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -13,10 +11,11 @@ use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::config::{Bus, Config};
+use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::index::{Change, Progress};
 use samestory_engine::model::TopicId;
 
-use super::topics;
+use super::survey;
 use crate::kafka::RunError;
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
@@ -97,29 +96,27 @@ impl Preflight {
 pub(crate) fn wait_for_compatible_state(
     config: &Config,
     partitions: i32,
-    stop: &Arc<AtomicBool>,
+    stop: &Stop,
 ) -> Result<(), RunError> {
     let mut logged = false;
-    while !stop.load(Ordering::Relaxed) {
-        match incompatibility(config, partitions) {
-            Ok(None) => return Ok(()),
-            Ok(Some(why)) => return Err(RunError::IncompatibleState(why)),
-            Err(error) if topics::is_transient(&error) => {
-                if !std::mem::replace(&mut logged, true) {
-                    tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
-                }
-                std::thread::sleep(Duration::from_millis(500));
+    let compatible = Poll::until_stopped(stop).ask(|| match incompatibility(config, partitions) {
+        Ok(None) => Ok(Polled::Final(())),
+        Ok(Some(why)) => Err(RunError::IncompatibleState(why)),
+        Err(error) if survey::is_transient(&error) => {
+            if !std::mem::replace(&mut logged, true) {
+                tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
             }
-            Err(error) => return Err(RunError::Client(error)),
+            Ok(Polled::NotYet)
         }
-    }
-    Ok(())
+        Err(error) => Err(RunError::Client(error)),
+    });
+    compatible.map(|_known_or_stopped| ())
 }
 
 fn incompatibility(config: &Config, partitions: i32) -> Result<Option<String>, KafkaError> {
     let (bus, intake) = (&config.bus, BatchReader::routed(config, partitions));
     let worker = WorkerId { role: Role::Route, number: 0 };
-    each_progress(bus, &worker, partitions, |progress| intake.incompatibility(progress))
+    each_progress(bus, &worker, partitions, |progress| intake.settings().incompatibility(progress))
 }
 
 /// Passes the last position record of each changelog partition to `ask`, until one gives an answer.

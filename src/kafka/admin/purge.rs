@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,8 @@ use crate::status::StatusBoard;
 use super::topics;
 use crate::kafka::client as clients;
 use crate::kafka::client::WorkerId;
-use crate::kafka::turn::faults;
+use crate::kafka::faults::{Constant, FAULTS, Faults};
+use crate::stop::Stop;
 
 /// Time between two deletes.
 const EVERY: Duration = Duration::from_secs(30);
@@ -32,12 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 type Admin = AdminClient<DefaultClientContext>;
 
 /// Starts the purge thread. Send it committed offsets by partition, and it deletes the records below them.
-pub(crate) fn start(
-    bus: &Bus,
-    worker: &WorkerId,
-    stop: Arc<AtomicBool>,
-    board: Arc<StatusBoard>,
-) -> Sender<(i32, i64)> {
+pub(crate) fn start(bus: &Bus, worker: &WorkerId, stop: Stop, board: Arc<StatusBoard>) -> Sender<(i32, i64)> {
     let (send, receive) = channel();
     let worker = worker.id(bus);
     let config = clients::base(bus, &format!("{worker}-purge"));
@@ -58,8 +53,8 @@ pub(crate) fn start(
     send
 }
 
-fn run(mut purge: Purge, config: &ClientConfig, receive: &Receiver<(i32, i64)>, stop: &AtomicBool) {
-    let every = Duration::from_millis(faults::number("SAMESTORY_PURGE_MS", EVERY.as_millis() as u64));
+fn run(mut purge: Purge, config: &ClientConfig, receive: &Receiver<(i32, i64)>, stop: &Stop) {
+    let every = Duration::from_millis(FAULTS.value(Constant::PurgeInterval, EVERY.as_millis() as u64));
     let mut admin: Option<Admin> = None;
     let mut last = Instant::now();
     loop {
@@ -70,7 +65,7 @@ fn run(mut purge: Purge, config: &ClientConfig, receive: &Receiver<(i32, i64)>, 
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        if stop.load(Ordering::Relaxed) {
+        if stop.is_requested() {
             return;
         }
         if last.elapsed() < every || purge.pending().is_empty() {
@@ -200,7 +195,7 @@ mod tests {
         Purge {
             topic: "routed".into(),
             worker: "w".into(),
-            board: Arc::new(StatusBoard::new(Arc::default())),
+            board: Arc::new(StatusBoard::new(Default::default())),
             committed: BTreeMap::new(),
             low: BTreeMap::new(),
             warned: BTreeMap::new(),

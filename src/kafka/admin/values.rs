@@ -3,13 +3,13 @@
 //! fields.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::config::{Config, InputFormat, OutputFormat};
 use crate::formats::avro::{Schema, UnmappedField};
 use crate::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
 use crate::status::StatusBoard;
+use crate::stop::{Poll, Polled, Stop};
 
 use crate::kafka::matching::outgoing::OutputEncoding;
 
@@ -66,58 +66,56 @@ pub(crate) struct StageIo {
     pub(crate) writes: bool,
 }
 
-/// Checks the schemas, and waits while the registry is unreachable. Returns `None` if `stop` is set meanwhile.
+/// Checks the schemas, and waits while the registry is unreachable. Returns `None` if the process is to stop.
 pub(crate) fn await_ready(
     config: &Config,
     registry: Option<&Registry>,
     io: StageIo,
-    stop: &AtomicBool,
+    stop: &Stop,
     board: &StatusBoard,
 ) -> Result<Option<OutputEncoding>, ValueError> {
     let Some(registry) = registry else { return Ok(Some(OutputEncoding::Json)) };
-    let (mut pause, mut logged) = (Duration::from_millis(200), None::<Instant>);
-    while !stop.load(Ordering::Relaxed) {
-        match check(config, registry, io) {
-            Ok(encoding) => {
-                board.awaits_registry(None);
-                return Ok(Some(encoding));
-            }
-            Err(NotReady::Refused(error)) => return Err(error),
-            Err(NotReady::Away(why)) => {
-                board.awaits_registry(Some(why.clone()));
-                if logged.is_none_or(|logged| logged.elapsed() > Duration::from_secs(60)) {
-                    tracing::warn!("waiting for the schema registry: {why}");
-                    logged = Some(Instant::now());
-                }
-                let until = Instant::now() + pause;
-                while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
+    let mut logged = None::<Instant>;
+    let poll = Poll {
+        pause: Duration::from_millis(200),
+        longest: Duration::from_secs(5),
+        ..Poll::until_stopped(stop)
+    };
+    poll.ask(|| match check(config, registry, io) {
+        Ok(encoding) => {
+            board.awaits_registry(None);
+            Ok(Polled::Final(encoding))
         }
-    }
-    Ok(None)
+        Err(NotChecked::Refused(error)) => Err(error),
+        Err(NotChecked::Away(why)) => {
+            board.awaits_registry(Some(why.clone()));
+            if logged.is_none_or(|logged| logged.elapsed() > Duration::from_secs(60)) {
+                tracing::warn!("waiting for the schema registry: {why}");
+                logged = Some(Instant::now());
+            }
+            Ok(Polled::NotYet)
+        }
+    })
 }
 
 /// Why the checks did not pass.
-enum NotReady {
+enum NotChecked {
     /// The registry is unreachable or fails: retry.
     Away(String),
     /// The stage must not start.
     Refused(ValueError),
 }
 
-fn check(config: &Config, registry: &Registry, io: StageIo) -> Result<OutputEncoding, NotReady> {
+fn check(config: &Config, registry: &Registry, io: StageIo) -> Result<OutputEncoding, NotChecked> {
     let bus = &config.bus;
     if io.reads && bus.formats.input != InputFormat::Json {
         let subject = value_subject(&bus.topics.raw);
         let misfits =
-            misfits(config, registry, &subject).map_err(|error| NotReady::Away(error.to_string()))?;
+            misfits(config, registry, &subject).map_err(|error| NotChecked::Away(error.to_string()))?;
         match misfits {
             None => tracing::info!(subject, "no schema is registered, field paths are not checked"),
             Some(misfits) if misfits.is_empty() => {}
-            Some(misfits) => return Err(NotReady::Refused(ValueError::Misfits { subject, misfits })),
+            Some(misfits) => return Err(NotChecked::Refused(ValueError::Misfits { subject, misfits })),
         }
     }
     if !io.writes || bus.formats.output == OutputFormat::Json {
@@ -136,18 +134,18 @@ fn check(config: &Config, registry: &Registry, io: StageIo) -> Result<OutputEnco
 }
 
 /// The id of one of our schemas. Registers the schema first, if the settings allow that.
-fn schema_id(registry: &Registry, subject: Subject) -> Result<u32, NotReady> {
-    let away = |error: RegistryError| NotReady::Away(error.to_string());
+fn schema_id(registry: &Registry, subject: Subject) -> Result<u32, NotChecked> {
+    let away = |error: RegistryError| NotChecked::Away(error.to_string());
     if let SubjectStatus::Registered(id) = registry.status(&subject).map_err(away)? {
         return Ok(id);
     }
     if !registry.config().auto_register {
         let Subject { topic, name: subject, .. } = subject;
-        return Err(NotReady::Refused(ValueError::Unregistered { topic, subject }));
+        return Err(NotChecked::Refused(ValueError::Unregistered { topic, subject }));
     }
     registry.register(&subject).map_err(|error| match error {
-        RegistryError::No(why) => NotReady::Refused(ValueError::Refused { subject: subject.name, why }),
-        error => NotReady::Away(error.to_string()),
+        RegistryError::No(why) => NotChecked::Refused(ValueError::Refused { subject: subject.name, why }),
+        error => NotChecked::Away(error.to_string()),
     })
 }
 

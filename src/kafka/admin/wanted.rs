@@ -49,7 +49,7 @@ enum Compare {
 
 /// A required setting of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct TopicSetting {
     /// Kafka's name for the setting.
     pub key: &'static str,
     /// The value that new topics get.
@@ -61,7 +61,7 @@ pub struct Setting {
     compare: Compare,
 }
 
-impl Setting {
+impl TopicSetting {
     fn holds(&self, found: &str) -> bool {
         let number = |text: &str| text.parse::<i64>().ok();
         match self.compare {
@@ -84,7 +84,7 @@ pub struct TopicSpec {
     /// Replicas of a new topic.
     pub replication: u16,
     /// Required settings.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<TopicSetting>,
     /// The topic belongs to the crawlers; deviations are only advice.
     pub foreign: bool,
 }
@@ -174,7 +174,7 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<TopicSpec> {
     let names = &bus.topics;
     let (inner, outer) = (i32::from(names.partitions), i32::from(names.output_partitions));
     let replication = replication(names.replication, brokers);
-    let equal = |key, value: &str, severity, why| Setting {
+    let equal = |key, value: &str, severity, why| TopicSetting {
         key,
         value: value.to_owned(),
         severity,
@@ -182,7 +182,7 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<TopicSpec> {
         compare: Compare::Equal,
     };
     let must = |key, value, why| equal(key, value, Severity::Error, why);
-    let largest = Setting {
+    let largest = TopicSetting {
         key: "max.message.bytes",
         value: names.max_message_bytes.to_string(),
         severity: Severity::Error,
@@ -190,7 +190,7 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<TopicSpec> {
         compare: Compare::AtLeast,
     };
     let any_time = |severity, why| TIME_LIMITS.map(|key| equal(key, ANY_TIME, severity, why));
-    let topic = |name: &str, partitions, settings: Vec<Setting>| TopicSpec {
+    let topic = |name: &str, partitions, settings: Vec<TopicSetting>| TopicSpec {
         name: name.to_owned(),
         partitions,
         replication,
@@ -244,16 +244,16 @@ pub fn wanted(bus: &Bus, brokers: usize) -> Vec<TopicSpec> {
 }
 
 /// The settings that keep committed records when a broker is lost.
-fn durable(replication: u16) -> [Setting; 2] {
+fn durable(replication: u16) -> [TopicSetting; 2] {
     [
-        Setting {
+        TopicSetting {
             key: "min.insync.replicas",
             value: in_sync(replication).to_string(),
             severity: Severity::Warning,
             why: "a record on only one replica is lost with that replica's disk",
             compare: Compare::AtLeast,
         },
-        Setting {
+        TopicSetting {
             key: "unclean.leader.election.enable",
             value: "false".to_owned(),
             severity: Severity::Error,
@@ -265,9 +265,14 @@ fn durable(replication: u16) -> [Setting; 2] {
 
 /// The raw topic. If it exists it belongs to the crawlers, so deviations are only advice.
 fn raw(bus: &Bus, partitions: i32, replication: u16) -> TopicSpec {
-    let advice =
-        |key, value: String, compare, why| Setting { key, value, severity: Severity::Advice, why, compare };
-    let durable = durable(replication).map(|setting| Setting { severity: Severity::Advice, ..setting });
+    let advice = |key, value: String, compare, why| TopicSetting {
+        key,
+        value,
+        severity: Severity::Advice,
+        why,
+        compare,
+    };
+    let durable = durable(replication).map(|setting| TopicSetting { severity: Severity::Advice, ..setting });
     let mut settings = vec![
         advice("cleanup.policy", "delete".to_owned(), Compare::Any, "crawlers decide what is kept"),
         advice(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::kafka::turn::faults;
+use crate::kafka::faults::{Constant, FAULTS, Faults};
 
 /// Most failures in a row before the process exits. With the pauses between them that is a little more than a minute.
 const MAX_FAILURES: u32 = 12;
@@ -22,7 +22,7 @@ impl Attempts {
     pub(crate) fn failed(&mut self, partition: i32) -> Option<Duration> {
         let times = self.0.entry(partition).or_default();
         *times += 1;
-        let most = faults::number("SAMESTORY_STORE_ATTEMPTS", MAX_FAILURES.into());
+        let most = FAULTS.value(Constant::StoreAttempts, MAX_FAILURES.into());
         let pause = FIRST_PAUSE.saturating_mul(1 << (*times - 1).min(16)).min(MAX_PAUSE);
         (u64::from(*times) <= most).then_some(pause)
     }

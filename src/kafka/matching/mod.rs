@@ -4,7 +4,9 @@
 //! committed.
 
 mod attempts;
+pub(crate) mod compatibility;
 pub(crate) mod intake;
+mod mutants;
 pub(crate) mod outgoing;
 #[cfg(test)]
 mod relocation_tests;
@@ -15,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::config::Bus;
+use crate::kafka::faults::{FAULTS, Faults, Point};
 use crate::metrics;
 use crate::status::StatusBoard;
 use samestory_engine::engine::{Decided, Engine, Plan};
@@ -25,16 +28,16 @@ use samestory_engine::model::Lang;
 
 use super::recovery::generations::{Admitted, FOLLOW_INTERVAL, Generations};
 use super::recovery::leftovers::Holdings;
-use super::recovery::restore::{Cause, Restorer, Slots};
+use super::recovery::restore::{Cause, Restorer};
+use super::recovery::slots::RestoreSlots;
 use super::recovery::takeover::Decisions;
-use super::route::payload::ArticleSlice;
-use super::turn::partitions::{Obstacle, Partitions, Task};
+use super::turn::measure;
+use super::turn::partitions::{AssignedPartitions, Obstacle, Task};
 use super::turn::record::{Outgoing, Record};
-use super::turn::source::Source;
-use super::turn::stage::{Planning, Stage};
+use super::turn::source::RecordSource;
+use super::turn::stage::{Planning, StageRole};
 use super::turn::txn::CommittedTxn;
-use super::turn::{faults, measure};
-use intake::{BatchReader, ItemOrigins, ReadBatch, Unreadable};
+use intake::{BatchReader, ItemOrigin, ItemOrigins, Unreadable};
 use outgoing::{Original, Writer};
 
 pub(crate) use attempts::Attempts;
@@ -43,7 +46,7 @@ use tasks::{MatchAdvanced, OpenStore, RestoringStore};
 /// How often memtables are flushed, so that a restart after a crash replays minutes of changelog and not hours.
 pub(crate) const FLUSH: Duration = Duration::from_secs(60);
 
-/// The `match` role as a [`Stage`].
+/// The `match` role as a [`StageRole`].
 pub(crate) struct Matcher {
     pub(crate) bus: Bus,
     pub(crate) engine: Engine,
@@ -54,13 +57,13 @@ pub(crate) struct Matcher {
     /// Consecutive store failures, by partition.
     pub(crate) attempts: Attempts,
     /// Limits how many restores run at once.
-    pub(crate) slots: Slots,
+    pub(crate) slots: RestoreSlots,
     /// The partitions that this process holds on disk.
     pub(crate) holdings: Holdings,
     /// Receives the report of a store that keeps failing.
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) generations: Generations,
-    pub(crate) partitions: Partitions<RestoringStore, OpenStore>,
+    pub(crate) partitions: AssignedPartitions<RestoringStore, OpenStore>,
     /// By partition, why its state was rebuilt from nothing while this process has been running.
     pub(crate) wiped: Arc<Mutex<BTreeMap<i32, Vec<Cause>>>>,
     /// How often memtables are flushed.
@@ -93,10 +96,9 @@ struct PartitionPlan {
 
 impl PartitionPlan {
     /// The decisions whose outputs are published, each with the origin of its item.
-    fn published(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, (usize, ArticleSlice))> {
-        let decided = self.plan.decided.iter().zip(self.origins.iter().copied());
-        decided.filter(|(_, (at, _))| {
-            let record = self.records.get(*at);
+    fn published(&self, intake: &BatchReader) -> impl Iterator<Item = (&Decided, ItemOrigin)> {
+        self.origins.of_decisions(&self.plan).filter(|(_, origin)| {
+            let record = self.records.get(origin.record);
             !record.is_some_and(|record| record.offset < self.suppress_below || intake.is_silent(record))
         })
     }
@@ -135,9 +137,10 @@ impl Matcher {
         let OpenStore { store, here, .. } = &mut running.state;
         let progress = store.progress()?;
         let leader_epoch = records.last().and_then(|record| record.leader_epoch);
-        let ReadBatch { mut batch, origins, repeated } =
-            self.intake.batch(partition, &mut records, &progress)?;
-        batch.bus = Some(BusPosition {
+        let mut read = self.intake.batch(partition, &mut records, &progress)?;
+        self.writer.fit_all(&mut read.items, &mut records);
+        let repeated = read.repeated;
+        let (mut batch, origins) = read.into_batch(BusPosition {
             application: TopicName::new(&self.bus.app),
             cluster: here.cluster.clone(),
             changelog: here.changelog,
@@ -147,10 +150,7 @@ impl Matcher {
             next: u64::try_from(next).unwrap_or(0),
             leader_epoch,
         });
-        if faults::mutant("wall-clock") {
-            batch.items.iter_mut().for_each(|item| item.time = Some(crate::kafka::recovery::restore::now()));
-        }
-        self.writer.fit_all(&mut batch, &origins, &mut records);
+        mutants::wall_clock(&mut batch);
         let (plan, write_set) = self.engine.plan(&*store, batch)?;
         // Create column families before anything is committed: this may fail, and after the commit it must not.
         let languages: BTreeSet<Lang> = plan.changes.iter().filter_map(Change::language).collect();
@@ -158,7 +158,7 @@ impl Matcher {
             let new = !store.languages().contains(&language);
             store.ensure_language(language)?;
             if new {
-                faults::point("create-family");
+                FAULTS.reach(Point::CreateFamily);
             }
         }
         Ok(PartitionPlan { partition, plan, write_set, origins, records, repeated, suppress_below, waits })
@@ -166,7 +166,7 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
+    /// AssignedPartitions whose topics have been recreated since their positions were written. They are claimed again, and the
     /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
         if !self.partitions.is_topic_check_due() {
@@ -190,16 +190,16 @@ impl Matcher {
     }
 }
 
-impl Stage for Matcher {
+impl StageRole for Matcher {
     type Preparing = RestoringStore;
     type Running = OpenStore;
     type Planned = MatchPlan;
 
-    fn partitions(&self) -> &Partitions<RestoringStore, OpenStore> {
+    fn partitions(&self) -> &AssignedPartitions<RestoringStore, OpenStore> {
         &self.partitions
     }
 
-    fn partitions_mut(&mut self) -> &mut Partitions<RestoringStore, OpenStore> {
+    fn partitions_mut(&mut self) -> &mut AssignedPartitions<RestoringStore, OpenStore> {
         &mut self.partitions
     }
 
@@ -218,12 +218,12 @@ impl Stage for Matcher {
         self.holdings.revoked(partition);
     }
 
-    fn claim(&mut self, partition: i32, obstacle: Obstacle, source: &Source) -> MatchAdvanced {
+    fn claim(&mut self, partition: i32, obstacle: Obstacle, source: &RecordSource) -> MatchAdvanced {
         let claimed = self.look_up(partition, &obstacle, source);
         claimed.unwrap_or_else(|error| self.failed(partition, error).into())
     }
 
-    fn prepare(&mut self, partition: i32, restoring: RestoringStore, source: &Source) -> MatchAdvanced {
+    fn prepare(&mut self, partition: i32, restoring: RestoringStore, source: &RecordSource) -> MatchAdvanced {
         let restored = self.restore(partition, restoring, source);
         restored.unwrap_or_else(|error| self.failed(partition, error).into())
     }
@@ -270,16 +270,7 @@ impl Stage for Matcher {
             }
         }
         self.intake.evict_schemas();
-        if faults::mutant("state-before-commit") {
-            for part in &planning.planned.partitions {
-                if let Some(running) = self.partitions.running_mut(part.partition) {
-                    let open = &mut running.state;
-                    let end = open.store.changelog_next().ok().flatten().unwrap_or(0);
-                    let proof = open.attestor.attest(end);
-                    let _applied = open.store.apply_changes(&part.plan.changes, &proof);
-                }
-            }
-        }
+        self.apply_early(&planning.planned);
         planning
     }
 
@@ -287,8 +278,8 @@ impl Stage for Matcher {
         let mut out = Vec::new();
         let nothing = Record::default();
         for part in &plan.partitions {
-            for (decided, (at, slice)) in part.published(&self.intake) {
-                let record = part.records.get(at).unwrap_or(&nothing);
+            for (decided, ItemOrigin { record, slice }) in part.published(&self.intake) {
+                let record = part.records.get(record).unwrap_or(&nothing);
                 self.writer.decided(decided, Original { record, slice }, &mut out);
             }
             out.extend(
@@ -316,7 +307,7 @@ impl Stage for Matcher {
                 let times = part.plan.stats.stream_times_set;
                 tracing::warn!(partition, times, "stream time set by control record");
             }
-            if faults::mutant("state-before-commit") {
+            if mutants::applied_early() {
                 continue;
             }
             let open = &mut running.state;
@@ -348,7 +339,7 @@ impl Stage for Matcher {
                 }
             }
         }
-        faults::point("apply");
+        FAULTS.reach(Point::Apply);
         halted
     }
 
@@ -360,7 +351,7 @@ impl Stage for Matcher {
             let open = &mut running.state;
             if open.flushed.elapsed() > self.flush {
                 open.flushed = Instant::now();
-                faults::point("store-flush");
+                FAULTS.reach(Point::StoreFlush);
                 match open.store.flush() {
                     Ok(()) => self.attempts.forget(partition),
                     Err(error) => failed.push((partition, error)),

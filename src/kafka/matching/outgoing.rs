@@ -9,16 +9,16 @@ use crate::config::{TopicNames, ValueForm};
 use crate::formats::avro;
 use crate::formats::avro::ArticlePart;
 use crate::formats::json;
-use samestory_engine::engine::{Batch, Decided, Incoming, Output};
+use samestory_engine::engine::{Decided, Incoming, Output};
 use samestory_engine::index::{Change, OutputTopic, WriteSet};
 use samestory_engine::model::{ArticleId, Position, VerdictKind};
 use samestory_engine::model::{DeadLetter, DeadLetterReason, Verdict};
 
-use super::intake::ItemOrigins;
+use super::intake::ReadItem;
 use crate::kafka::admin::limits::Limits;
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::route::payload::{ArticleSlice, PayloadEncoding};
 use crate::kafka::route::routed;
-use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
 
 /// Prefixes of our own headers. Input headers with such names are not copied to the output.
@@ -120,7 +120,7 @@ impl Writer {
                 Output::Tombstone { lives, .. }
                     if single && (*lives || std::mem::replace(&mut retracted, true)) => {}
                 Output::Tombstone { id, outlet, .. } => out.push(self.tombstone(id, *outlet, decided)),
-                Output::Notice { notice, .. } if faults::mutant("two-voices") => {
+                Output::Notice { notice, .. } if FAULTS.has(Mutant::TwoVoices) => {
                     out.extend(
                         OutputTopic::Both.topics().map(|outlet| self.tombstone(&notice.id, outlet, decided)),
                     );
@@ -183,7 +183,7 @@ impl Writer {
             _ => article,
         };
         let topics = [&self.topics.unique, &self.topics.near_duplicate];
-        let limit = topics.map(|topic| self.limits.of(topic).bytes).into_iter().min().unwrap_or(0);
+        let limit = topics.map(|topic| self.limits.for_topic(topic).bytes).into_iter().min().unwrap_or(0);
         let bytes = value + VERDICT_OVERHEAD;
         match bytes + weight(&original.headers().collect()) {
             _ if bytes > limit => Fit::No { bytes, limit },
@@ -194,17 +194,17 @@ impl Writer {
 
     /// Drops the headers of records whose tagged article would be too large with them, and turns articles that are too
     /// large even without headers into dead letters.
-    pub(crate) fn fit_all(&self, batch: &mut Batch, origins: &ItemOrigins, records: &mut [Record]) {
-        if faults::mutant("unmeasured") {
+    pub(crate) fn fit_all(&self, items: &mut [ReadItem], records: &mut [Record]) {
+        if FAULTS.has(Mutant::Unmeasured) {
             return;
         }
-        for (item, &(at, slice)) in batch.items.iter_mut().zip(origins) {
-            let Some(record) = records.get_mut(at) else { continue };
+        for ReadItem { item, origin } in items {
+            let Some(record) = records.get_mut(origin.record) else { continue };
             let article = match &item.incoming {
                 Incoming::Article(article) | Incoming::Bodiless { article, .. } => article,
                 _ => continue,
             };
-            match self.fit(Original { record, slice }) {
+            match self.fit(Original { record, slice: origin.slice }) {
                 Fit::Whole => {}
                 Fit::WithoutHeaders => record.drop_headers(),
                 Fit::No { bytes, limit } => {
@@ -284,7 +284,7 @@ impl Writer {
             // The broker may have refused the record because of its time.
             time: record.time.filter(|_| !matches!(record.fate, Some(Fate::Undeliverable { .. }))),
         };
-        let limit = self.limits.of(&self.topics.dead_letter).bytes;
+        let limit = self.limits.for_topic(&self.topics.dead_letter).bytes;
         let copy = record.copied();
         if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
             let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
@@ -331,7 +331,7 @@ pub(crate) fn fitting_headers(
     article: usize,
     headers: &Headers,
 ) -> Result<Headers, DeadLetter> {
-    let limit = if faults::mutant("unmeasured") { usize::MAX } else { limit };
+    let limit = if FAULTS.has(Mutant::Unmeasured) { usize::MAX } else { limit };
     let bytes = article + VERDICT_OVERHEAD;
     if bytes > limit {
         return Err(too_large(from.clone(), bytes, limit));

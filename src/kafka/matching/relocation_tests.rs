@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::{Config, Settings, home};
 use crate::kafka::route::decode::Decoder;
 use crate::kafka::route::routing::{RouteOutput, Routing};
-use crate::kafka::tools::replay::{Read, Replay, events, is_notice};
+use crate::kafka::tools::replay::{Read, Replay};
+use crate::kafka::tools::route_model::{events, is_notice};
 use crate::kafka::turn::record::Record;
 use samestory_engine::engine::EmptyUpdate;
 use samestory_engine::index::{Document, OutputTopic, Residence, View, Whereabouts};
@@ -24,9 +25,9 @@ const DE: i32 = 3;
 const HOUR: i64 = 3_600_000;
 
 /// A seeded generator of pseudo-random numbers.
-struct Random(u64);
+struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
@@ -36,14 +37,14 @@ impl Random {
 /// Seventy words that depend only on the number of the story: equal numbers give equal texts.
 fn text(story: u64) -> String {
     const WORDS: [&str; 8] = ["harbour", "storm", "council", "bridge", "river", "school", "ferry", "market"];
-    let mut order = Random(story + 1);
+    let mut order = SeededRandom(story + 1);
     let mut word = || format!("{}{}", WORDS[order.below(8) as usize], WORDS[order.below(8) as usize]);
     (0..70).map(|_| word()).collect::<Vec<_>>().join(" ")
 }
 
 /// A version of an article as the crawler writes it.
 #[derive(Clone)]
-struct Version {
+struct SimulatedVersion {
     id: String,
     /// Language and story; `None` for a delete.
     article: Option<(&'static str, u64)>,
@@ -53,17 +54,17 @@ struct Version {
     ballast: usize,
 }
 
-fn article(id: &str, language: &'static str, story: u64) -> Version {
-    Version { id: id.to_owned(), article: Some((language, story)), fetched_at: None, ballast: 0 }
+fn article(id: &str, language: &'static str, story: u64) -> SimulatedVersion {
+    SimulatedVersion { id: id.to_owned(), article: Some((language, story)), fetched_at: None, ballast: 0 }
 }
 
-fn delete(id: &str) -> Version {
-    Version { id: id.to_owned(), article: None, fetched_at: None, ballast: 0 }
+fn delete(id: &str) -> SimulatedVersion {
+    SimulatedVersion { id: id.to_owned(), article: None, fetched_at: None, ballast: 0 }
 }
 
 /// A record on an output topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Published {
+struct PublishedRecord {
     /// The partition that wrote it.
     writer: i32,
     topic: OutputTopic,
@@ -74,7 +75,7 @@ struct Published {
     live: bool,
 }
 
-struct Bus {
+struct SimulatedBus {
     config: Config,
     routing: Routing,
     /// The next raw offset, and the time of the next raw record.
@@ -85,14 +86,14 @@ struct Bus {
     read_up_to: Vec<usize>,
     highest_read: Vec<i64>,
     matches: Vec<Replay>,
-    published: Vec<Published>,
+    published: Vec<PublishedRecord>,
     /// Relocation notices: sender and destination.
     notices: Vec<(usize, i32)>,
     is_single: bool,
 }
 
-impl Bus {
-    fn new(settings: &str) -> Bus {
+impl SimulatedBus {
+    fn new(settings: &str) -> SimulatedBus {
         const LANGUAGES: &str = "[language]\ntrust = \"declared\"\n[stage]\nlanguages = [\"en\", \"fr\", \"de\"]\n[match]\nretention = \"1h\"\n";
         let config = |settings: &str| -> Config {
             let settings: Settings = toml::from_str(settings).unwrap();
@@ -111,7 +112,7 @@ impl Bus {
             refuses_empty: config.engine.empty_update == EmptyUpdate::Refuse,
         };
         let count = PARTITIONS as usize;
-        Bus {
+        SimulatedBus {
             routing,
             next: 0,
             now: 1_772_000_000_000,
@@ -127,11 +128,11 @@ impl Bus {
     }
 
     /// Routes these versions in one batch.
-    fn route(&mut self, versions: &[Version]) {
+    fn route(&mut self, versions: &[SimulatedVersion]) {
         self.route_as(versions, false);
     }
 
-    fn route_as(&mut self, versions: &[Version], silent: bool) {
+    fn route_as(&mut self, versions: &[SimulatedVersion], silent: bool) {
         let mut outbox = self.routing.outbox();
         outbox.set_silent(silent);
         let mut records = Vec::new();
@@ -196,7 +197,7 @@ impl Bus {
                 _ => continue,
             };
             let (_, offset) = sent.headers.iter().find(|(name, _)| name == "samestory-offset").unwrap();
-            let record = Published {
+            let record = PublishedRecord {
                 writer: at as i32,
                 topic,
                 id: String::from_utf8(sent.key.unwrap()).unwrap(),
@@ -211,7 +212,7 @@ impl Bus {
 
     /// Checks that no partition that knows of a move retracts what the new home has published: a partition may retract
     /// the topic of the newest version only if it has not yet read that the article moved away.
-    fn check_tombstone(&self, record: &Published) {
+    fn check_tombstone(&self, record: &PublishedRecord) {
         let offset = |document: &Document| match document.position {
             Position::Topic { offset, .. } => offset,
             Position::File { .. } => panic!("a file"),
@@ -248,7 +249,7 @@ impl Bus {
     }
 
     /// Lets all partitions read a few records at a time, in random order.
-    fn settle_randomly(&mut self, random: &mut Random) {
+    fn settle_randomly(&mut self, random: &mut SeededRandom) {
         while (0..self.logs.len()).any(|at| self.read_up_to[at] < self.logs[at].len()) {
             let (at, records) = (random.below(PARTITIONS as u64), 1 + random.below(6));
             for _ in 0..records {
@@ -319,7 +320,7 @@ impl Bus {
     fn let_time_pass(&mut self, language: &'static str) {
         self.now += 3 * HOUR / 2;
         let story = 1_000_000 + self.next as u64;
-        let others: Vec<Version> =
+        let others: Vec<SimulatedVersion> =
             (0..6).map(|n| article(&format!("later-{story}-{n}"), language, story + n)).collect();
         self.route(&others);
     }
@@ -327,7 +328,7 @@ impl Bus {
 
 #[test]
 fn languages_live_where_these_tests_expect_them() {
-    let bus = Bus::new("");
+    let bus = SimulatedBus::new("");
     let at = |code| home(&bus.config.bus.languages, find(code).unwrap().lang, PARTITIONS);
     assert_eq!(["en", "fr", "de"].map(at), [EN, FR, DE]);
 }
@@ -337,7 +338,7 @@ fn languages_live_where_these_tests_expect_them() {
 #[test]
 fn the_former_home_writes_no_tombstone() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("");
+        let mut bus = SimulatedBus::new("");
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
         bus.settle(&order);
         // First to the same output topic, then to the other one.
@@ -359,7 +360,7 @@ fn the_former_home_writes_no_tombstone() {
 #[test]
 fn an_article_that_moves_back_stays_published() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("");
+        let mut bus = SimulatedBus::new("");
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
         bus.settle(&order);
         for (round, offset) in [(0, 2), (1, 4)] {
@@ -386,7 +387,7 @@ fn an_article_that_moves_back_stays_published() {
 #[test]
 fn a_notice_follows_an_article_that_moves_twice_in_one_batch() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("");
+        let mut bus = SimulatedBus::new("");
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
         bus.settle(&order);
         bus.route(&[article("x", "fr", 2), article("x", "en", 3)]);
@@ -399,7 +400,7 @@ fn a_notice_follows_an_article_that_moves_twice_in_one_batch() {
 
 #[test]
 fn a_notice_is_forwarded_to_the_current_home() {
-    let mut bus = Bus::new("");
+    let mut bus = SimulatedBus::new("");
     bus.route(&[article("other", "de", 2), article("x", "en", 1)]);
     bus.settle(&[EN, FR, DE]);
     bus.route(&[article("x", "fr", 3)]);
@@ -415,7 +416,7 @@ fn a_notice_is_forwarded_to_the_current_home() {
 #[test]
 fn a_delete_during_a_move_leaves_nothing_published() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("");
+        let mut bus = SimulatedBus::new("");
         bus.route(&[article("other", "fr", 2)]);
         bus.settle(&order);
         // The first home publishes the article after the second one has deleted it.
@@ -435,10 +436,10 @@ fn a_delete_during_a_move_leaves_nothing_published() {
 #[test]
 fn a_relocated_version_that_is_a_dead_letter_retracts_the_old_one() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("[topics]\nmax_message_bytes = 100000\n");
+        let mut bus = SimulatedBus::new("[topics]\nmax_message_bytes = 100000\n");
         bus.route(&[article("x", "en", 1)]);
         bus.settle(&order);
-        bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 2) }]);
+        bus.route(&[SimulatedVersion { ballast: 60_000, ..article("x", "fr", 2) }]);
         bus.settle(&order);
         assert_eq!(bus.histories("x"), ["r0 t1", ""], "{order:?}");
         assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Gone));
@@ -448,7 +449,7 @@ fn a_relocated_version_that_is_a_dead_letter_retracts_the_old_one() {
         assert_eq!(bus.histories("x"), ["r0 t1 r2", ""]);
         assert_eq!(bus.residence(FR, "x"), None);
         // A dead letter for an article that lives in this partition retracts nothing.
-        bus.route(&[Version { ballast: 60_000, ..article("x", "fr", 5) }]);
+        bus.route(&[SimulatedVersion { ballast: 60_000, ..article("x", "fr", 5) }]);
         bus.settle(&order);
         assert_eq!(bus.table(OutputTopic::Unique).get("x"), Some(&2));
     }
@@ -457,14 +458,14 @@ fn a_relocated_version_that_is_a_dead_letter_retracts_the_old_one() {
 #[test]
 fn an_article_that_arrives_expired_is_remembered_as_published() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("");
+        let mut bus = SimulatedBus::new("");
         bus.let_time_pass("fr");
         bus.let_time_pass("en");
         let other = bus.next;
         bus.route(&[article("other", "fr", 2), article("x", "en", 1)]);
         bus.settle(&order);
         let old = Some(bus.now - 5 * HOUR);
-        bus.route(&[Version { fetched_at: old, ..article("x", "fr", 2) }]);
+        bus.route(&[SimulatedVersion { fetched_at: old, ..article("x", "fr", 2) }]);
         bus.settle(&order);
         let (first, second) = (other + 1, other + 2);
         let moved = [format!("r{first} t{second}"), format!("r{second}")];
@@ -479,7 +480,7 @@ fn an_article_that_arrives_expired_is_remembered_as_published() {
         assert_eq!(near, format!("r{second} t{}", second + 1));
         assert_eq!(bus.residence(FR, "x"), Some(Whereabouts::Moved { to: EN }));
         // A delete also retracts an article that was published but not stored.
-        bus.route(&[Version { fetched_at: old, ..article("x", "fr", 2) }]);
+        bus.route(&[SimulatedVersion { fetched_at: old, ..article("x", "fr", 2) }]);
         bus.settle(&order);
         bus.route(&[delete("x")]);
         bus.settle(&order);
@@ -491,7 +492,7 @@ fn an_article_that_arrives_expired_is_remembered_as_published() {
 
 #[test]
 fn a_silent_record_sends_no_notice() {
-    let mut bus = Bus::new("");
+    let mut bus = SimulatedBus::new("");
     bus.route_as(&[article("other", "fr", 2), article("x", "en", 1), article("x", "fr", 3)], true);
     bus.settle(&[EN, FR]);
     assert_eq!((bus.published.len(), bus.notices.len()), (0, 0), "the old generation has published it");
@@ -509,7 +510,7 @@ fn a_silent_record_sends_no_notice() {
 #[test]
 fn versions_before_publish_from_retract_nothing() {
     let from = 1_772_000_000_000 + 10 * HOUR;
-    let mut bus = Bus::new("[output]\npublish_from = \"2026-02-25T16:13:20Z\"\n");
+    let mut bus = SimulatedBus::new("[output]\npublish_from = \"2026-02-25T16:13:20Z\"\n");
     assert_eq!(bus.config.engine.publish_from, Some(EventTime::from_millis(from)));
     bus.route(&[article("x", "en", 1), article("x", "fr", 3), article("x", "en", 4)]);
     bus.settle(&[EN, FR]);
@@ -541,11 +542,12 @@ fn versions_before_publish_from_retract_nothing() {
 #[test]
 fn on_a_single_topic_only_deleted_articles_are_retracted() {
     for order in [[EN, FR], [FR, EN]] {
-        let mut bus = Bus::new("[output]\ntopics = \"single\"\n[topics]\nmax_message_bytes = 100000\n");
+        let mut bus =
+            SimulatedBus::new("[output]\ntopics = \"single\"\n[topics]\nmax_message_bytes = 100000\n");
         assert!(bus.is_single);
         bus.route(&[article("other", "fr", 2), article("x", "en", 1), article("y", "en", 4)]);
         bus.settle(&order);
-        bus.route(&[article("x", "fr", 2), Version { ballast: 60_000, ..article("y", "fr", 3) }]);
+        bus.route(&[article("x", "fr", 2), SimulatedVersion { ballast: 60_000, ..article("y", "fr", 3) }]);
         bus.settle(&order);
         assert_eq!(bus.history(OutputTopic::Unique, "x"), "r1 r3", "{order:?}");
         assert_eq!(bus.history(OutputTopic::Unique, "y"), "r2 t4", "{order:?}");
@@ -554,7 +556,7 @@ fn on_a_single_topic_only_deleted_articles_are_retracted() {
 
 #[test]
 fn residences_expire_with_their_language() {
-    let mut bus = Bus::new("");
+    let mut bus = SimulatedBus::new("");
     bus.let_time_pass("en");
     bus.let_time_pass("fr");
     bus.route(&[article("x", "en", 1), article("y", "en", 2), article("z", "en", 3)]);
@@ -584,7 +586,7 @@ fn residences_expire_with_their_language() {
 /// A partition may send its notices again.
 #[test]
 fn a_repeated_notice_changes_nothing() {
-    let mut bus = Bus::new("");
+    let mut bus = SimulatedBus::new("");
     let moves = ["en", "fr", "de", "fr", "en", "de"];
     bus.route(&[article("other", "fr", 2), article("more", "de", 2)]);
     for (story, language) in (1..).zip(moves) {
@@ -607,7 +609,7 @@ fn a_repeated_notice_changes_nothing() {
 }
 
 /// A random version of an article. There are few texts, so both unique articles and duplicates occur.
-fn random_version(random: &mut Random, id: u64) -> Version {
+fn random_version(random: &mut SeededRandom, id: u64) -> SimulatedVersion {
     let id = format!("a{id}");
     match random.below(8) {
         0 => delete(&id),
@@ -621,11 +623,12 @@ fn random_version(random: &mut Random, id: u64) -> Version {
 fn no_tombstone_deletes_a_live_article_at_any_speed() {
     let ids: BTreeSet<String> = (0..10).map(|id| format!("a{id}")).collect();
     for seed in 0..40 {
-        let mut random = Random(seed);
-        let mut bus = Bus::new("");
+        let mut random = SeededRandom(seed);
+        let mut bus = SimulatedBus::new("");
         for round in 0..25 {
-            let versions: Vec<Version> = (0..10).map(|id| random_version(&mut random, id)).collect();
-            let versions: Vec<Version> = versions.into_iter().filter(|_| random.below(3) > 0).collect();
+            let versions: Vec<SimulatedVersion> = (0..10).map(|id| random_version(&mut random, id)).collect();
+            let versions: Vec<SimulatedVersion> =
+                versions.into_iter().filter(|_| random.below(3) > 0).collect();
             let cut = random.below(versions.len() as u64 + 1) as usize;
             bus.route(&versions[..cut]);
             bus.route(&versions[cut..]);
@@ -640,16 +643,16 @@ fn no_tombstone_deletes_a_live_article_at_any_speed() {
 }
 
 /// A partition may lag behind several moves. Then it may publish or retract a version that another partition has replaced
-/// ([`Bus::check_tombstone`] checks that only a lagging partition does), and consumers recognise it by the source offset.
+/// ([`SimulatedBus::check_tombstone`] checks that only a lagging partition does), and consumers recognise it by the source offset.
 #[test]
 fn the_source_offset_identifies_records_of_a_lagging_partition() {
     let ids: BTreeSet<String> = (0..6).map(|id| format!("a{id}")).collect();
     let mut forwarded = 0;
     for seed in 100..140 {
-        let mut random = Random(seed);
-        let mut bus = Bus::new("");
+        let mut random = SeededRandom(seed);
+        let mut bus = SimulatedBus::new("");
         for _ in 0..12 {
-            let versions: Vec<Version> = (0..random.below(12))
+            let versions: Vec<SimulatedVersion> = (0..random.below(12))
                 .map(|_| {
                     let id = random.below(6);
                     random_version(&mut random, id)

@@ -12,11 +12,14 @@ use rdkafka::error::KafkaError;
 use crate::config::StartAt;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::PATIENCE;
-use crate::kafka::recovery::restore::{Cause, Followed, RestoreError, RestoreStep, Restoring, Slot};
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
+use crate::kafka::recovery::replay::{Followed, RestoreStep, Restoring};
+use crate::kafka::recovery::restore::{Cause, RestoreError};
+use crate::kafka::recovery::slots::RestoreSlot;
 use crate::kafka::recovery::takeover::{Disagreement, Takeover, TakeoverFacts, decide, moved};
+use crate::kafka::turn::measure;
 use crate::kafka::turn::partitions::{Advanced, Obstacle, Shows, Task};
-use crate::kafka::turn::source::Source;
-use crate::kafka::turn::{faults, measure};
+use crate::kafka::turn::source::RecordSource;
 use crate::metrics;
 use crate::status::{PartitionState, Sizes};
 use samestory_engine::index::{Attestor, Registration, Rocks, StoreError, View, check_room};
@@ -34,7 +37,7 @@ pub(crate) struct RestoringStore {
     committed: Option<i64>,
     here: ClusterIds,
     restoring: Restoring,
-    slot: Option<Slot>,
+    slot: Option<RestoreSlot>,
 }
 
 impl Shows for RestoringStore {
@@ -78,7 +81,7 @@ impl Matcher {
         &mut self,
         partition: i32,
         obstacle: &Obstacle,
-        source: &Source,
+        source: &RecordSource,
     ) -> Result<MatchAdvanced, RestoreError> {
         if let Obstacle::NoSpace = obstacle {
             if let Err(error) = check_room(&self.restorer.directory(partition)) {
@@ -112,7 +115,7 @@ impl Matcher {
         &mut self,
         partition: i32,
         RestoringStore { committed, here, restoring, slot }: RestoringStore,
-        source: &Source,
+        source: &RecordSource,
     ) -> Result<MatchAdvanced, RestoreError> {
         let Followed { store, attestor } = match restoring.step()? {
             RestoreStep::More(restoring) => {
@@ -129,7 +132,7 @@ impl Matcher {
             wiped.retain(|&cause| cause == Cause::Damaged);
         }
         let progress = store.progress()?;
-        if let Some(refusal) = self.intake.incompatibility(&progress) {
+        if let Some(refusal) = self.intake.settings().incompatibility(&progress) {
             tracing::error!(partition, "stopped: {refusal}");
             return Ok(Task::Stopped.into());
         }
@@ -137,7 +140,7 @@ impl Matcher {
         let position = written.map(|written| i64::try_from(written.next).unwrap_or(i64::MAX));
         let (low, high) = self.restorer.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
         let moved = written
-            .filter(|_| !faults::mutant("topic-id-ignored"))
+            .filter(|_| !FAULTS.has(Mutant::TopicIdIgnored))
             .and_then(|written| moved(written, source.topic(), &here));
         let truncated = match (position, written.and_then(|written| written.leader_epoch)) {
             (Some(next), Some(epoch)) if moved.is_none() && low < next && next <= high => {
@@ -170,7 +173,7 @@ impl Matcher {
                 let from = if self.intake.is_routed() { StartAt::Earliest } else { self.bus.start };
                 let start = source.first_offset(partition, from, (low, high))?;
                 tracing::info!(partition, start, "starting with empty state");
-                match faults::mutant("first-position-off") {
+                match FAULTS.has(Mutant::FirstPositionOff) {
                     true => Advanced::resumes(opened(), start),
                     false => Advanced::begins(opened(), start),
                 }

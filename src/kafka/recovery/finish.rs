@@ -6,14 +6,15 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::status::Restore;
 use samestory_engine::index::{Rebanded, Rocks, RocksOptions, StoreError};
 
-/// How long one poll waits.
-const POLL: Duration = Duration::from_millis(20);
+/// How long one step waits for the result.
+const STEP: Duration = Duration::from_millis(20);
 
 /// A running build of posting lists. Dropping it stops the build.
 pub(crate) struct Finishing {
@@ -22,7 +23,8 @@ pub(crate) struct Finishing {
     so_far: Restore,
     began: Instant,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Rocks, StoreError>>>,
+    built: Receiver<Result<Rocks, StoreError>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Finishing {
@@ -38,29 +40,38 @@ impl Finishing {
     ) -> Result<Finishing, StoreError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, path) = (Arc::clone(&stop), directory.clone());
+        let (build, built) = sync_channel(1);
         let work = move || {
-            Rocks::reband(&path, &options, &mut |done| match stopped.load(Ordering::Relaxed) {
+            let outcome = Rocks::reband(&path, &options, &mut |done| match stopped.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
                 false => log_progress(partition, done),
-            })
+            });
+            // Nobody waits for it if the partition was revoked.
+            let _unwanted = build.send(outcome);
         };
         let thread = std::thread::Builder::new().name(format!("postings-{partition}")).spawn(work);
         let thread = thread.map_err(|error| StoreError::Failing {
             place: directory.display().to_string(),
             detail: format!("cannot start a thread to build its posting lists: {error}"),
         })?;
-        Ok(Finishing { partition, directory, so_far, began: Instant::now(), stop, thread: Some(thread) })
+        Ok(Finishing {
+            partition,
+            directory,
+            so_far,
+            began: Instant::now(),
+            stop,
+            built,
+            thread: Some(thread),
+        })
     }
 
     /// Waits a moment, and returns the open store once it is complete.
     pub(crate) fn poll(&mut self) -> Result<Option<Rocks>, StoreError> {
-        if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            std::thread::sleep(POLL);
-            return Ok(None);
+        match self.built.recv_timeout(STEP) {
+            Ok(outcome) => outcome.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(unusable(&self.directory, "a thread panicked".into())),
         }
-        let outcome = self.thread.take().map(JoinHandle::join);
-        let outcome = outcome.and_then(Result::ok);
-        outcome.unwrap_or_else(|| Err(unusable(&self.directory, "a thread panicked".into()))).map(Some)
     }
 
     pub(crate) fn partition(&self) -> i32 {

@@ -8,15 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use crate::status::Guard;
+use crate::stop::Stop;
 use samestory_engine::index::{StoreError, destroy};
 
 use super::restore::Cause;
-use crate::kafka::turn::faults;
+use crate::kafka::faults::{Constant, FAULTS, Faults};
 
 /// Time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -167,25 +167,20 @@ fn sweep(
     gone
 }
 
-/// Starts the thread that deletes unused state periodically until `stop` is set.
+/// Starts the thread that deletes unused state periodically until the process is to stop.
 pub(crate) fn start(
     state: PathBuf,
     changelog: String,
     horizon: Duration,
     holdings: Holdings,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     guard: Guard,
 ) -> std::io::Result<()> {
-    let interval = Duration::from_millis(faults::number("SAMESTORY_SWEEP_MS", INTERVAL.as_millis() as u64));
+    let interval = Duration::from_millis(FAULTS.value(Constant::SweepInterval, INTERVAL.as_millis() as u64));
     let work = move || {
         let _guard = guard;
-        let mut swept = Instant::now();
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
-            if swept.elapsed() >= interval {
-                sweep(&state, &changelog, horizon, now(), &holdings);
-                swept = Instant::now();
-            }
+        while !stop.wait(interval) {
+            sweep(&state, &changelog, horizon, now(), &holdings);
         }
     };
     std::thread::Builder::new().name("leftovers".into()).spawn(work).map(drop)

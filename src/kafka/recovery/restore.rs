@@ -1,70 +1,30 @@
-//! Restores a partition's store from its changelog, in short steps between the worker's turns; `finish` builds posting
-//! lists in the background. Opening a store never wipes it: a store is quarantined and rebuilt from zero for four
-//! [causes](Cause) only, and each is logged as an error.
+//! Opens a partition's store and begins to restore it from its changelog; `replay` continues. Opening a store never wipes
+//! it: a store is quarantined and rebuilt from zero for four [causes](Cause) only, and each is logged as an error.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::metrics;
 use crate::status::Restore;
-use samestory_engine::index::{
-    Attestor, Change, Durability, Rocks, RocksOptions, Rows, Store, StoreError, View,
-};
+use samestory_engine::index::{Durability, Rocks, RocksOptions, StoreError, View};
 use samestory_engine::model::EventTime;
 
 use super::finish::Finishing;
 use super::generations::LookError;
+use super::replay::{ChangelogReplay, Followed, Restoring};
 use crate::kafka::admin::ids;
 use crate::kafka::admin::ids::ClusterIds;
 use crate::kafka::client::{PATIENCE, Quiet, left_until, offset_at};
-use crate::kafka::turn::faults;
+use crate::kafka::clock;
+use crate::kafka::faults::{Constant, FAULTS, Faults, Mutant};
 
-/// Records that are applied together.
-const CHUNK: usize = 2000;
-/// Time limit of one step: the other partitions of the worker wait for it.
-const STEP: Duration = Duration::from_millis(50);
 /// An empty store with at least this many records to replay is filled without posting lists, which are then built all
 /// at once: that is faster.
 const MANY: u64 = 10_000;
-
-/// Restores that run at once in a process. Each has up to 32 MB of records waiting to be applied, and more in
-/// memtables.
-const AT_ONCE: usize = 2;
-/// After this time without progress, a restore logs what it waits for.
-const STALL: Duration = Duration::from_secs(10);
-/// Time between two such warnings.
-const WARN_INTERVAL: Duration = Duration::from_secs(30);
-
-/// Bounds the restores that run at once in the process.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Slots(Arc<AtomicUsize>);
-
-/// The right to restore a partition. Dropping it frees the slot.
-#[derive(Debug)]
-#[must_use = "dropping it frees the slot"]
-pub(crate) struct Slot(Arc<AtomicUsize>);
-
-impl Slots {
-    /// A slot, if one is free.
-    pub(crate) fn take(&self) -> Option<Slot> {
-        let more = |taken: usize| (taken < AT_ONCE).then_some(taken + 1);
-        let taken = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        taken.is_ok().then(|| Slot(Arc::clone(&self.0)))
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// Restores the partitions of a worker.
 pub(crate) struct Restorer {
@@ -141,75 +101,10 @@ impl Cause {
     }
 }
 
-/// A restore in progress.
-pub(crate) enum Restoring {
-    /// The settings ask for other bands than the store has, so they are rebuilt before the changelog is read.
-    Rebanding(Box<Finishing>),
-    /// The changelog is being replayed.
-    Replaying(Box<Replay>),
-    /// Everything is replayed, and the posting lists are being built.
-    Finishing(Box<Finishing>),
-}
-
 /// An open store, or the rebuild of its bands that must come first.
-enum Opening {
+enum OpenOrRebuild {
     Open(Box<Rocks>),
     Rebanding(Finishing),
-}
-
-/// Replays a changelog partition into a store.
-pub(crate) struct Replay {
-    changelog: String,
-    partition: i32,
-    followed: Followed,
-    /// Set if the store is filled without posting lists: its directory and options, to build them afterwards.
-    unposted: Option<(PathBuf, RocksOptions)>,
-    log: BaseConsumer<Quiet>,
-    /// The store is older than the changelog keeps tombstones: a single record to replay proves it too old.
-    stale: bool,
-    next: i64,
-    first: i64,
-    /// The high watermark at the start. Open transactions of previous owners are below it, and are waited for.
-    target: i64,
-    began: Instant,
-    /// When progress was last logged.
-    logged: Instant,
-    /// When it last made progress.
-    advanced: Instant,
-    /// When it last warned that it makes none.
-    warned: Option<Instant>,
-    records: u64,
-    bytes: u64,
-}
-
-/// A store that follows the changelog, with the only attestor of its commits.
-pub(crate) struct Followed {
-    pub(crate) store: Rocks,
-    pub(crate) attestor: Attestor,
-}
-
-impl Followed {
-    /// Takes the attestor of a store that was just opened.
-    ///
-    /// # Errors
-    /// The store does not follow a changelog, or somebody else holds its attestor.
-    fn new(mut store: Rocks) -> Result<Followed, StoreError> {
-        let place = store.place().to_owned();
-        let attestor = store
-            .attestor()
-            .ok_or_else(|| StoreError::Unproven { place, log: "the changelog".to_owned() })?;
-        Ok(Followed { store, attestor })
-    }
-}
-
-/// The result of one step of a restore.
-pub(crate) enum RestoreStep {
-    /// There is more to do.
-    More(Restoring),
-    /// The bands are rebuilt and the store is closed: claim the partition again.
-    Rebanded,
-    /// The store matches the changelog.
-    Restored(Box<Followed>),
 }
 
 impl Restorer {
@@ -230,7 +125,7 @@ impl Restorer {
     ) -> Result<Restoring, RestoreError> {
         // Read the high watermark first. Only the partition's owner writes here, so nothing is appended after that.
         let (low, high) = self.surveyor.fetch_watermarks(&self.changelog, partition, PATIENCE)?;
-        let target = if faults::mutant("restore-to-lso") {
+        let target = if FAULTS.has(Mutant::RestoreToLso) {
             let committed: BaseConsumer<Quiet> = self.config.create_with_context(Quiet)?;
             committed.fetch_watermarks(&self.changelog, partition, PATIENCE)?.1
         } else {
@@ -238,8 +133,8 @@ impl Restorer {
         };
         let directory = self.directory(partition);
         let mut store = match self.open(partition, here, &directory, wiped)? {
-            Opening::Open(store) => *store,
-            Opening::Rebanding(rebanding) => return Ok(Restoring::Rebanding(Box::new(rebanding))),
+            OpenOrRebuild::Open(store) => *store,
+            OpenOrRebuild::Rebanding(rebanding) => return Ok(Restoring::Rebanding(Box::new(rebanding))),
         };
         let known = store.changelog_next()?.map(|next| i64::try_from(next).unwrap_or(i64::MAX));
         let mut next = known.unwrap_or(low);
@@ -260,7 +155,7 @@ impl Restorer {
         }
         let mut unposted = None;
         let is_empty = known.is_none() || cause.is_some();
-        if is_empty && target - next >= faults::number("SAMESTORY_MANY", MANY).cast_signed() {
+        if is_empty && target - next >= FAULTS.value(Constant::ManyRecords, MANY).cast_signed() {
             drop(store);
             store = Rocks::refill(&directory, &self.options(partition, here))?;
             unposted = Some((directory, self.options(partition, here)));
@@ -274,7 +169,7 @@ impl Restorer {
             metrics::restores(1);
             tracing::info!(partition, from = next, to = target, "restoring");
         }
-        Ok(Restoring::Replaying(Box::new(Replay {
+        Ok(Restoring::Replaying(Box::new(ChangelogReplay {
             changelog: self.changelog.clone(),
             partition,
             followed: Followed::new(store)?,
@@ -294,7 +189,7 @@ impl Restorer {
     }
 
     fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
-        let changelog = (!faults::mutant("topic-id-ignored")).then(|| here.changelog());
+        let changelog = (!FAULTS.has(Mutant::TopicIdIgnored)).then(|| here.changelog());
         RocksOptions { ahead: Durability::Changelog { partition }, changelog, ..self.options.clone() }
     }
 
@@ -304,7 +199,7 @@ impl Restorer {
         here: &ClusterIds,
         directory: &Path,
         wiped: &mut Vec<Cause>,
-    ) -> Result<Opening, RestoreError> {
+    ) -> Result<OpenOrRebuild, RestoreError> {
         let options = self.options(partition, here);
         let store = match Rocks::open(directory, &options) {
             Err(StoreError::OtherBands { found, expected, .. }) => {
@@ -317,7 +212,7 @@ impl Restorer {
                 // On a separate thread: this one polls Kafka for all partitions of the worker.
                 let not_yet = Restore { of: 1, ..Restore::default() };
                 let rebanding = Finishing::start(partition, directory.to_owned(), options, not_yet)?;
-                return Ok(Opening::Rebanding(rebanding));
+                return Ok(OpenOrRebuild::Rebanding(rebanding));
             }
             Err(StoreError::Corrupt { detail, .. }) => {
                 tracing::error!(partition, detail, "state damaged");
@@ -331,7 +226,7 @@ impl Restorer {
             }
             other => other?,
         };
-        Ok(Opening::Open(Box::new(store)))
+        Ok(OpenOrRebuild::Open(Box::new(store)))
     }
 
     /// Quarantines a partition's store by renaming its directory, once per cause.
@@ -366,12 +261,12 @@ impl Restorer {
     /// ends with the position record, and compaction keeps the newest one, so anything committed since would leave that
     /// record.
     fn is_stale(&self, partition: i32, known: i64, high: i64) -> Result<bool, KafkaError> {
-        if faults::mutant("too-old-off") {
+        if FAULTS.has(Mutant::TooOldOff) {
             return Ok(false);
         }
         // A safety margin: compaction and clocks are not exact.
         let safe = self.tombstones.mul_f64(0.9);
-        let since = now().millis().saturating_sub(i64::try_from(safe.as_millis()).unwrap_or(i64::MAX));
+        let since = clock::now().millis().saturating_sub(i64::try_from(safe.as_millis()).unwrap_or(i64::MAX));
         let since = EventTime::from_millis(since.max(0));
         // If no record is that young, all of them are older.
         let young = offset_at(&self.surveyor, &self.changelog, partition, since)?.unwrap_or(high);
@@ -421,220 +316,13 @@ impl Restorer {
     }
 }
 
-/// Wall-clock time, for the age of changelog records. Verdicts never depend on it.
-#[allow(clippy::disallowed_methods, reason = "the age of a store does not influence verdicts")]
-pub(crate) fn now() -> EventTime {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let ahead = i64::try_from(faults::number("SAMESTORY_CLOCK_AHEAD_MS", 0)).unwrap_or(i64::MAX);
-    EventTime::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add(ahead))
-}
-
-impl Restoring {
-    /// Does a short piece of the work.
-    pub(crate) fn step(self) -> Result<RestoreStep, RestoreError> {
-        match self {
-            Restoring::Replaying(replay) => replay.step(),
-            Restoring::Rebanding(mut rebanding) => Ok(match rebanding.poll()? {
-                None => RestoreStep::More(Restoring::Rebanding(rebanding)),
-                Some(store) => {
-                    drop(store);
-                    tracing::info!(partition = rebanding.partition(), "bands rebuilt");
-                    RestoreStep::Rebanded
-                }
-            }),
-            Restoring::Finishing(mut finishing) => Ok(match finishing.poll()? {
-                None => RestoreStep::More(Restoring::Finishing(finishing)),
-                Some(store) => {
-                    log_restored(finishing.partition(), finishing.so_far());
-                    RestoreStep::Restored(Box::new(Followed::new(store)?))
-                }
-            }),
-        }
-    }
-
-    /// Progress, for readiness and metrics.
-    pub(crate) fn so_far(&self) -> Restore {
-        match self {
-            Restoring::Replaying(replay) => replay.so_far(),
-            Restoring::Rebanding(finishing) | Restoring::Finishing(finishing) => finishing.so_far(),
-        }
-    }
-
-    /// Whether it waits for the broker and could yield its slot: it needs no memory meanwhile.
-    pub(crate) fn is_stalled(&self) -> bool {
-        matches!(self, Restoring::Replaying(replay) if replay.is_stalled())
-    }
-}
-
-/// Why the changelog delivers no records.
-fn stall_cause(next: i64, stable: Option<i64>, high: i64) -> &'static str {
-    match stable {
-        None => "the broker does not answer",
-        Some(stable) if stable < high && next >= stable => {
-            "a transaction is open at the last stable offset, and readers wait for it; the broker aborts it after the \
-             transaction.timeout.ms of its producer (kafka-transactions.sh find-hanging names one that stays)"
-        }
-        Some(_) => "the broker has committed records and does not send them; look at the broker's log",
-    }
-}
-
-fn log_restored(partition: i32, so_far: Restore) {
-    let Restore { records, bytes, seconds, .. } = so_far;
-    tracing::info!(partition, records, bytes, seconds, "restored");
-}
-
-impl Replay {
-    /// Replays one chunk of the changelog.
-    fn step(mut self: Box<Self>) -> Result<RestoreStep, RestoreError> {
-        let deadline = Instant::now() + STEP;
-        let mut changes = Vec::new();
-        let chunk = faults::number("SAMESTORY_CHUNK", CHUNK as u64) as usize;
-        let before = self.next;
-        while self.next < self.target && changes.len() < chunk {
-            let left = left_until(deadline);
-            match self.log.poll(left) {
-                Some(Ok(message)) if self.stale => {
-                    return Err(RestoreError::TooOld { known: self.first, first: message.offset() });
-                }
-                Some(Ok(message)) => {
-                    let key = message.key().unwrap_or_default();
-                    let change = Change::decode(key, message.payload()).map_err(|error| {
-                        let (partition, offset) = (self.partition, message.offset());
-                        RestoreError::Foreign { partition, offset, error }
-                    })?;
-                    self.bytes += (key.len() + message.payload_len()) as u64;
-                    self.next = message.offset() + 1;
-                    changes.push(change);
-                }
-                // The last record may be followed by transaction markers and aborted records.
-                Some(Err(KafkaError::PartitionEOF(_))) => self.next = self.next.max(self.position()?),
-                Some(Err(error)) => {
-                    tracing::debug!(%error, partition = self.partition, "consumer error while restoring");
-                }
-                None => {}
-            }
-            if left.is_zero() {
-                break;
-            }
-        }
-        self.records += changes.len() as u64;
-        metrics::restored(changes.len() as u64);
-        if !changes.is_empty() || self.next > self.first {
-            let end = u64::try_from(self.next).unwrap_or(0);
-            let Followed { store, attestor } = &mut self.followed;
-            store.apply_changes(&changes, &attestor.attest(end))?;
-            faults::point("restore");
-        }
-        let pause = faults::number("SAMESTORY_RESTORE_PAUSE_MS", 0);
-        if pause > 0 {
-            std::thread::sleep(Duration::from_millis(pause));
-        }
-        if self.next > before {
-            self.advanced = Instant::now();
-        } else {
-            self.warn_if_stalled();
-        }
-        self.log_progress();
-        if self.next < self.target {
-            return Ok(RestoreStep::More(Restoring::Replaying(self)));
-        }
-        let so_far = self.so_far();
-        if let Some((directory, options)) = self.unposted {
-            drop(self.followed);
-            let finishing = Finishing::start(self.partition, directory, options, so_far)?;
-            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
-        }
-        if self.records > 0 {
-            log_restored(self.partition, so_far);
-        }
-        Ok(RestoreStep::Restored(Box::new(self.followed)))
-    }
-
-    fn so_far(&self) -> Restore {
-        let offsets = |to: i64| u64::try_from(to - self.first).unwrap_or(0);
-        Restore {
-            records: self.records,
-            bytes: self.bytes,
-            done: offsets(self.next),
-            of: offsets(self.target),
-            seconds: self.began.elapsed().as_secs_f64(),
-        }
-    }
-
-    fn position(&self) -> Result<i64, KafkaError> {
-        let positions = self.log.position()?;
-        let offset = positions.elements().first().map(|element| element.offset());
-        Ok(if let Some(Offset::Offset(offset)) = offset { offset } else { 0 })
-    }
-
-    fn is_stalled(&self) -> bool {
-        let stall = faults::number("SAMESTORY_STALL_MS", STALL.as_millis() as u64);
-        self.next < self.target && self.advanced.elapsed() >= Duration::from_millis(stall)
-    }
-
-    /// Logs what a stalled restore waits for.
-    fn warn_if_stalled(&mut self) {
-        if !self.is_stalled() || self.warned.is_some_and(|warned| warned.elapsed() < WARN_INTERVAL) {
-            return;
-        }
-        self.warned = Some(Instant::now());
-        // A read_committed client gets the last stable offset instead of the high watermark.
-        let answer = self.log.fetch_watermarks(&self.changelog, self.partition, PATIENCE);
-        let stable = answer.ok().map(|(_, stable)| stable);
-        tracing::warn!(
-            topic = self.changelog,
-            partition = self.partition,
-            next = self.next,
-            last_stable_offset = stable,
-            high_watermark = self.target,
-            seconds = self.advanced.elapsed().as_secs(),
-            "the restore makes no progress: {}",
-            stall_cause(self.next, stable, self.target)
-        );
-    }
-
-    fn log_progress(&mut self) {
-        if self.logged.elapsed() < Duration::from_secs(2) {
-            return;
-        }
-        self.logged = Instant::now();
-        let so_far = self.so_far();
-        let (partition, records, bytes) = (self.partition, self.records, self.bytes);
-        tracing::info!(
-            partition,
-            records,
-            bytes,
-            percent = (so_far.share() * 100.0).round(),
-            seconds_left = so_far.seconds_left(),
-            "restoring"
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::replay::RestoreStep;
     use super::*;
     use crate::config::{Config, Settings};
     use crate::kafka::client as clients;
     use samestory_engine::index::{Budget, IndexSchemes};
-
-    #[test]
-    fn a_process_restores_two_partitions_at_a_time() {
-        let slots = Slots::default();
-        let workers = [slots.clone(), slots.clone(), slots];
-        let mut taken: Vec<Slot> = workers.iter().filter_map(Slots::take).collect();
-        assert_eq!(taken.len(), 2);
-        taken.pop();
-        assert!(workers[2].take().is_some(), "the next one starts when a slot is free");
-    }
-
-    #[test]
-    fn a_stalled_restore_names_the_cause() {
-        assert!(stall_cause(7, None, 9).contains("does not answer"));
-        assert!(stall_cause(7, Some(7), 9).contains("a transaction is open"));
-        assert!(stall_cause(5, Some(7), 9).contains("does not send them"));
-        assert!(stall_cause(7, Some(9), 9).contains("does not send them"));
-    }
 
     fn postings(settings: &str) -> (Config, IndexSchemes) {
         let config = Config::try_from(toml::from_str::<Settings>(settings).unwrap()).unwrap();
@@ -663,10 +351,12 @@ mod tests {
         let open =
             |restorer: &Restorer| restorer.open(0, &here, &restorer.directory(0), &mut Vec::new()).unwrap();
         let first = open(&restorer(before));
-        assert!(matches!(first, Opening::Open(_)));
+        assert!(matches!(first, OpenOrRebuild::Open(_)));
         drop(first);
         let restorer = restorer(after);
-        let Opening::Rebanding(rebanding) = open(&restorer) else { panic!("the bands were built inline") };
+        let OpenOrRebuild::Rebanding(rebanding) = open(&restorer) else {
+            panic!("the bands were built inline")
+        };
         let mut restoring = Restoring::Rebanding(Box::new(rebanding));
         assert_eq!(restoring.so_far().share(), 0.0);
         loop {
@@ -676,7 +366,7 @@ mod tests {
                 RestoreStep::Restored(_) => panic!("nothing was replayed"),
             };
         }
-        assert!(matches!(open(&restorer), Opening::Open(_)));
+        assert!(matches!(open(&restorer), OpenOrRebuild::Open(_)));
         std::fs::remove_dir_all(state).unwrap();
     }
 }

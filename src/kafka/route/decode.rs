@@ -5,6 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
 use crate::config::{Config, InputFormat};
 use crate::formats::fields::{DecodeFailure, Field, Fields, RecordContext, Value, WithContext};
 use crate::formats::registry::{Registry, SchemaCache};
@@ -17,10 +20,8 @@ use super::payload::{Payload, PayloadPolicy};
 use crate::kafka::matching::outgoing::VERDICT_OVERHEAD;
 use crate::kafka::turn::record::Record;
 
-/// Records per thread: fewer are not worth starting one. This many take a few milliseconds.
+/// Records that one thread decodes at a time: fewer are not worth waking one. This many take a few milliseconds.
 const RECORDS_PER_THREAD: usize = 50;
-/// Most threads that decode one batch.
-const MAX_THREADS: usize = 4;
 
 /// The decoded record, and the payload that replaces its own bytes in the output, if any.
 pub(crate) type Decoded = (Incoming, Payload);
@@ -95,30 +96,13 @@ impl Decoder {
         records: &[Record],
         position: impl Fn(&Record) -> Position + Sync,
     ) -> Vec<Decoded> {
-        let decode = |records: &[Record]| -> Vec<Decoded> {
-            records.iter().map(|record| self.decode(record, &position(record))).collect()
-        };
-        let threads = (records.len() / RECORDS_PER_THREAD).min(cores()).max(1);
-        let mut shares = records.chunks(records.len().div_ceil(threads).max(1));
-        let own = shares.next().unwrap_or_default();
-        std::thread::scope(|scope| {
-            let others: Vec<_> = shares
-                .map(|share| {
-                    (share, std::thread::Builder::new().spawn_scoped(scope, move || decode(share)).ok())
-                })
-                .collect();
-            let mut decoded = decode(own);
-            decoded.reserve(records.len() - own.len());
-            for (share, thread) in others {
-                match thread.map(|thread| thread.join()) {
-                    Some(Ok(others)) => decoded.extend(others),
-                    Some(Err(panic)) => std::panic::resume_unwind(panic),
-                    // The thread could not be started: decode its share here.
-                    None => decoded.extend(decode(share)),
-                }
+        let decode = |record: &Record| self.decode(record, &position(record));
+        match pool().filter(|_| records.len() >= 2 * RECORDS_PER_THREAD) {
+            Some(pool) => {
+                pool.install(|| records.par_iter().with_min_len(RECORDS_PER_THREAD).map(decode).collect())
             }
-            decoded
-        })
+            None => records.iter().map(decode).collect(),
+        }
     }
 
     /// Decodes one record.
@@ -266,10 +250,15 @@ impl Decoder {
     }
 }
 
-/// Threads that can run at once, at most [`MAX_THREADS`].
-fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS))
+/// The threads that decode for all workers, one for each core; `None` if they cannot be started.
+fn pool() -> Option<&'static ThreadPool> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let start = || {
+        let pool = ThreadPoolBuilder::new().thread_name(|number| format!("decode-{number}")).build();
+        pool.inspect_err(|error| tracing::warn!(%error, "cannot start threads; each worker decodes alone"))
+            .ok()
+    };
+    POOL.get_or_init(start).as_ref()
 }
 
 #[cfg(test)]

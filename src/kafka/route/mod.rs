@@ -22,19 +22,19 @@ use samestory_engine::model::{Position, TopicId};
 use super::admin::ids;
 use super::admin::preflight::Preflight;
 use super::client::{PATIENCE, Quiet};
+use super::clock::now;
 use super::matching::outgoing::{Original, Writer};
 use super::recovery::generations::{FOLLOW_INTERVAL, Generations, LookError};
-use super::recovery::restore::now;
 use super::recovery::takeover::{Decisions, Disagreement, Takeover, TakeoverFacts, decide, decide_stateless};
-use super::turn::partitions::{Advanced, Obstacle, Partitions, Task};
+use super::turn::partitions::{Advanced, AssignedPartitions, Obstacle, Task};
 use super::turn::record::{Outgoing, Record};
-use super::turn::source::Source;
-use super::turn::stage::{Planning, Stage};
+use super::turn::source::RecordSource;
+use super::turn::stage::{Planning, StageRole};
 use super::turn::txn::CommittedTxn;
 use payload::ArticleSlice;
 use routing::{RouteOutput, Routing};
 
-/// The `route` role as a [`Stage`].
+/// The `route` role as a [`StageRole`].
 pub(crate) struct Route {
     pub(crate) bus: Bus,
     pub(crate) routing: Routing,
@@ -44,7 +44,7 @@ pub(crate) struct Route {
     pub(crate) recorded: Preflight,
     pub(crate) accept: Decisions,
     pub(crate) generations: Generations,
-    pub(crate) partitions: Partitions<Infallible, ()>,
+    pub(crate) partitions: AssignedPartitions<Infallible, ()>,
     /// Where every raw partition starts, if the group has committed nothing yet. The owner of partition 0 commits them
     /// for all partitions, including those assigned to other members.
     pub(crate) first_offsets: BTreeMap<i32, i64>,
@@ -57,15 +57,15 @@ type Claimed = Advanced<Infallible, ()>;
 /// The planned output of one turn.
 pub(crate) struct RoutePlan {
     records: Vec<RouteOutput>,
-    /// Partitions that wait for the previous generation after this turn, with the offset where they resume.
+    /// AssignedPartitions that wait for the previous generation after this turn, with the offset where they resume.
     held: Vec<(i32, i64)>,
-    /// Partitions whose first offset this turn commits.
+    /// AssignedPartitions whose first offset this turn commits.
     starts: Vec<(i32, i64)>,
 }
 
 /// Where a partition without a committed offset starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+enum FirstRead {
     /// After the highest raw offset in match's changelog.
     After(i64),
     /// At its beginning, whatever `input.start` says: other partitions of the topic are known, so this one is new.
@@ -77,18 +77,18 @@ enum Start {
     Wait,
 }
 
-fn start(partition: i32, known: &BTreeMap<i32, i64>, others_committed: bool) -> Start {
+fn start(partition: i32, known: &BTreeMap<i32, i64>, others_committed: bool) -> FirstRead {
     match known.get(&partition) {
-        Some(&highest) => Start::After(highest),
-        None if others_committed || !known.is_empty() => Start::Beginning,
-        None if partition == 0 => Start::First,
-        None => Start::Wait,
+        Some(&highest) => FirstRead::After(highest),
+        None if others_committed || !known.is_empty() => FirstRead::Beginning,
+        None if partition == 0 => FirstRead::First,
+        None => FirstRead::Wait,
     }
 }
 
 impl Route {
     /// Decides where a partition resumes. The offset is set once the partition can be read.
-    fn look_up(&mut self, partition: i32, source: &Source) -> Result<Claimed, LookError> {
+    fn look_up(&mut self, partition: i32, source: &RecordSource) -> Result<Claimed, LookError> {
         if partition == 0 {
             self.first_offsets.clear();
         }
@@ -125,7 +125,7 @@ impl Route {
         let others_committed = source.any_committed((0..partitions).filter(|&other| other != partition))?;
         let known = self.recorded.raw_offsets(self.routing.topic_id)?;
         let next = match start(partition, &known, others_committed) {
-            Start::After(highest) => {
+            FirstRead::After(highest) => {
                 let known = TakeoverFacts {
                     partition,
                     committed: None,
@@ -154,7 +154,7 @@ impl Route {
                 self.repeats_below.insert(partition, high);
                 next
             }
-            Start::Beginning => {
+            FirstRead::Beginning => {
                 tracing::warn!(
                     topic = source.topic(),
                     partition,
@@ -163,7 +163,7 @@ impl Route {
                 );
                 low
             }
-            Start::First => {
+            FirstRead::First => {
                 let at = |partition| {
                     let ends = self.surveyor.fetch_watermarks(source.topic(), partition, PATIENCE)?;
                     Ok((partition, source.first_offset(partition, self.bus.start, ends)?))
@@ -174,7 +174,7 @@ impl Route {
                 self.first_offsets = first;
                 next
             }
-            Start::Wait => {
+            FirstRead::Wait => {
                 tracing::debug!(
                     partition,
                     "waiting for the owner of partition 0 to commit the first offsets"
@@ -224,16 +224,16 @@ pub(crate) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
     )
 }
 
-impl Stage for Route {
+impl StageRole for Route {
     type Preparing = Infallible;
     type Running = ();
     type Planned = RoutePlan;
 
-    fn partitions(&self) -> &Partitions<Infallible, ()> {
+    fn partitions(&self) -> &AssignedPartitions<Infallible, ()> {
         &self.partitions
     }
 
-    fn partitions_mut(&mut self) -> &mut Partitions<Infallible, ()> {
+    fn partitions_mut(&mut self) -> &mut AssignedPartitions<Infallible, ()> {
         &mut self.partitions
     }
 
@@ -245,7 +245,7 @@ impl Stage for Route {
         }
     }
 
-    fn claim(&mut self, partition: i32, _: Obstacle, source: &Source) -> Claimed {
+    fn claim(&mut self, partition: i32, _: Obstacle, source: &RecordSource) -> Claimed {
         self.look_up(partition, source).unwrap_or_else(|error| match error {
             LookError::Away(error) => {
                 tracing::debug!(%error, partition, "takeover failed, retrying");
@@ -258,7 +258,7 @@ impl Stage for Route {
         })
     }
 
-    fn prepare(&mut self, _: i32, nothing: Infallible, _: &Source) -> Claimed {
+    fn prepare(&mut self, _: i32, nothing: Infallible, _: &RecordSource) -> Claimed {
         match nothing {}
     }
 
@@ -361,11 +361,11 @@ mod tests {
     #[test]
     fn a_partition_without_a_committed_offset_starts_where_nothing_is_lost() {
         let known = BTreeMap::from([(0, 41), (2, 7)]);
-        assert_eq!(start(2, &known, true), Start::After(7));
-        assert_eq!(start(1, &known, false), Start::Beginning, "others were read, so it is new");
-        assert_eq!(start(3, &BTreeMap::new(), true), Start::Beginning, "others have offsets");
-        assert_eq!(start(0, &BTreeMap::new(), false), Start::First);
-        assert_eq!(start(1, &BTreeMap::new(), false), Start::Wait, "one member chooses for all");
+        assert_eq!(start(2, &known, true), FirstRead::After(7));
+        assert_eq!(start(1, &known, false), FirstRead::Beginning, "others were read, so it is new");
+        assert_eq!(start(3, &BTreeMap::new(), true), FirstRead::Beginning, "others have offsets");
+        assert_eq!(start(0, &BTreeMap::new(), false), FirstRead::First);
+        assert_eq!(start(1, &BTreeMap::new(), false), FirstRead::Wait, "one member chooses for all");
     }
 
     #[test]

@@ -15,8 +15,8 @@ use samestory_engine::model::{DeadLetter, DeadLetterReason};
 use super::decode::{Decoded, Decoder};
 use super::payload::PayloadEncoding;
 use super::routed::{self, Forgets, RawSource, RawTopic};
+use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::matching::outgoing::fitting_headers;
-use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Headers, Record};
 
 /// Waiting forgets of this many bytes go out in a record of their own.
@@ -181,7 +181,7 @@ impl Outbox<'_> {
 
     /// Tells every other partition to forget an article that now lives in partition `to`.
     fn forget_elsewhere(&mut self, id: &ArticleId, source: RawSource, to: i32) {
-        if faults::mutant("drop-forgets") {
+        if FAULTS.has(Mutant::DropForgets) {
             return;
         }
         for partition in (0..self.waiting.len() as i32).filter(|&partition| partition != to) {
@@ -237,7 +237,8 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Settings};
-    use crate::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, replay};
+    use crate::kafka::tools::replay::{Read, Sent, replay};
+    use crate::kafka::tools::route_model::{ExpectedEvent, RouteModel, What, events};
     use samestory_engine::engine::EmptyUpdate;
     use samestory_engine::index::Row;
     use samestory_engine::model::Position;
@@ -368,8 +369,8 @@ mod tests {
         routed
     }
 
-    fn events_of(routed: &BTreeMap<i32, Vec<Read>>) -> BTreeMap<(i32, i32), Vec<Event>> {
-        let mut all: BTreeMap<(i32, i32), Vec<Event>> = BTreeMap::new();
+    fn events_of(routed: &BTreeMap<i32, Vec<Read>>) -> BTreeMap<(i32, i32), Vec<ExpectedEvent>> {
+        let mut all: BTreeMap<(i32, i32), Vec<ExpectedEvent>> = BTreeMap::new();
         for (&partition, records) in routed {
             for event in records.iter().flat_map(|record| events(record.value.as_deref().unwrap()).unwrap()) {
                 all.entry((partition, event.partition)).or_default().push(event);
@@ -383,11 +384,11 @@ mod tests {
         Read { offset, time: time.map(EventTime::millis), key, value, headers, refused: false }
     }
 
-    fn oracle(config: &Config, raw: &BTreeMap<i32, Vec<Record>>) -> Raw {
+    fn oracle(config: &Config, raw: &BTreeMap<i32, Vec<Record>>) -> RouteModel {
         let reads = raw
             .iter()
             .flat_map(|(&partition, records)| records.iter().map(move |record| (partition, as_read(record))));
-        Raw::new(config, PARTITIONS, reads, &BTreeSet::new())
+        RouteModel::new(config, PARTITIONS, reads, &BTreeSet::new())
     }
 
     #[test]

@@ -6,3 +6,4 @@ pub mod probe;
 pub mod produce;
 #[doc(hidden)]
 pub mod replay;
+pub mod route_model;

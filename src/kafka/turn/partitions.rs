@@ -1,5 +1,5 @@
 //! The life of an assigned partition, the same for every role: claimed, prepared, running, and stopped if it cannot
-//! continue. [`Partitions`] holds a worker's partitions; a role says in [`Stage`](super::stage::Stage) what claiming and
+//! continue. [`AssignedPartitions`] holds a worker's partitions; a role says in [`StageRole`](super::stage::StageRole) what claiming and
 //! preparing mean to it. A partition is planned only while it runs, and it is read only from the offset that its claim
 //! returned, or that its first transaction has committed.
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::kafka::recovery::takeover::{CLAIM_AGAIN_AFTER, Disagreed, Disagreement};
 use crate::status::PartitionState;
 
-use super::faults;
+use crate::kafka::faults::{Constant, FAULTS, Faults};
 
 /// How often topic ids are checked while partitions run. librdkafka keeps reading from the same offset in a recreated
 /// topic if that topic is long enough (2.12 has a FIXME there).
@@ -160,16 +160,20 @@ impl Shows for () {
 }
 
 /// The partitions that are assigned to a worker.
-pub(crate) struct Partitions<P, R> {
+pub(crate) struct AssignedPartitions<P, R> {
     tasks: BTreeMap<i32, Task<P, R>>,
     disagreed: Disagreed,
     /// When the topic ids were last checked.
     checked: Instant,
 }
 
-impl<P: Shows, R: Shows> Partitions<P, R> {
-    pub(crate) fn new() -> Partitions<P, R> {
-        Partitions { tasks: BTreeMap::new(), disagreed: Disagreed::default(), checked: Instant::now() }
+impl<P: Shows, R: Shows> AssignedPartitions<P, R> {
+    pub(crate) fn new() -> AssignedPartitions<P, R> {
+        AssignedPartitions {
+            tasks: BTreeMap::new(),
+            disagreed: Disagreed::default(),
+            checked: Instant::now(),
+        }
     }
 
     /// The partition was assigned: it is claimed.
@@ -191,7 +195,7 @@ impl<P: Shows, R: Shows> Partitions<P, R> {
         self.tasks.keys().copied().collect()
     }
 
-    /// Takes a partition's task out, to replace it with [`Partitions::set`].
+    /// Takes a partition's task out, to replace it with [`AssignedPartitions::set`].
     pub(crate) fn take(&mut self, partition: i32) -> Option<Task<P, R>> {
         self.tasks.remove(&partition)
     }
@@ -283,7 +287,8 @@ impl<P: Shows, R: Shows> Partitions<P, R> {
 
     /// Whether it is time to check that the topics are still those that the running partitions belong to.
     pub(crate) fn is_topic_check_due(&mut self) -> bool {
-        let interval = faults::number("SAMESTORY_COMPARE_MS", TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
+        let interval =
+            FAULTS.value(Constant::TopicIdCheckInterval, TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);
         if self.checked.elapsed() < Duration::from_millis(interval) || self.running().next().is_none() {
             return false;
         }
@@ -304,7 +309,7 @@ fn is_due<P, R>(task: &Task<P, R>) -> bool {
 mod tests {
     use super::*;
 
-    type Stateless = Partitions<Infallible, ()>;
+    type Stateless = AssignedPartitions<Infallible, ()>;
 
     fn running(next: i64) -> Stateless {
         let mut partitions = Stateless::new();

@@ -132,7 +132,7 @@ impl Record {
 pub(crate) struct Epochs(BTreeMap<i32, Vec<(i64, i32)>>);
 
 impl Epochs {
-    pub(crate) fn of(records: &BTreeMap<i32, Vec<Record>>) -> Epochs {
+    pub(crate) fn in_records(records: &BTreeMap<i32, Vec<Record>>) -> Epochs {
         let of_one = |records: &Vec<Record>| {
             let mut begins: Vec<(i64, i32)> =
                 records.iter().filter_map(|record| Some((record.offset, record.leader_epoch?))).collect();
@@ -189,7 +189,7 @@ mod tests {
     fn the_epoch_of_a_position_is_that_of_the_record_before_it() {
         let record = |(offset, epoch)| Record { offset, leader_epoch: Some(epoch), ..Record::default() };
         let records = [(3, 1), (4, 1), (7, 2), (9, 5)].map(record).to_vec();
-        let epochs = Epochs::of(&BTreeMap::from([(2, records)]));
+        let epochs = Epochs::in_records(&BTreeMap::from([(2, records)]));
         let before = |next| epochs.before(2, next);
         assert_eq!(
             [3, 4, 5, 7, 8, 9, 10].map(before),

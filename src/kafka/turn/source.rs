@@ -1,36 +1,28 @@
 //! The worker's input: a member of the consumer group, which collects batches and reports assignment changes as values.
 //!
-//! An assigned partition stays paused until it is [started](Source::start) at an offset: only the role knows the
+//! An assigned partition stays paused until it is [started](RecordSource::start) at an offset: only the role knows the
 //! offset, and only after it has restored the partition's state.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMetadata, RebalanceProtocol};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers as _, Message, Timestamp};
-use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{ClientConfig, ClientContext, Offset, Statistics, TopicPartitionList, statistics};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::config::{BatchLimits, StartAt};
 use samestory_engine::model::EventTime;
 
-use super::faults;
 use super::record::{Fate, Record};
 use super::unreadable::{Fetching, Jam, ReadErrors, is_read_error};
+pub(crate) use super::watcher::AssignmentChange;
+use super::watcher::Watcher;
 use crate::kafka::admin::ids;
 use crate::kafka::client as clients;
 use crate::kafka::client::PATIENCE;
-
-/// A change of the assignment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AssignmentChange {
-    /// These partitions were assigned, and are paused.
-    Assigned(Vec<i32>),
-    Revoked(Vec<i32>),
-}
+use crate::kafka::faults::{FAULTS, Faults, Mutant, Point};
 
 /// A batch to plan.
 pub(crate) struct Collected {
@@ -46,10 +38,10 @@ const LOST: Duration = Duration::from_secs(60);
 /// The consumer failed for good: drop everything and join again.
 #[derive(Debug, thiserror::Error)]
 #[error("the consumer failed: {0}")]
-pub(crate) struct SourceError(KafkaError);
+pub(crate) struct RecordSourceError(KafkaError);
 
 /// A consumer group member.
-pub(crate) struct Source {
+pub(crate) struct RecordSource {
     consumer: BaseConsumer<Watcher>,
     topic: String,
     limits: BatchLimits,
@@ -68,20 +60,20 @@ pub(crate) struct Source {
     /// Longer values are not copied: they become dead letters whatever they contain.
     longest: usize,
     read_errors: ReadErrors,
-    /// Read errors since [`Source::take_error_count`].
+    /// Read errors since [`RecordSource::take_error_count`].
     error_count: u64,
 }
 
-impl Source {
+impl RecordSource {
     pub(crate) fn join(
         config: &ClientConfig,
         topic: &str,
         limits: BatchLimits,
         longest: usize,
-    ) -> Result<Source, KafkaError> {
+    ) -> Result<RecordSource, KafkaError> {
         let consumer: BaseConsumer<Watcher> = config.create_with_context(Watcher::default())?;
         consumer.subscribe(&[topic])?;
-        Ok(Source {
+        Ok(RecordSource {
             consumer,
             topic: topic.to_owned(),
             limits,
@@ -105,12 +97,12 @@ impl Source {
 
     /// Waits up to `patience` for a first record, then for more until the batch is full or has lingered. Returns early
     /// when the assignment changes.
-    pub(crate) fn collect(&mut self, patience: Duration) -> Result<Vec<AssignmentChange>, SourceError> {
+    pub(crate) fn collect(&mut self, patience: Duration) -> Result<Vec<AssignmentChange>, RecordSourceError> {
         let mut deadline = Instant::now() + patience;
         if self.lost_since.is_some_and(|since| since.elapsed() > LOST) {
-            return Err(SourceError(KafkaError::MessageConsumption(RDKafkaErrorCode::AssignmentLost)));
+            return Err(RecordSourceError(KafkaError::MessageConsumption(RDKafkaErrorCode::AssignmentLost)));
         }
-        if self.is_full() && faults::mutant("no-poll-when-full") {
+        if self.is_full() && FAULTS.has(Mutant::NoPollWhenFull) {
             return Ok(Vec::new());
         }
         // At least one poll, even if the batch is full: only `poll` delivers rebalances, and a consumer that does not
@@ -137,11 +129,11 @@ impl Source {
                 return Ok(changes);
             }
             if self.is_full() {
-                faults::point("full-batch");
+                FAULTS.reach(Point::FullBatch);
                 break;
             }
         }
-        faults::point("poll");
+        FAULTS.reach(Point::Poll);
         // A non-blocking poll can serve a rebalance and return nothing. Without this check the rebalance went unnoticed
         // until the last restore was done.
         Ok(self.take_changes())
@@ -157,7 +149,7 @@ impl Source {
             return None;
         }
         let Some(membership) = self.membership() else {
-            if !faults::mutant("no-poll-when-full") {
+            if !FAULTS.has(Mutant::NoPollWhenFull) {
                 self.drop_batch();
             }
             return None;
@@ -180,14 +172,25 @@ impl Source {
     /// `None` while the membership is lost: the broker accepts offsets from a client without a membership, and they
     /// would overwrite the group's.
     pub(crate) fn membership(&mut self) -> Option<Arc<ConsumerGroupMetadata>> {
-        if self.membership.is_none() || faults::mutant("late-membership") {
+        if self.membership.is_none() || FAULTS.has(Mutant::LateMembership) {
             let membership = self.consumer.group_metadata();
-            if self.consumer.assignment_lost() && !faults::mutant("late-membership") {
+            if self.consumer.assignment_lost() && !FAULTS.has(Mutant::LateMembership) {
                 return None;
             }
             self.membership = membership.map(Arc::new);
         }
         self.membership.clone()
+    }
+
+    /// The membership to commit a batch under: the one that it was read in, and not that of the moment.
+    pub(crate) fn to_commit_under(
+        &mut self,
+        captured: Arc<ConsumerGroupMetadata>,
+    ) -> Arc<ConsumerGroupMetadata> {
+        match FAULTS.has(Mutant::LateMembership) {
+            true => self.membership().unwrap_or(captured),
+            false => captured,
+        }
     }
 
     /// Drops the cached membership, because the broker may have refused it.
@@ -257,7 +260,7 @@ impl Source {
 
     /// Seeks back to these offsets, because the batch did not commit.
     pub(crate) fn rewind(&mut self, to: &BTreeMap<i32, i64>) -> Result<(), KafkaError> {
-        if faults::mutant("no-seek") {
+        if FAULTS.has(Mutant::NoSeek) {
             return Ok(());
         }
         let mut to = to.clone();
@@ -395,9 +398,9 @@ impl Source {
         changes
     }
 
-    fn note_error(&mut self, error: KafkaError) -> Result<(), SourceError> {
+    fn note_error(&mut self, error: KafkaError) -> Result<(), RecordSourceError> {
         match error {
-            KafkaError::MessageConsumptionFatal(_) => return Err(SourceError(error)),
+            KafkaError::MessageConsumptionFatal(_) => return Err(RecordSourceError(error)),
             KafkaError::MessageConsumption(
                 RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
             ) => self.out_of_range = true,
@@ -445,109 +448,4 @@ pub(crate) fn owned(message: &BorrowedMessage<'_>, longest: usize) -> (i32, Reco
         fate: (bytes > longest).then_some(Fate::Oversized { bytes, most: longest }),
     };
     (message.partition(), record)
-}
-
-fn topic_name(list: &TopicPartitionList, partition: i32) -> String {
-    let elements = list.elements();
-    let element = elements.iter().find(|element| element.partition() == partition);
-    element.map(|element| element.topic().to_owned()).unwrap_or_default()
-}
-
-/// The consumer's context. Its rebalance callback runs inside `poll`, where no transaction is open, so it has nothing
-/// to undo and only records the change.
-#[derive(Default)]
-pub(crate) struct Watcher {
-    changes: Mutex<Vec<AssignmentChange>>,
-    logged: Mutex<BTreeMap<String, Instant>>,
-    statistics: Mutex<LatestStatistics>,
-}
-
-/// The part of librdkafka's last statistics that is used.
-#[derive(Default)]
-struct LatestStatistics {
-    fetching: BTreeMap<i32, Fetching>,
-    away: bool,
-}
-
-impl Watcher {
-    fn changes(&self) -> std::sync::MutexGuard<'_, Vec<AssignmentChange>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn statistics(&self) -> std::sync::MutexGuard<'_, LatestStatistics> {
-        self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Logs an error once in five minutes: an unreachable broker reports one every second.
-    fn log_once(&self, error: &KafkaError) {
-        const INTERVAL: Duration = Duration::from_secs(300);
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        logged.retain(|_, when| when.elapsed() < INTERVAL);
-        if logged.insert(error.to_string(), Instant::now()).is_none() {
-            tracing::warn!(%error, "consumer error, retrying");
-        }
-    }
-}
-
-impl ClientContext for Watcher {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        clients::log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, _reason: &str) {
-        self.log_once(&error);
-    }
-
-    fn stats(&self, statistics: Statistics) {
-        let mut latest = self.statistics();
-        latest.away = !statistics.brokers.values().any(|broker| broker.state == "UP");
-        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
-        // A read_committed consumer reads up to the last stable offset. Negative offsets are not known yet.
-        let fetching = |partition: &statistics::Partition| Fetching {
-            next: partition.next_offset,
-            polled: partition.app_offset,
-            end: partition.ls_offset,
-        };
-        latest.fetching = partitions.map(|partition| (partition.partition, fetching(partition))).collect();
-    }
-}
-
-impl ConsumerContext for Watcher {
-    fn rebalance(&self, consumer: &BaseConsumer<Self>, event: RDKafkaRespErr, list: &mut TopicPartitionList) {
-        let cooperative = matches!(consumer.rebalance_protocol(), RebalanceProtocol::Cooperative);
-        let partitions: Vec<i32> = list.elements().iter().map(|element| element.partition()).collect();
-        let (change, result) = match event {
-            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
-                // The partition is assigned at the low watermark and paused; the role seeks when it knows the offset.
-                // The offset must be a number. librdkafka resolves a logical offset such as "end" with a request, and
-                // if the partition is paused meanwhile, it repeats the request half a second later and so overrides
-                // a seek that has happened by then.
-                let mut away = false;
-                let result = partitions.iter().try_for_each(|&partition| {
-                    let topic = topic_name(list, partition);
-                    let watermarks = (!away).then(|| consumer.fetch_watermarks(&topic, partition, PATIENCE));
-                    let low = watermarks.and_then(Result::ok).map(|(low, _)| low);
-                    away |= low.is_none();
-                    list.set_partition_offset(&topic, partition, Offset::Offset(low.unwrap_or(0)))
-                });
-                let result = result.and_then(|()| match cooperative {
-                    true => consumer.incremental_assign(list),
-                    false => consumer.assign(list),
-                });
-                (AssignmentChange::Assigned(partitions), result.and_then(|()| consumer.pause(list)))
-            }
-            _ => {
-                faults::point("revoke");
-                let result = match cooperative {
-                    true => consumer.incremental_unassign(list),
-                    false => consumer.unassign(),
-                };
-                (AssignmentChange::Revoked(partitions), result)
-            }
-        };
-        if let Err(error) = result {
-            tracing::error!(%error, ?change, "the assignment change failed in librdkafka");
-        }
-        self.changes().push(change);
-    }
 }

@@ -1,15 +1,15 @@
 //! The trait between the worker and a role. The worker owns the consumer, the producer and the transaction; the role
-//! owns its partitions' state and decides what to send. A role must not change state before [`Stage::apply`].
+//! owns its partitions' state and decides what to send. A role must not change state before [`StageRole::apply`].
 
 use std::collections::BTreeMap;
 
-use super::partitions::{Advanced, Obstacle, Partitions, Shows, Task};
+use super::partitions::{Advanced, AssignedPartitions, Obstacle, Shows, Task};
 use super::record::{Outgoing, Record};
-use super::source::Source;
+use super::source::RecordSource;
 use super::txn::CommittedTxn;
 
 /// A role's part of the turn.
-pub(crate) trait Stage {
+pub(crate) trait StageRole {
     /// What it keeps for a partition whose state is being prepared.
     type Preparing: Shows;
     /// What it keeps for a running partition.
@@ -18,9 +18,9 @@ pub(crate) trait Stage {
     type Planned;
 
     /// The partitions that are assigned to this worker.
-    fn partitions(&self) -> &Partitions<Self::Preparing, Self::Running>;
+    fn partitions(&self) -> &AssignedPartitions<Self::Preparing, Self::Running>;
 
-    fn partitions_mut(&mut self) -> &mut Partitions<Self::Preparing, Self::Running>;
+    fn partitions_mut(&mut self) -> &mut AssignedPartitions<Self::Preparing, Self::Running>;
 
     /// The partition was assigned to this worker, and is paused.
     fn assigned(&mut self, partition: i32) {
@@ -35,7 +35,7 @@ pub(crate) trait Stage {
         &mut self,
         partition: i32,
         obstacle: Obstacle,
-        source: &Source,
+        source: &RecordSource,
     ) -> Advanced<Self::Preparing, Self::Running>;
 
     /// Continues to prepare a partition's state, for a moment.
@@ -43,11 +43,11 @@ pub(crate) trait Stage {
         &mut self,
         partition: i32,
         preparing: Self::Preparing,
-        source: &Source,
+        source: &RecordSource,
     ) -> Advanced<Self::Preparing, Self::Running>;
 
     /// Continues taking partitions over, for a moment. Returns those that are ready, with the offset to start at.
-    fn advance(&mut self, source: &Source) -> Vec<(i32, i64)> {
+    fn advance(&mut self, source: &RecordSource) -> Vec<(i32, i64)> {
         let mut ready = self.partitions_mut().released();
         for partition in self.partitions().due() {
             let Some(task) = self.partitions_mut().take(partition) else { continue };
@@ -70,7 +70,7 @@ pub(crate) trait Stage {
         Ok(())
     }
 
-    /// Plans the batch. Partitions that cannot continue are left out, and the worker halts them.
+    /// Plans the batch. AssignedPartitions that cannot continue are left out, and the worker halts them.
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Self::Planned>;
 
     /// The records to send for a plan.
@@ -106,6 +106,6 @@ pub(crate) struct Planning<P> {
     pub(crate) planned: P,
     /// By partition, the offset to commit.
     pub(crate) next: BTreeMap<i32, i64>,
-    /// Partitions that cannot continue.
+    /// AssignedPartitions that cannot continue.
     pub(crate) halted: Vec<i32>,
 }

@@ -19,10 +19,10 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
 use samestory_engine::index::{Attestor, Committed};
 
-use super::faults;
 use super::record::{Epochs, Outgoing};
 use crate::kafka::admin::ids;
 use crate::kafka::client as clients;
+use crate::kafka::faults::{FAULTS, Faults, Mutant, Point};
 
 /// Why a transaction did not commit.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ enum TxnStep {
 fn classify(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) -> TxnError {
     use RDKafkaErrorCode as Code;
     match &error {
-        KafkaError::Transaction(cause) if cause.is_retriable() && faults::mutant("retry-before-fatal") => {
+        KafkaError::Transaction(cause) if cause.is_retriable() && FAULTS.has(Mutant::RetryBeforeFatal) => {
             TxnError::Retry(error)
         }
         KafkaError::Transaction(cause) if cause.is_fatal() && is_fence(cause.code()) => {
@@ -92,7 +92,7 @@ fn classify(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) 
 /// Whether the broker refused a record because of its content, and not because of the broker's own state.
 fn is_refusal(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
-    if faults::mutant("retry-refused") {
+    if FAULTS.has(Mutant::RetryRefused) {
         return false;
     }
     matches!(
@@ -203,8 +203,10 @@ pub(crate) enum ConnectError {
 
 /// Sends in transactions.
 pub(crate) struct TxnProducer {
-    /// Shared with a thread that sends offsets, for as long as that takes.
+    /// Shared with the thread that sends offsets, for as long as that takes.
     producer: Arc<BaseProducer<Deliveries>>,
+    /// Passes offsets to that thread, which ends with this producer.
+    offsets: mpsc::Sender<OffsetsJob>,
     timeout: Duration,
     /// False once a transaction could not be ended: later records might become part of it.
     usable: bool,
@@ -228,7 +230,12 @@ impl TxnProducer {
         let producer: BaseProducer<Deliveries> =
             config.create_with_context(deliveries).map_err(|error| failed(TxnError::Fatal(error)))?;
         match producer.init_transactions(Duration::from_secs(10)) {
-            Ok(()) => Ok(TxnProducer { producer: Arc::new(producer), timeout, usable: true }),
+            Ok(()) => {
+                let offsets = OffsetsJob::start_thread().map_err(|error| {
+                    ConnectError::Away(format!("cannot start the thread that sends offsets: {error}"))
+                })?;
+                Ok(TxnProducer { producer: Arc::new(producer), offsets, timeout, usable: true })
+            }
             Err(error) => Err(match classify(error, TxnStep::Init, Duration::ZERO, timeout) {
                 TxnError::Retry(error) => {
                     // Polling delivers the connection errors, one event at a time. Without them a wrong password looks
@@ -257,7 +264,7 @@ impl TxnProducer {
         self.producer
             .begin_transaction()
             .map_err(|error| classify(error, TxnStep::Within, Duration::ZERO, self.timeout))?;
-        faults::point("begin");
+        FAULTS.reach(Point::Begin);
         Ok(Txn { producer: self, began, settled: false })
     }
 
@@ -283,10 +290,36 @@ impl TxnProducer {
 const COMMIT_AT_LEAST: Duration = Duration::from_secs(2);
 
 /// What became of offsets that were sent.
-enum Sent {
+enum OffsetsSent {
     Answered(Result<(), KafkaError>),
     /// Nothing, in time.
     Abandoned,
+}
+
+/// Offsets to add to a transaction, for a thread of their own: while the group's coordinator is away, librdkafka ignores
+/// the time limit of this call, and nothing interrupts it (librdkafka#5456, #5511).
+struct OffsetsJob {
+    producer: Arc<BaseProducer<Deliveries>>,
+    list: TopicPartitionList,
+    membership: Arc<ConsumerGroupMetadata>,
+    patience: Duration,
+    answer: mpsc::SyncSender<Result<(), KafkaError>>,
+}
+
+impl OffsetsJob {
+    fn start_thread() -> std::io::Result<mpsc::Sender<OffsetsJob>> {
+        let (jobs, accepted) = mpsc::channel::<OffsetsJob>();
+        let work = move || accepted.into_iter().for_each(OffsetsJob::run);
+        std::thread::Builder::new().name("send-offsets".into()).spawn(work).map(|_detached| jobs)
+    }
+
+    fn run(self) {
+        let OffsetsJob { producer, list, membership, patience, answer } = self;
+        let sent = producer.send_offsets_to_transaction(&list, &membership, patience);
+        // Before the answer: whoever gets it may be about to drop the last producer but this.
+        drop(producer);
+        let _nobody_waits = answer.send(sent);
+    }
 }
 
 /// An open transaction: nothing sent through it is visible until it commits.
@@ -325,7 +358,7 @@ impl Txn<'_> {
         loop {
             match self.producer.producer.send(outgoing) {
                 Ok(()) => {
-                    faults::point("produce");
+                    FAULTS.reach(Point::Produce);
                     return Ok(());
                 }
                 // A full queue is no reason to abort: poll until there is room.
@@ -368,7 +401,7 @@ impl Txn<'_> {
         if let Some(error) = failed {
             return Err(self.classified(error, TxnStep::Within));
         }
-        faults::point("flush");
+        FAULTS.reach(Point::Flush);
         for offsets in offsets {
             let mut list = TopicPartitionList::with_capacity(offsets.next.len());
             for (&partition, &next) in offsets.next {
@@ -379,8 +412,10 @@ impl Txn<'_> {
                 }
             }
             match self.send_offsets(list, offsets.membership, deadline) {
-                Sent::Answered(answer) => answer.map_err(|error| self.classified(error, TxnStep::Within))?,
-                Sent::Abandoned => {
+                OffsetsSent::Answered(answer) => {
+                    answer.map_err(|error| self.classified(error, TxnStep::Within))?
+                }
+                OffsetsSent::Abandoned => {
                     // The call that hangs keeps the transaction: it cannot be aborted, and its successor fences it.
                     (self.settled, self.producer.usable) = (true, false);
                     return Err(TxnError::OutcomeUnknown(KafkaError::ConsumerCommit(
@@ -389,10 +424,10 @@ impl Txn<'_> {
                 }
             }
         }
-        faults::point("offsets");
+        FAULTS.reach(Point::Offsets);
         // Without a limit librdkafka would ask an absent coordinator for ever. Once the transaction's time is over, the broker
         // has decided, and only a new owner can find out how.
-        let patience = match faults::mutant("unbounded-calls") {
+        let patience = match FAULTS.has(Mutant::UnboundedCalls) {
             true => Timeout::Never,
             false => Timeout::After(crate::kafka::client::left_until(deadline).max(COMMIT_AT_LEAST)),
         };
@@ -404,44 +439,42 @@ impl Txn<'_> {
             classified
         })?;
         self.settled = true;
-        faults::point("commit");
+        FAULTS.reach(Point::Commit);
         let changelog = std::mem::take(&mut self.producer.producer.context().reported().changelog);
         Ok(CommittedTxn { changelog })
     }
 
-    /// Adds offsets to the transaction, in a thread of its own: while the group's coordinator is away, librdkafka ignores the
-    /// time limit of this call, and nothing interrupts it (librdkafka#5456, #5511). A thread that does not return in
-    /// time keeps the producer until it does. What it may send then is of an epoch that its successor has ended.
+    /// Adds offsets to the transaction. A call that does not return in time keeps the producer until it does. What it may
+    /// send then is of an epoch that its successor has ended.
     fn send_offsets(
         &self,
         list: TopicPartitionList,
         membership: &Arc<ConsumerGroupMetadata>,
         deadline: Instant,
-    ) -> Sent {
+    ) -> OffsetsSent {
         /// For the answer of a call that keeps its time limit.
         const GRACE: Duration = Duration::from_millis(500);
         let patience = crate::kafka::client::left_until(deadline);
-        let (producer, membership) = (Arc::clone(&self.producer.producer), Arc::clone(membership));
         let (answer, answered) = mpsc::sync_channel(1);
-        let send = move || {
-            let sent = producer.send_offsets_to_transaction(&list, &membership, patience);
-            // Before the answer: whoever gets it may be about to drop the last producer but this.
-            drop(producer);
-            let _nobody_waits = answer.send(sent);
+        let job = OffsetsJob {
+            producer: Arc::clone(&self.producer.producer),
+            list,
+            membership: Arc::clone(membership),
+            patience,
+            answer,
         };
-        let thread = std::thread::Builder::new().name("send-offsets".into()).spawn(send);
-        if let Err(error) = thread {
-            tracing::warn!(%error, "cannot start a thread; the batch is done again");
-            return Sent::Answered(Err(KafkaError::Flush(RDKafkaErrorCode::Fail)));
+        if self.producer.offsets.send(job).is_err() {
+            // The thread has panicked; the producer is replaced.
+            return OffsetsSent::Abandoned;
         }
-        let grace = if faults::mutant("unbounded-calls") { Duration::from_secs(3600) } else { GRACE };
+        let grace = if FAULTS.has(Mutant::UnboundedCalls) { Duration::from_secs(3600) } else { GRACE };
         match answered.recv_timeout(patience + grace) {
-            Ok(sent) => Sent::Answered(sent),
+            Ok(sent) => OffsetsSent::Answered(sent),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 self.producer.producer.context().abandoned.store(true, Ordering::Relaxed);
-                Sent::Abandoned
+                OffsetsSent::Abandoned
             }
-            Err(mpsc::RecvTimeoutError::Disconnected) => Sent::Answered(Err(KafkaError::Canceled)),
+            Err(mpsc::RecvTimeoutError::Disconnected) => OffsetsSent::Answered(Err(KafkaError::Canceled)),
         }
     }
 

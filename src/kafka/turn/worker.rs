@@ -4,21 +4,22 @@
 //! with the proof of the commit. A transaction never spans a poll, so the assignment never changes during one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::error::KafkaError;
 
 use crate::config::Bus;
+use crate::kafka::faults::{FAULTS, Faults, Point};
 use crate::metrics;
 use crate::status::{Joining, PartitionState, StatusBoard};
+use crate::stop::Stop;
 use samestory_engine::index::StoreRegistry;
 
 use super::measure::{self, Lap};
 use super::record::{Epochs, Record};
-use super::source::{AssignmentChange, Collected, Source, SourceError};
-use super::stage::Stage;
+use super::source::{AssignmentChange, Collected, RecordSource, RecordSourceError};
+use super::stage::StageRole;
 use super::suspects::Suspects;
 use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 use super::unreadable::{Jam, Probe};
@@ -26,30 +27,30 @@ use crate::kafka::admin::limits::Limits;
 use crate::kafka::client as clients;
 use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
-use crate::kafka::recovery::restore::Slots;
+use crate::kafka::recovery::slots::RestoreSlots;
 use crate::kafka::{RunCounters, RunError};
 
 /// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
 const RETRIES: u32 = 20;
 
-/// What the workers of a process share: the stop flag, the status board, the store registry and the limits.
+/// What the workers of a process share: the request to stop, the status board, the store registry and the limits.
 #[derive(Clone)]
 pub(crate) struct WorkerContext {
-    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) stop: Stop,
     pub(crate) counters: Arc<RunCounters>,
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) stores: Arc<StoreRegistry>,
     /// Limits of the topics, as last read.
     pub(crate) limits: Arc<Mutex<Arc<Limits>>>,
     /// Bounds the restores that run at once.
-    pub(crate) slots: Slots,
+    pub(crate) slots: RestoreSlots,
     /// The partitions assigned to the process.
     pub(crate) holdings: Holdings,
 }
 
 impl WorkerContext {
     fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_requested()
     }
 
     pub(crate) fn limits(&self) -> Arc<Limits> {
@@ -70,18 +71,15 @@ impl WorkerContext {
         changed
     }
 
-    /// Sleeps, but wakes up early on stop.
+    /// Waits, but wakes up when the process is to stop.
     fn pause(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while !self.stopped() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.stop.wait(time);
     }
 }
 
 /// Why the loop of turns ended.
 enum WorkerExit {
-    /// The stop flag is set.
+    /// The process is to stop.
     Stopped,
     /// The broker is unreachable or rejects the login.
     Away(String),
@@ -90,11 +88,11 @@ enum WorkerExit {
     Fatal(RunError),
 }
 
-/// Runs a worker until the stop flag is set, and restarts it after errors that a restart can cure.
+/// Runs a worker until the process is to stop, and restarts it after errors that a restart can cure.
 ///
 /// # Errors
 /// The process must exit. Everything committed is correct, and the next start resumes from there.
-pub(crate) fn run<S: Stage>(
+pub(crate) fn run<S: StageRole>(
     bus: &Bus,
     worker: &WorkerId,
     input: &str,
@@ -147,7 +145,7 @@ struct Worker<'a, S> {
     bus: &'a Bus,
     role: Role,
     name: String,
-    source: Source,
+    source: RecordSource,
     producer: TxnProducer,
     stage: S,
     context: &'a WorkerContext,
@@ -160,7 +158,7 @@ struct Worker<'a, S> {
     probed: Option<Instant>,
 }
 
-impl<'a, S: Stage> Worker<'a, S> {
+impl<'a, S: StageRole> Worker<'a, S> {
     fn start(
         bus: &'a Bus,
         worker: &WorkerId,
@@ -188,7 +186,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         // Route writes nothing too large to the routed topic, and every record there must be read in full.
         let longest =
             if worker.role == Role::Match { usize::MAX } else { bus.topics.max_message_bytes as usize };
-        let source = Source::join(&clients::consumer(bus, worker), input, bus.batch, longest);
+        let source = RecordSource::join(&clients::consumer(bus, worker), input, bus.batch, longest);
         let source = source.map_err(|error| WorkerExit::Fatal(RunError::Client(error)))?;
         let (role, name) = (worker.role, worker.id(bus));
         context.board.begins(&name, role.as_str(), Joining::Waiting);
@@ -226,7 +224,7 @@ impl<'a, S: Stage> Worker<'a, S> {
         // Taking a partition over waits by itself, in `advance`.
         let patience = if busy { Duration::ZERO } else { Duration::from_millis(100) };
         let changes = self.source.collect(patience);
-        for change in changes.map_err(|error: SourceError| WorkerExit::Restart(error.to_string()))? {
+        for change in changes.map_err(|error: RecordSourceError| WorkerExit::Restart(error.to_string()))? {
             match change {
                 AssignmentChange::Assigned(partitions) => {
                     if !partitions.is_empty() {
@@ -304,7 +302,7 @@ impl<'a, S: Stage> Worker<'a, S> {
             .filter_map(|(&partition, records)| records.last().map(|record| (partition, record.offset)))
             .collect();
         let count: usize = records.values().map(Vec::len).sum();
-        let epochs = Epochs::of(&records);
+        let epochs = Epochs::in_records(&records);
         if let Err(why) = self.stage.gather(&records) {
             return self.wait(why, &rewind);
         }
@@ -318,15 +316,12 @@ impl<'a, S: Stage> Worker<'a, S> {
         if planning.next.is_empty() {
             return Ok(());
         }
-        super::faults::point("plan");
-        let membership = match super::faults::mutant("late-membership") {
-            true => self.source.membership().unwrap_or(membership),
-            false => membership,
-        };
+        FAULTS.reach(Point::Plan);
+        let membership = self.source.to_commit_under(membership);
         self.context.counters.opened(&self.name);
         let committed = (|| {
             let mut outgoing = self.stage.outgoing(&planning.planned);
-            let now = crate::kafka::recovery::restore::now();
+            let now = crate::kafka::clock::now();
             outgoing.iter_mut().for_each(|record| self.limits.admit_time(record, now));
             let mut txn = self.producer.begin()?;
             for record in &outgoing {

@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
@@ -19,6 +18,7 @@ use rdkafka::message::Message;
 
 use crate::config::{Bus, Mode};
 use crate::formats::GenerationEnd;
+use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::model::{Position, TopicId};
 
 use super::{EndLog, LookError, backlog, offsets_of};
@@ -26,12 +26,12 @@ use crate::kafka::admin::preflight::Preflight;
 use crate::kafka::admin::{ids, preflight};
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
-use crate::kafka::recovery::restore;
+use crate::kafka::clock;
+use crate::kafka::faults::{FAULTS, Faults, Mutant, Point};
 use crate::kafka::route::routed;
 use crate::kafka::route::routed::{RoutedEvent, RoutedRecord};
-use crate::kafka::turn::faults;
 use crate::kafka::turn::record::{Epochs, Outgoing};
-use crate::kafka::turn::source::{AssignmentChange, Source};
+use crate::kafka::turn::source::{AssignmentChange, RecordSource};
 use crate::kafka::turn::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 
 /// If the backlog does not shrink for this long, no match process seems to run, and the command joins match's group.
@@ -139,7 +139,7 @@ pub enum EndError {
 pub fn end(
     bus: &Bus,
     request: &EndRequest,
-    stop: &AtomicBool,
+    stop: &Stop,
     say: &mut dyn FnMut(&str),
 ) -> Result<Ended, EndError> {
     let before = bus.generation.checked_sub(1).filter(|&before| before > 0);
@@ -182,14 +182,14 @@ struct Group {
     role: Role,
     topic: String,
     partitions: i32,
-    source: Source,
+    source: RecordSource,
     held: BTreeSet<i32>,
 }
 
 impl Group {
     fn join(bus: &Bus, role: Role, topic: &str, partitions: i32) -> Result<Group, KafkaError> {
         let worker = WorkerId { role, number: 0 };
-        let source = Source::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
+        let source = RecordSource::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
         let (id, topic) = (clients::group(bus, role), topic.to_owned());
         Ok(Group { id, role, topic, partitions, source, held: BTreeSet::new() })
     }
@@ -226,7 +226,7 @@ struct Ending<'a> {
     bus: Bus,
     request: EndRequest,
     deadline: Instant,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     say: &'a mut dyn FnMut(&str),
     last_said: (String, Instant),
     surveyor: BaseConsumer<Quiet>,
@@ -262,7 +262,7 @@ impl Ending<'_> {
                 continue;
             };
             let finals = self.finals(earlier.as_ref())?;
-            faults::point("generation-end");
+            FAULTS.reach(Point::GenerationEnd);
             match self.write(&mut connected, &finals, &memberships) {
                 Ok(()) => return Ok(Ended::Now(finals.end)),
                 Err(TxnError::Retry(error)) => {
@@ -374,7 +374,7 @@ impl Ending<'_> {
 
     /// The membership in each group, or `None` if one is lost.
     fn memberships(&mut self) -> Result<Option<Vec<Arc<ConsumerGroupMetadata>>>, EndError> {
-        if faults::mutant("end-without-membership") {
+        if FAULTS.has(Mutant::EndWithoutMembership) {
             let strangers = self.groups.iter().map(|group| {
                 offsets_of(&self.bus, group.role, "stranger")
                     .map(|stranger| stranger.group_metadata().map(Arc::new))
@@ -413,7 +413,7 @@ impl Ending<'_> {
         for (partition, next) in &mut next {
             *next = (*next).max(earlier.map_or(0, |earlier| earlier.next(*partition, id.as_deref())));
         }
-        let end = GenerationEnd::new((&self.bus.app, generation), (&raw, id), next, repeats, restore::now());
+        let end = GenerationEnd::new((&self.bus.app, generation), (&raw, id), next, repeats, clock::now());
         Ok(Finals { end, offsets })
     }
 
@@ -525,7 +525,7 @@ impl Ending<'_> {
             ..Outgoing::default()
         })?;
         // Nobody resumes from the old group's offsets, so they need no leader epochs.
-        let epochs = Epochs::of(&BTreeMap::new());
+        let epochs = Epochs::in_records(&BTreeMap::new());
         let groups = self.groups.iter().zip(&finals.offsets).zip(memberships);
         let offsets: Vec<Offsets<'_>> = groups
             .map(|((group, next), membership)| Offsets {
@@ -544,21 +544,28 @@ impl Ending<'_> {
 
     /// Repeats a request until it succeeds, fails for good, or the deadline passes.
     fn retry<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Result<T, LookError>) -> Result<T, EndError> {
-        loop {
-            self.check_stop()?;
-            match ask(self) {
-                Ok(answer) => return Ok(answer),
-                Err(LookError::Away(error)) if !is_final(&error) && Instant::now() < self.deadline => {
-                    std::thread::sleep(Duration::from_millis(200));
-                }
-                Err(LookError::Away(error)) => return Err(error.into()),
-                Err(foreign) => return Err(EndError::Unreadable(foreign.to_string())),
+        let pause = Duration::from_millis(200);
+        let poll = Poll { stop: Some(self.stop), pause, longest: pause, deadline: Some(self.deadline) };
+        let mut unanswered = None;
+        let answer = poll.ask(|| match ask(self) {
+            Ok(answer) => Ok(Polled::Final(answer)),
+            Err(LookError::Away(error)) if !is_final(&error) => {
+                unanswered = Some(error);
+                Ok(Polled::NotYet)
             }
+            Err(LookError::Away(error)) => Err(error.into()),
+            Err(foreign) => Err(EndError::Unreadable(foreign.to_string())),
+        })?;
+        self.check_stop()?;
+        match (answer, unanswered) {
+            (Some(answer), _) => Ok(answer),
+            (None, Some(error)) => Err(error.into()),
+            (None, None) => Err(EndError::Stopped),
         }
     }
 
     fn check_stop(&self) -> Result<(), EndError> {
-        if self.stop.load(Ordering::Relaxed) { Err(EndError::Stopped) } else { Ok(()) }
+        if self.stop.is_requested() { Err(EndError::Stopped) } else { Ok(()) }
     }
 
     /// Tells the operator what the command waits for, and waits a moment.
@@ -571,7 +578,7 @@ impl Ending<'_> {
             (self.say)(&format!("waiting: {waiting}"));
             self.last_said = (waiting.to_owned(), Instant::now());
         }
-        std::thread::sleep(Duration::from_millis(100));
+        self.stop.wait(Duration::from_millis(100));
         Ok(())
     }
 }

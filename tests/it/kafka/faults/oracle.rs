@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use samestory::config::Config;
-use samestory::kafka::tools::replay::{Event, Raw, Read, Sent, What, events, is_silent, replay};
+use samestory::kafka::tools::replay::{Read, Sent, replay};
+use samestory::kafka::tools::route_model::{ExpectedEvent, RouteModel, What, events, is_silent};
 use samestory_engine::index::Row as StateRow;
 use samestory_engine::index::{
     Budget, Change, Durability, Memory, Rocks, RocksOptions, Store, StoreError, View,
@@ -70,7 +71,7 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
     };
     let raw = |config: &Config| {
         let rows = raw_rows.iter().map(|row| (row.partition, as_read(row)));
-        Raw::new(config, 3, rows, &dead_positions)
+        RouteModel::new(config, 3, rows, &dead_positions)
     };
     let mut expected = Vec::new();
     let mut states = Vec::new();
@@ -365,7 +366,7 @@ fn each_input_has_its_output(
 }
 
 /// (routed partition, raw partition) → events in order.
-type RoutedEvents = BTreeMap<(i32, i32), Vec<Event>>;
+type RoutedEvents = BTreeMap<(i32, i32), Vec<ExpectedEvent>>;
 
 /// The events of each routed partition without repetitions, and the repetitions. A partition receives each
 /// raw record at most once, so the offsets of one raw partition's events increase.
@@ -412,7 +413,13 @@ fn count_routed(
 
 /// The routed sequence of each raw partition is a function of the raw records: it shows no batch boundary and
 /// no fault. A generation that has ended received only the first records.
-fn routed_is_what_raw_says(scene: &Scene, raw: &Raw, routed: &[Row], is_last: bool, findings: &mut Findings) {
+fn routed_is_what_raw_says(
+    scene: &Scene,
+    raw: &RouteModel,
+    routed: &[Row],
+    is_last: bool,
+    findings: &mut Findings,
+) {
     let (mut routed, _) = routed_events(routed);
     let mut wrong = Vec::new();
     for (key, mut expected) in raw.expected() {
@@ -438,7 +445,7 @@ fn routed_is_what_raw_says(scene: &Scene, raw: &Raw, routed: &[Row], is_last: bo
 }
 
 /// An article is stored only in the partition of its last version.
-fn each_id_lives_in_one_partition(raw: &Raw, stores: &[Memory], findings: &mut Findings) {
+fn each_id_lives_in_one_partition(raw: &RouteModel, stores: &[Memory], findings: &mut Findings) {
     let mut wrong = Vec::new();
     for (id, home) in raw.homes() {
         let name = ArticleId::new(&id).unwrap();

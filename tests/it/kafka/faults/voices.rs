@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use samestory::kafka::tools::replay::{Raw, Sent, Version, is_notice};
+use samestory::kafka::tools::replay::Sent;
+use samestory::kafka::tools::route_model::{ArticleVersion, RouteModel, is_notice};
 use samestory_engine::index::{Memory, OutputTopic, Retention, View};
 use samestory_engine::model::ArticleId;
 
@@ -67,7 +68,7 @@ impl TopicView {
 /// the two versions.
 pub(super) fn a_tombstone_deletes_no_live_article(
     scene: &Scene,
-    raw: &Raw,
+    raw: &RouteModel,
     stores: &[Memory],
     outputs: &[(String, Row)],
     findings: &mut Findings,
@@ -117,7 +118,7 @@ pub(super) fn a_tombstone_deletes_no_live_article(
 
 /// Whether an article left its partition, or was deleted, between two versions. A partition that has not read
 /// that yet still acts as the home.
-fn is_lag(versions: &[Version], tombstone: i64, record: i64) -> bool {
+fn is_lag(versions: &[ArticleVersion], tombstone: i64, record: i64) -> bool {
     let home = versions.iter().find(|version| version.offset == tombstone).and_then(|version| version.home);
     let between = versions.iter().filter(|version| (tombstone..=record).contains(&version.offset));
     between.into_iter().any(|version| version.home.is_none() || version.home != home)
@@ -125,9 +126,9 @@ fn is_lag(versions: &[Version], tombstone: i64, record: i64) -> bool {
 
 /// Whether a record may be left over from an article that expired before its next version came: then nothing
 /// is retracted.
-fn was_forgotten(scene: &Scene, versions: &[Version], offset: i64) -> bool {
+fn was_forgotten(scene: &Scene, versions: &[ArticleVersion], offset: i64) -> bool {
     let Retention::Millis(retention) = scene.config.engine.default.retention else { return false };
-    let later: Vec<&Version> = versions.iter().filter(|version| version.offset >= offset).collect();
+    let later: Vec<&ArticleVersion> = versions.iter().filter(|version| version.offset >= offset).collect();
     later.windows(2).any(|pair| {
         let (Some(one), Some(next)) = (pair[0].time, pair[1].time) else { return true };
         next - one >= retention as i64 / 2
