@@ -146,13 +146,14 @@ impl Report {
 
     fn add_tagged(&mut self, tagged: &Verdict, state: &impl View) -> Result<(), StoreError> {
         let kind = match tagged.match_type {
-            Some(MatchType::Near) => Some(Kind::Near),
             Some(MatchType::Reviewed) => Some(Kind::Reviewed),
             Some(MatchType::Partial) => Some(Kind::Partial),
             Some(MatchType::Rewritten) => Some(Kind::Rewritten),
             Some(MatchType::Exact) => Some(Kind::Exact),
             // A republication of the same article is not worth showing.
             Some(MatchType::SameArticle) | None => None,
+            // Near, and any kind of match that the engine may add: shown rather than hidden.
+            Some(_) => Some(Kind::Near),
         };
         if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of) {
             let is_needed = match self.groups.get(&tagged.cluster) {
