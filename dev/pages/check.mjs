@@ -39,8 +39,8 @@ for (let n = 0; n < 40; n++) {
   add(`desk${n}-b`, `Story number ${n} of the council`, words(n) + (n % 2 ? " and one more sentence of another desk" : ""), 5 + (n % 20));
 }
 for (let n = 0; n < 60; n++) add(`wire${n}-x`, "A wire report that sixty outlets carry", words(999), 6);
-add("evil-1", evil, words(500) + " " + evil, 7, { host: evil, url: "javascript:window.bad=3//" });
-add("evil-2", evil, words(500) + " " + evil + " changed a little", 8, { host: evil, url: "https://x.example/\"><script>" });
+add("evil-1", evil, words(500) + " " + evil, 7, { host: evil, content_type: "text/plain", url: "javascript:window.bad=3//" });
+add("evil-2", evil, words(500) + " " + evil + " changed a little", 8, { host: evil, content_type: "text/plain", url: "https://x.example/\"><script>" });
 fs.writeFileSync(path.join(work, "articles.ndjson"), articles.map(article => JSON.stringify(article) + "\n").join(""));
 execFileSync(program, ["file", "articles.ndjson", "--no-article", "--output", "out.ndjson", "--clusters", "clusters.ndjson", "--html", "report.html", "--quiet"], { cwd: work });
 const lines = name => fs.readFileSync(path.join(work, name), "utf8").trim().split("\n").map(line => JSON.parse(line));
