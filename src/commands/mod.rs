@@ -101,6 +101,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 });
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one per process")]
 enum Command {
     /// Judge the articles in files or from a pipe
     File(file::Args),

@@ -82,11 +82,9 @@ pub(super) enum Encoder {
 
 impl Encoder {
     pub(super) fn new(format: OutputFormat, article: bool, evidence: bool) -> Encoder {
-        match format {
-            format => match format.delimiter() {
-                Some(delimiter) => Encoder::Table(TableWriter::new(delimiter, article)),
-                None => Encoder::Ndjson { article, evidence },
-            },
+        match format.delimiter() {
+            Some(delimiter) => Encoder::Table(TableWriter::new(delimiter, article)),
+            None => Encoder::Ndjson { article, evidence },
         }
     }
 

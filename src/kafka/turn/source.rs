@@ -183,7 +183,7 @@ impl RecordSource {
     }
 
     /// The membership to commit a batch under: the one that it was read in, and not that of the moment.
-    pub(crate) fn to_commit_under(
+    pub(crate) fn membership_for_commit(
         &mut self,
         captured: Arc<ConsumerGroupMetadata>,
     ) -> Arc<ConsumerGroupMetadata> {

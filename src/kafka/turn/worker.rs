@@ -317,7 +317,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
             return Ok(());
         }
         FAULTS.reach(Point::Plan);
-        let membership = self.source.to_commit_under(membership);
+        let membership = self.source.membership_for_commit(membership);
         self.context.counters.opened(&self.name);
         let committed = (|| {
             let mut outgoing = self.stage.outgoing(&planning.planned);
