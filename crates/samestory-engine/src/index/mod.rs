@@ -36,8 +36,8 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{
-    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks,
-    RocksOptions, RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
+    Blocks, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks, RocksOptions,
+    RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
 };
 pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;

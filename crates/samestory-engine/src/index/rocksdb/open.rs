@@ -7,15 +7,17 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LruCacheOptions,
-    Options, SliceTransform, WriteBatch, WriteBufferManager, WriteOptions,
+    Options, WriteBatch, WriteBufferManager, WriteOptions,
 };
 
 use super::{Opened, failure};
 use crate::index::format::key;
-use crate::index::format::key::{BUCKET, Family};
+use crate::index::format::key::Family;
 use crate::index::{Durability, Format, IndexSchemes, StoreError, TopicIdentity};
 
 /// The memory budget that all stores of a process share.
@@ -23,6 +25,8 @@ use crate::index::{Durability, Format, IndexSchemes, StoreError, TopicIdentity};
 pub struct Budget {
     cache: Cache,
     write_buffers: WriteBufferManager,
+    /// Postings in memory, of all stores.
+    pub(super) postings: Arc<AtomicUsize>,
 }
 
 impl Budget {
@@ -37,7 +41,7 @@ impl Budget {
         // for it.
         let write_buffers =
             WriteBufferManager::new_write_buffer_manager_with_cache(write_buffers, false, cache.clone());
-        Budget { cache, write_buffers }
+        Budget { cache, write_buffers, postings: Arc::default() }
     }
 }
 
@@ -60,6 +64,12 @@ pub struct RocksOptions {
     pub changelog: Option<TopicIdentity>,
     /// The memory budget, shared with the other stores.
     pub budget: Budget,
+    /// Postings of a language in memory before they are frozen into a segment. If those of all languages and of all stores
+    /// that share the budget are twice as many, the largest languages are frozen earlier.
+    pub postings_in_memory: usize,
+    /// Fills the store without postings; [`super::Rocks::refill`] sets it.
+    #[doc(hidden)]
+    pub unposted: bool,
     /// Memtable size of a column family, in bytes.
     pub write_buffer: usize,
     /// Maximum number of open files, within the limit of the process.
@@ -80,6 +90,9 @@ impl RocksOptions {
             ahead,
             changelog: None,
             budget,
+            // 26 MB, of sixty thousand documents.
+            postings_in_memory: 2 << 20,
+            unposted: false,
             write_buffer: 48 << 20,
             open_files: 512,
             #[cfg(feature = "faults")]
@@ -139,6 +152,9 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
     Ok(Opened {
         db: super::bounded::Database::new(db),
         place,
+        options: options.clone(),
+        posting_tables: super::postings::PostingTables::new(Arc::clone(&options.budget.postings)),
+        applying: std::sync::Mutex::default(),
         postings: options.postings.clone(),
         sieve: crate::index::rocksdb::cache::membership::MembershipFilter::default(),
         document_cache: crate::index::rocksdb::cache::documents::DocumentCache::new(
@@ -147,7 +163,6 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         canonical_cache: crate::index::rocksdb::cache::documents::DocumentCache::new(
             crate::index::rocksdb::cache::documents::CANONICALS,
         ),
-        hot_bucket_cache: super::HotBucketCache::default(),
         version: 0.into(),
         blocks,
     })
@@ -284,7 +299,9 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     settings.set_level_compaction_dynamic_level_bytes(true);
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&options.budget.cache);
-    table.set_bloom_filter(10.0, false);
+    if !matches!(family, Family::Bands(_)) {
+        table.set_bloom_filter(10.0, false);
+    }
     table.set_format_version(6);
     // Filters stay in memory with their SST files: in the block cache, one larger than a shard would be read
     // again at every lookup.
@@ -302,15 +319,12 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         settings.set_optimize_filters_for_hits(true);
     }
     if let Family::Bands(_) = family {
-        // An article reads six buckets, each in a different block; decompressing those with Zstd took longer
-        // than finding them.
-        settings.set_bottommost_compression_type(DBCompressionType::Lz4);
-        // Buckets are looked up by prefix, single rows never.
-        settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
-        table.set_whole_key_filtering(false);
-        // The membership filter has been consulted before, so a bucket that is looked up nearly always
-        // exists. The Bloom filters of the last level, nine tenths of all, would only repeat that.
-        settings.set_optimize_filters_for_hits(true);
+        // Hashes and numbers at their width: nothing is left to compress. Each row is a block of its own.
+        settings.set_compression_type(DBCompressionType::None);
+        settings.set_bottommost_compression_type(DBCompressionType::None);
+        table.set_block_size(1 << 10);
+        // Segments have filters of their own, never overlap, and are replaced as a whole.
+        settings.set_disable_auto_compactions(true);
     }
     settings.set_block_based_table_factory(&table);
     settings
