@@ -164,6 +164,9 @@ enum ToName {
     Csv,
     /// The same, separated by tabs
     Tsv,
+    /// The same as Apache Parquet
+    #[cfg(feature = "columnar")]
+    Parquet,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -199,8 +202,10 @@ fn parse_field(text: &str) -> Result<(Field, String), String> {
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
     let pairs = args.pairs.as_deref().map(files::read_pairs).transpose().map_err(RunError::from)?;
-    let config = config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
+    let mut config = config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
     let job = job(args, &config)?;
+    // The report shows why; the output has it only if the settings ask for it.
+    config.engine.evidence |= args.html.is_some();
     let config = &config;
     // Comes before anything is opened for writing, the state included.
     job.refuse_clashes().map_err(RunError::from)?;
@@ -299,6 +304,8 @@ fn job(args: &Args, config: &Config) -> Result<Job, Failure> {
         Some(ToName::Ndjson) => OutputFormat::Ndjson,
         Some(ToName::Csv) => OutputFormat::Csv,
         Some(ToName::Tsv) => OutputFormat::Tsv,
+        #[cfg(feature = "columnar")]
+        Some(ToName::Parquet) => OutputFormat::Parquet,
     };
     let sources = args.files.iter().map(|file| Source::new(file)).collect();
     let reading = InputSpec {

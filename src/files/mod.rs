@@ -7,6 +7,8 @@
 mod array;
 mod clash;
 mod clusters;
+#[cfg(feature = "columnar")]
+mod columnar;
 mod compress;
 mod control;
 mod encoding;
@@ -38,8 +40,8 @@ use std::time::Duration;
 
 use crate::formats::fields::Fields;
 use crate::formats::{Owner, json};
-use samestory_engine::engine::{Batch, Engine, Incoming, Output, Preparer};
-use samestory_engine::index::{Change, FileProgress, PairList, Progress, Store, StoreError};
+use samestory_engine::engine::{Batch, Engine, Incoming, Output, Plan, Preparer};
+use samestory_engine::index::{Change, Input, InputName, Progress, Store, StoreError, WriteSet};
 use samestory_engine::model::{DeadLetter, Flag, Verdict};
 use samestory_engine::model::{Position, VerdictKind};
 
@@ -246,12 +248,16 @@ pub fn run(
     }
     job.refuse_clashes()?;
     let mut before = state.progress()?;
-    let pairs = pairs::list(&engine.settings().constraints);
-    refuse_other_pairs(job, &before, pairs)?;
+    let pairs = pairs::entry(&engine.settings().constraints);
+    refuse_other_pairs(job, &before, pairs.as_ref())?;
     let files = identify(job, &before)?;
     let mut encoder = Encoder::new(job.to, job.article, job.evidence);
     let file_columns = if job.to.has_columns() { Some(columns_of_files(&job.reading)?) } else { None };
-    let (mut sink, mut letters) = output_file::open(job, &before.files)?;
+    #[cfg(feature = "columnar")]
+    if job.to == OutputFormat::Parquet && job.state.is_some() {
+        return Err(RunError::Whole);
+    }
+    let (mut sink, mut letters) = output_file::open(job, &before)?;
     if let Some(known) = &file_columns
         && known.is_all
     {
@@ -259,7 +265,7 @@ pub fn run(
         continue_columns(job, &sink, known, &mut encoder)?;
     }
     let clusters = job.clusters.as_deref().map(OutputFile::create).transpose()?;
-    register(state, &mut before, pairs.filter(|_| job.state.is_some()), &mut sink, letters.as_mut())?;
+    register(state, &mut before, pairs.filter(|_| job.state.is_some()), [Some(&mut sink), letters.as_mut()])?;
     let starts = files.iter().enumerate();
     let starts = starts.map(|(source, file)| Start {
         source,
@@ -379,33 +385,33 @@ fn continue_columns(
 fn register(
     state: &mut impl Store,
     before: &mut Progress,
-    pairs: Option<PairList>,
-    sink: &mut OutputFile,
-    letters: Option<&mut OutputFile>,
+    pairs: Option<(InputName, Input)>,
+    files: [Option<&mut OutputFile>; 2],
 ) -> Result<(), RunError> {
-    let letters = letters.map_or(Ok(None), OutputFile::registration)?;
-    let new = FileProgress {
-        outputs: sink.registration()?.into_iter().collect(),
-        dead_letters: letters.into_iter().collect(),
-        pairs: pairs.filter(|_| before.files.pairs.is_none()),
-        ..FileProgress::default()
-    };
+    let mut new: Vec<_> = pairs.into_iter().filter(|(name, _)| !before.inputs.contains_key(name)).collect();
+    for file in files.into_iter().flatten() {
+        new.extend(file.entry()?);
+    }
     if new.is_empty() {
         return Ok(());
     }
-    before.files.extend(new);
+    before.inputs.extend(new);
     state.apply_own_changes(&[Change::Progress(before.clone())])?;
     Ok(state.flush()?)
 }
 
 /// Refuses pairs that differ from those the state was built with.
-fn refuse_other_pairs(job: &Job, before: &Progress, ours: Option<PairList>) -> Result<(), PairsError> {
-    let known = before.files.pairs;
+fn refuse_other_pairs(
+    job: &Job,
+    before: &Progress,
+    ours: Option<&(InputName, Input)>,
+) -> Result<(), PairsError> {
+    let known = before.inputs.get(&pairs::name());
     let is_new = known.is_none() && before.languages.is_empty();
-    if job.state.is_none() || is_new || known == ours {
+    if job.state.is_none() || is_new || known == ours.map(|(_, input)| input) {
         return Ok(());
     }
-    Err(PairsError::Others { known: known.map_or(0, |known| known.count) })
+    Err(PairsError::Others { known: known.map_or(0, |known| known.next) })
 }
 
 /// Looks up each source in the state's progress; None for standard input, and for all sources without a state
@@ -424,7 +430,7 @@ fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunEr
         }
         let file = Identity::find(path, before)
             .map_err(|error| SourceError::Unreadable { name: source.name(), error })?;
-        if !names.insert(file.path().clone()) {
+        if !names.insert(file.name().clone()) {
             return Err(RunError::Twice(source.name()));
         }
         files.push(Some(file));
@@ -507,7 +513,7 @@ impl<S: Store> Run<'_, S> {
                 {
                     end = Some(RunError::Strict(Box::new(letter.clone())));
                     let judged = next - remaining + at as u64;
-                    batch.files.inputs.extend(self.files[source].as_ref().map(|file| file.position(judged)));
+                    batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(judged)));
                     break 'all;
                 }
                 self.summary.named_by_line += u64::from(named_by_line);
@@ -516,7 +522,7 @@ impl<S: Store> Run<'_, S> {
                 articles.push(raw);
                 originals.push(original);
             }
-            batch.files.inputs.extend(self.files[source].as_ref().map(|file| file.position(next)));
+            batch.inputs.extend(self.files[source].as_ref().map(|file| file.entry(next)));
             if let Some(line) = unfinished {
                 watch.unfinished(&self.job.reading.sources[source].name(), line);
             }
@@ -525,7 +531,7 @@ impl<S: Store> Run<'_, S> {
                 break;
             }
         }
-        let (plan, write_set) = self.engine.plan(&*self.state, batch)?;
+        let (mut plan, mut write_set) = self.engine.plan(&*self.state, batch)?;
         // Create column families before writing any output, so that a failure leaves nothing half done.
         let languages: BTreeSet<_> = plan.changes.iter().filter_map(Change::language).collect();
         for language in languages {
@@ -559,15 +565,26 @@ impl<S: Store> Run<'_, S> {
                 }
             }
         }
-        let mut written = FileProgress::default();
-        written.outputs.extend(self.sink.add(&lines)?);
-        if let Some(file) = self.letters.as_mut().filter(|_| !letters.is_empty()) {
-            written.dead_letters.extend(file.add(&letters)?);
+        if let Some((name, input)) = self.sink.add(&lines)? {
+            remember(&mut plan, &mut write_set, name, input);
         }
-        self.state.apply_own(write_set.with_files(plan.progress(), written))?;
+        if let Some(written) = self.letters.as_mut().filter(|_| !letters.is_empty())
+            && let Some((name, input)) = written.add(&letters)?
+        {
+            remember(&mut plan, &mut write_set, name, input);
+        }
+        self.state.apply_own(write_set)?;
         if let Some(report) = &mut self.report {
             report.add(&plan, &articles, &*self.state)?;
         }
         end.map_or(Ok(()), Err)
+    }
+}
+
+/// Adds an output's length to the progress record at the end of the plan.
+fn remember(plan: &mut Plan, write_set: &mut WriteSet, name: &InputName, input: Input) {
+    if let Some(Change::Progress(progress)) = plan.changes.last_mut() {
+        progress.inputs.insert(name.clone(), input);
+        write_set.set_progress(progress);
     }
 }

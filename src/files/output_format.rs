@@ -27,6 +27,9 @@ pub enum OutputFormat {
     Csv,
     /// Tab-separated values with a header.
     Tsv,
+    /// Apache Parquet.
+    #[cfg(feature = "columnar")]
+    Parquet,
 }
 
 /// A file name asks for a format that cannot be written.
@@ -50,7 +53,12 @@ impl OutputFormat {
         match ending.as_deref() {
             Some("csv") => Ok(OutputFormat::Csv),
             Some("tsv" | "tab") => Ok(OutputFormat::Tsv),
-            Some("parquet") => refused("Parquet cannot be written; write .csv or .ndjson"),
+            #[cfg(feature = "columnar")]
+            Some("parquet") => Ok(OutputFormat::Parquet),
+            #[cfg(not(feature = "columnar"))]
+            Some("parquet") => refused(
+                "this samestory was built without Parquet; build it with --features columnar, or write .csv or .ndjson",
+            ),
             Some("xlsx" | "xls" | "ods") => {
                 refused("a workbook cannot be written; write .csv, which spreadsheet programs open")
             }
@@ -76,13 +84,20 @@ impl OutputFormat {
 /// Turns verdicts into the bytes of a format.
 #[derive(Debug)]
 pub(super) enum Encoder {
-    Ndjson { article: bool, evidence: bool },
+    Ndjson {
+        article: bool,
+        evidence: bool,
+    },
     Table(TableWriter),
+    #[cfg(feature = "columnar")]
+    Parquet(Box<super::columnar::ParquetWriter>),
 }
 
 impl Encoder {
     pub(super) fn new(format: OutputFormat, article: bool, evidence: bool) -> Encoder {
         match format {
+            #[cfg(feature = "columnar")]
+            OutputFormat::Parquet => Encoder::Parquet(Box::new(super::columnar::ParquetWriter::new(article))),
             format => match format.delimiter() {
                 Some(delimiter) => Encoder::Table(TableWriter::new(delimiter, article)),
                 None => Encoder::Ndjson { article, evidence },
@@ -95,6 +110,8 @@ impl Encoder {
         match self {
             Encoder::Ndjson { .. } => {}
             Encoder::Table(table) => table.columns.set(columns, id, written),
+            #[cfg(feature = "columnar")]
+            Encoder::Parquet(writer) => writer.columns.set(columns, id, written),
         }
     }
 
@@ -120,6 +137,8 @@ impl Encoder {
                 table.add(tagged, article, out);
                 Ok(())
             }
+            #[cfg(feature = "columnar")]
+            Encoder::Parquet(writer) => writer.add(tagged, article, out),
         }
     }
 
@@ -131,6 +150,8 @@ impl Encoder {
                 table.header(out);
                 Ok(())
             }
+            #[cfg(feature = "columnar")]
+            Encoder::Parquet(writer) => writer.finish(out),
         }
     }
 
@@ -139,6 +160,8 @@ impl Encoder {
         match self {
             Encoder::Ndjson { .. } => None,
             Encoder::Table(table) => Some(table.columns.names()),
+            #[cfg(feature = "columnar")]
+            Encoder::Parquet(writer) => Some(writer.columns.names()),
         }
     }
 
@@ -147,6 +170,8 @@ impl Encoder {
         match self {
             Encoder::Ndjson { .. } => Vec::new(),
             Encoder::Table(table) => table.columns.left_out.iter().cloned().collect(),
+            #[cfg(feature = "columnar")]
+            Encoder::Parquet(writer) => writer.columns.left_out.iter().cloned().collect(),
         }
     }
 }

@@ -69,6 +69,10 @@ impl ReadAs {
             (Format::Csv, b'|') => "CSV with bars",
             (Format::Csv, b'\t') => "CSV with tabs",
             (Format::Csv, _) => "CSV",
+            #[cfg(feature = "columnar")]
+            (Format::Parquet, _) => "Parquet",
+            #[cfg(feature = "columnar")]
+            (Format::Arrow, _) => "Arrow IPC",
         };
         ReadAs { name, format, encoding, fields, columns, by_line, has_records: !first.is_empty() }
     }
@@ -96,11 +100,8 @@ impl fmt::Display for ReadAs {
             return write!(f, "; it is empty");
         }
         let has = |wanted| self.fields.iter().any(|(field, _)| *field == wanted);
-        let written = |(field, column): &(Field, String)| match field.name() == column {
-            true => column.clone(),
-            false => format!("{field} = {column}"),
-        };
-        let mut parts: Vec<String> = self.fields.iter().map(written).collect();
+        let mut parts: Vec<String> =
+            self.fields.iter().map(|(field, column)| format!("{field} = {column}")).collect();
         if self.by_line {
             parts.insert(0, "id = file and line".to_owned());
         }
