@@ -258,6 +258,15 @@ impl Broker {
         (0..self.partitions(topic)).map(end).collect()
     }
 
+    /// The sum of a topic's end offsets, asked by one client that the caller keeps. No fewer than its records: aborted records
+    /// and markers have offsets too. `None` without an answer.
+    pub(crate) fn sum_of_ends(client: &BaseConsumer, topic: &str) -> Option<i64> {
+        let metadata = client.fetch_metadata(Some(topic), PATIENCE).ok()?;
+        let partitions = metadata.topics().first()?.partitions().iter();
+        let end = |id| Some(client.fetch_watermarks(topic, id, PATIENCE).ok()?.1);
+        partitions.map(|partition| end(partition.id())).sum()
+    }
+
     /// All records of a topic, by partition and offset, up to the current high watermarks.
     ///
     /// # Panics
@@ -357,7 +366,8 @@ impl Broker {
         (found.state() == "Stable").then(|| found.members().len())
     }
 
-    fn reader(&self, isolation: Isolation) -> BaseConsumer {
+    /// A consumer that belongs to no group.
+    pub(crate) fn reader(&self, isolation: Isolation) -> BaseConsumer {
         let level = match isolation {
             Isolation::Committed => "read_committed",
             Isolation::Uncommitted => "read_uncommitted",
