@@ -368,9 +368,9 @@ fn a_table_and_a_compressed_output_are_continued_with_a_state() {
     assert!(refusal.contains("parts.csv has other columns than these inputs"), "{refusal}");
 }
 
-/// A violation of a JSON Schema, of the parts of it that ours use.
-fn violation(schema: &Value, value: &Value, path: &str) -> Option<String> {
-    let is = |kind: &str| match kind {
+/// Whether a value is of a type that a JSON Schema names.
+pub(crate) fn is_of_json_type(value: &Value, kind: &str) -> bool {
+    match kind {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "integer" => value.is_i64() || value.is_u64(),
@@ -379,7 +379,12 @@ fn violation(schema: &Value, value: &Value, path: &str) -> Option<String> {
         "array" => value.is_array(),
         "object" => value.is_object(),
         other => panic!("type {other}"),
-    };
+    }
+}
+
+/// A violation of a JSON Schema, of the parts of it that ours use.
+fn violation(schema: &Value, value: &Value, path: &str) -> Option<String> {
+    let is = |kind: &str| is_of_json_type(value, kind);
     let known = [
         "$schema",
         "$id",

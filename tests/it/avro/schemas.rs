@@ -9,6 +9,7 @@ use samestory::formats::schemas;
 use serde_json::Value;
 
 use super::contract::contract;
+use crate::file_doors::is_of_json_type;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
@@ -103,16 +104,7 @@ fn the_contract_is_up_to_date() {
 
 /// A validator for the keywords that our schemas use.
 fn fits(value: &Value, schema: &Value) -> Result<(), String> {
-    let is = |kind: &str| match kind {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "string" => value.is_string(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        other => panic!("{other}"),
-    };
+    let is = |kind: &str| is_of_json_type(value, kind);
     let fitting = match &schema["type"] {
         Value::String(kind) => is(kind),
         Value::Array(kinds) => kinds.iter().any(|kind| is(kind.as_str().unwrap())),
