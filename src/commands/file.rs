@@ -262,7 +262,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// What the report says about the run: the day, and the settings that differ from run to run.
+/// The report's facts about the run: the day, and the settings that differ from run to run.
 #[allow(clippy::disallowed_methods, reason = "the day that the report names does not influence verdicts")]
 fn about(args: &Args, config: &Config) -> About {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -355,12 +355,12 @@ impl Failure {
         }
     }
 
-    /// Whether the exit code is the whole answer, as with `compare --exit-code`.
+    /// True if the exit code is the whole answer, as with `compare --exit-code`.
     pub(crate) fn is_an_answer(&self) -> bool {
         matches!(self, Failure::NotTheSame)
     }
 
-    /// Whether the reader closed the pipe (`| head`), which is not an error.
+    /// True if the reader closed the pipe (`| head`), which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,

@@ -108,7 +108,7 @@ fn kind(message: &str) -> String {
         }
         kind.push(c);
     }
-    // What follows lists the fields of that record.
+    // The rest lists the fields of that record.
     kind.truncate(kind.find("; the record has").unwrap_or(kind.len()));
     kind
 }
@@ -282,7 +282,7 @@ fn remarks(summary: &Summary, kept: bool) -> Vec<String> {
     lines
 }
 
-/// What makes the verdicts doubtful as a whole.
+/// Warnings about a run whose verdicts are doubtful as a whole.
 fn warnings(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.is_one_text() {
@@ -319,7 +319,7 @@ fn warnings(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What to do with the result.
+/// The next step to suggest.
 fn next(summary: &Summary, has_report: bool) -> Option<&'static str> {
     let total = summary.total();
     match () {

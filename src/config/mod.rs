@@ -51,7 +51,7 @@ pub struct Config {
     pub text: Options,
     /// Paths of the fields in the crawler's articles.
     pub fields: Fields,
-    /// Who may write about an id.
+    /// The owner of an id: the only one who may write about it.
     pub owner: Owner,
     /// Settings of the engine, language by language.
     pub engine: EngineSettings,
@@ -290,7 +290,7 @@ pub enum ConfigError {
         key: String,
         /// The value as written.
         value: String,
-        /// What to write instead.
+        /// The value to write instead.
         fix: Cow<'static, str>,
     },
     /// Bands and rows do not fit the signature.

@@ -71,7 +71,7 @@ pub struct RegistryConfig {
     pub cache: usize,
     /// How long a missing schema is not requested again.
     pub negative: Duration,
-    /// Whether `samestory run` registers the output schemas.
+    /// True if `samestory run` registers the output schemas.
     pub auto_register: bool,
 }
 

@@ -75,7 +75,7 @@ impl GenerationEnd {
         }
     }
 
-    /// Whether it is of another topic than the one with this id. What is not known is not compared.
+    /// True if it is of another topic than the one with this id. What is not known is not compared.
     pub fn is_of_another(&self, topic_id: Option<&str>) -> bool {
         self.topic_id.as_deref().zip(topic_id).is_some_and(|(then, now)| then != now)
     }

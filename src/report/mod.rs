@@ -71,7 +71,7 @@ struct Pair {
     new: Side,
 }
 
-/// What is known of a cluster from the verdicts of the run.
+/// The facts about a cluster that the verdicts of the run provide.
 #[derive(Debug, Default)]
 struct Group {
     /// The near-duplicates, and one exact copy.
@@ -92,7 +92,7 @@ impl Group {
     }
 }
 
-/// What the page says about the run in its footer.
+/// The facts about the run in the footer of the page.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// The day, as 2026-03-02.

@@ -34,7 +34,7 @@ pub(super) struct HtmlPage<'a> {
     pub(super) about: &'a About,
 }
 
-/// What `page.js` reads.
+/// The data that `page.js` reads.
 #[derive(Serialize)]
 struct Data<'a> {
     groups: Vec<GroupData<'a>>,
@@ -62,7 +62,7 @@ struct GroupData<'a> {
     kinds: Vec<&'static str>,
     pairs: Vec<PairData<'a>>,
     members: Vec<MemberData<'a>>,
-    /// What the search looks at.
+    /// The text that the search matches.
     search: String,
 }
 

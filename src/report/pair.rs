@@ -28,7 +28,7 @@ const SEARCHED: usize = 64 * 1024;
 /// From this share of both texts on, what differs is marked and not what is common: it is what a reader looks for.
 const NEARLY_ALL: f64 = 0.75;
 
-/// What is marked in the two texts of a pair.
+/// The ranges that are marked in the two texts of a pair.
 pub(super) struct Compared {
     /// The ranges are what differs.
     pub(super) differences: bool,
@@ -80,7 +80,7 @@ fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// What lies between the ranges and is more than punctuation.
+/// The gaps between the ranges, except gaps of mere punctuation.
 fn complement(text: &str, common: &[Range<usize>]) -> Vec<Range<usize>> {
     let ends = common.iter().map(|range| range.end);
     let starts = common.iter().map(|range| range.start).chain([text.len()]);

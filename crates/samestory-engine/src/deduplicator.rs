@@ -55,7 +55,7 @@ pub struct Deduplicator<S = Memory> {
     inserted: u64,
 }
 
-/// What a text would be if it were inserted now.
+/// The verdict that a text would get if it were inserted now.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
@@ -85,7 +85,7 @@ pub struct Similar {
     pub host: Option<String>,
     /// How similar it is.
     pub similarity: Fraction,
-    /// What the text asked about is to it.
+    /// How the text asked about relates to it.
     pub relation: Relation,
 }
 
@@ -175,7 +175,7 @@ impl<S: Store> Deduplicator<S> {
         Ok(true)
     }
 
-    /// Whether an article with this id is indexed.
+    /// True if an article with this id is indexed.
     ///
     /// # Errors
     /// As [`Deduplicator::remove`].
@@ -184,7 +184,7 @@ impl<S: Store> Deduplicator<S> {
         Ok(self.find(&id)?.is_some())
     }
 
-    /// What a text would be if it were inserted now. Stores nothing.
+    /// Judges a text as if it were inserted now. Stores nothing.
     ///
     /// # Errors
     /// As [`Deduplicator::insert`].

@@ -96,7 +96,7 @@ pub enum LabelledError {
         path: PathBuf,
         /// Line number, starting at 1.
         line: usize,
-        /// What is wrong, and what is expected.
+        /// The problem, and the expected form.
         problem: String,
     },
     /// The file has no labels, so there is nothing to measure.

@@ -19,7 +19,7 @@ pub struct Datum<'a> {
     node: usize,
     /// The bytes from the beginning of the value on.
     bytes: &'a [u8],
-    /// Of a record: the bytes from the beginning of each field on.
+    /// For a record: the rest of the datum from the start of each field.
     fields: OnceCell<Vec<&'a [u8]>>,
 }
 

@@ -89,7 +89,7 @@ fn classify(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) 
     }
 }
 
-/// Whether the broker refused a record because of its content, and not because of the broker's own state.
+/// True if the broker refused a record because of its content, and not because of the broker's own state.
 fn is_refusal(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     if FAULTS.has(Mutant::RetryRefused) {
@@ -249,7 +249,7 @@ impl TxnProducer {
         }
     }
 
-    /// Whether it can begin another transaction.
+    /// True if it can begin another transaction.
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
     }
@@ -289,7 +289,7 @@ impl TxnProducer {
 /// A commit that begins late still has the time for a question and its answer.
 const COMMIT_AT_LEAST: Duration = Duration::from_secs(2);
 
-/// What became of offsets that were sent.
+/// The result of sending offsets.
 enum OffsetsSent {
     Answered(Result<(), KafkaError>),
     /// Nothing, in time.

@@ -100,7 +100,7 @@ impl Library {
         }
     }
 
-    /// Whether a peer may have a better answer. "Not found" is final only when every partition was searched.
+    /// True if a peer may have a better answer. "Not found" is final only when every partition was searched.
     pub(super) fn needs_peers(&self, answer: &Answer) -> bool {
         match &answer.result {
             Ok(answered) => !self.is_complete(&answered.body, &answer.held),
@@ -108,7 +108,7 @@ impl Library {
         }
     }
 
-    /// Whether an answer from these partitions is final. An article and everything similar to it live in one
+    /// True if an answer from these partitions is final. An article and everything similar to it live in one
     /// partition, but a `unique` verdict is final only if the partition of its language was searched.
     pub(super) fn is_complete(&self, answer: &AnswerBody, held: &HeldPartitions) -> bool {
         match answer {
@@ -119,7 +119,7 @@ impl Library {
         }
     }
 
-    /// Whether an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
+    /// True if an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
     /// may not.
     pub(super) fn has_one_partition_per_id(&self) -> bool {
         self.config.bus.mode == Mode::Routed

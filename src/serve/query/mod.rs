@@ -125,7 +125,7 @@ async fn authorise(State(api): State<Api>, request: Request, next: Next) -> Resp
     next.run(request).await
 }
 
-/// Whether a `Host` header names this API. This stops DNS rebinding, where a foreign web page resolves its
+/// True if a `Host` header names this API. This stops DNS rebinding, where a foreign web page resolves its
 /// own host name to our address and reads our responses through the browser. It cannot do so with an IP
 /// address, `localhost`, or a name that the operator lists.
 fn is_own_host(host: &str, listed: &[String]) -> bool {

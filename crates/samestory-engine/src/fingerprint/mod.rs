@@ -116,7 +116,7 @@ pub struct Fingerprint {
     pub names: Sample<NAMES>,
     /// The words of the headline: evidence beside the text. Empty without a headline.
     pub title: Sample<TITLE>,
-    /// Whether the text is short and contains nothing of its headline, as a stub in place of an article does.
+    /// True if the text is short and contains nothing of its headline, as a stub in place of an article does.
     pub foreign_headline: bool,
 }
 
@@ -194,7 +194,7 @@ impl Fingerprint {
         self.numerals.values().iter().copied().filter(|&number| text::is_figure(number))
     }
 
-    /// Whether the text is a page notice rather than an article: a consent text, a robot check, a paywall.
+    /// True if the text is a page notice rather than an article: a consent text, a robot check, a paywall.
     pub fn is_notice(&self) -> bool {
         self.numerals.values().binary_search(&text::notice_mark()).is_ok()
     }

@@ -313,7 +313,7 @@ impl TopicId {
     /// another.
     pub const UNKNOWN: TopicId = TopicId([0; 16]);
 
-    /// Whether both ids are known and they differ.
+    /// True if both ids are known and they differ.
     pub fn differs_from(self, other: TopicId) -> bool {
         self != other && self != TopicId::UNKNOWN && other != TopicId::UNKNOWN
     }

@@ -32,7 +32,7 @@ pub struct Options {
     pub max_bytes: usize,
     /// Merge look-alike characters of different scripts (UTS #39).
     pub skeleton: bool,
-    /// What decides the home of an article: its text or its declared language.
+    /// The language that decides an article's home: that of its text, or the declared one.
     pub trust: Trust,
     /// Remove accents from Latin letters.
     pub fold_accents: bool,
@@ -135,7 +135,7 @@ pub fn title_words(title: &str, language: &language::Language, options: &Options
 /// Longer texts are articles, whatever their headlines say.
 pub const LONGEST_STUB: u32 = 200;
 
-/// Whether a text contains nothing of its headline. Hardly any article is like that, but a consent text, a disclaimer or a paywall
+/// True if a text contains nothing of its headline. Hardly any article is like that, but a consent text, a disclaimer or a paywall
 /// stub under the headline of the article that it hides is.
 pub fn is_foreign(title: &str, text: &Text, language: &language::Language, options: &Options) -> bool {
     /// Shorter words occur in any text. Of longer ones so many letters count, so that an ending does not make another word.

@@ -7,7 +7,7 @@
 /// One language's words, separated by spaces, as normalised text spells them.
 pub(super) struct Row {
     pub(super) language: &'static str,
-    /// What notices speak of.
+    /// Subjects of notices: consent, robots, subscriptions.
     pub(super) notice: &'static str,
     /// Words that address the reader, or by which the site speaks of itself.
     pub(super) reader: &'static str,
@@ -15,9 +15,9 @@ pub(super) struct Row {
 
 /// Longer texts are articles, whatever they speak of.
 const LONGEST: usize = 200;
-/// A notice has at least so many of its words.
+/// A notice has at least this many of the words.
 const LEAST: usize = 2;
-/// It has one of its own words, or one for the reader, in so many.
+/// At least one in this many words of a notice is from one of the two lists.
 const ONE_IN: usize = 20;
 
 /// The distinct words of both kinds in a text.
@@ -28,7 +28,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Whether a text of so many tokens is a notice.
+    /// True if a text of so many tokens is a notice.
     pub(super) fn make_a_notice(mut self, tokens: usize) -> bool {
         let distinct = |words: &mut Vec<u64>| {
             words.sort_unstable();

@@ -285,7 +285,7 @@ const WORD_LISTS: &[WordList] = &[
     },
 ];
 
-/// What a word of the lists counts as.
+/// The kind of a word in the lists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Counted {
     /// A number, or a direction.
@@ -307,7 +307,7 @@ pub(super) fn hashed(number: &[u8]) -> u32 {
     if is_exact(number) { hash | FIGURE } else { hash & !FIGURE }
 }
 
-/// Whether a number is an exact figure: `1,678,400` and `9.93`, but no round one and no year.
+/// True if a number is an exact figure: `1,678,400` and `9.93`, but no round one and no year.
 fn is_exact(number: &[u8]) -> bool {
     let whole = !number.contains(&b'.');
     if whole && number.len() == 4 && (number.starts_with(b"19") || number.starts_with(b"20")) {
@@ -320,7 +320,7 @@ fn is_exact(number: &[u8]) -> bool {
     significant >= EXACT + round
 }
 
-/// Whether the hash is that of an exact figure.
+/// True if the hash is that of an exact figure.
 pub(crate) fn is_figure(number: u32) -> bool {
     number & FIGURE != 0
 }
@@ -369,7 +369,7 @@ impl NumberWords {
         NumberWords { filter, words }
     }
 
-    /// What a word counts as.
+    /// The kind of a word.
     #[inline]
     pub(super) fn get(&self, word: u64) -> Option<Counted> {
         if self.filter[(word >> 6 & 15) as usize] >> (word & 63) & 1 == 0 {

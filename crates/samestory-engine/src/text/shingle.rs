@@ -192,7 +192,7 @@ fn run_of_digits(bytes: &[u8]) -> usize {
     at
 }
 
-/// Whether a byte between two digits belongs to the number.
+/// True if a byte between two digits belongs to the number.
 fn separates(byte: u8) -> bool {
     matches!(byte, b',' | b'.' | b'\'')
 }

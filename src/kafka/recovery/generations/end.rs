@@ -91,7 +91,7 @@ pub enum EndError {
         generation: u32,
         /// How long the command waited.
         seconds: u64,
-        /// What it waited for.
+        /// The condition that it waited for.
         waiting: String,
     },
     /// Routed records are left, and no match process judges them.
@@ -583,7 +583,7 @@ impl Ending<'_> {
     }
 }
 
-/// Whether a retry would not help.
+/// True if a retry would not help.
 fn is_final(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(

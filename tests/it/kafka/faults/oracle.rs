@@ -216,7 +216,7 @@ fn source_in(headers: &[(String, Option<Vec<u8>>)], prefix: &str) -> Option<RawP
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
 }
 
-/// Whether a dead letter was made because the article's own topic would not take it: while output topics take less, that may be
+/// True if a dead letter was made because the article's own topic would not take it: while output topics take less, that may be
 /// any large record.
 fn was_refused(letter: &Row) -> bool {
     let says = |name: &str, text: &str| {

@@ -116,7 +116,7 @@ pub(super) fn a_tombstone_deletes_no_live_article(
     scene.say(&format!("{lagged} tombstones of partitions that lagged behind two moves"));
 }
 
-/// Whether an article left its partition, or was deleted, between two versions. A partition that has not read
+/// True if an article left its partition, or was deleted, between two versions. A partition that has not read
 /// that yet still acts as the home.
 fn is_lag(versions: &[ArticleVersion], tombstone: i64, record: i64) -> bool {
     let home = versions.iter().find(|version| version.offset == tombstone).and_then(|version| version.home);
@@ -124,7 +124,7 @@ fn is_lag(versions: &[ArticleVersion], tombstone: i64, record: i64) -> bool {
     between.into_iter().any(|version| version.home.is_none() || version.home != home)
 }
 
-/// Whether a record may be left over from an article that expired before its next version came: then nothing
+/// True if a record may be left over from an article that expired before its next version came: then nothing
 /// is retracted.
 fn was_forgotten(scene: &Scene, versions: &[ArticleVersion], offset: i64) -> bool {
     let Retention::Millis(retention) = scene.config.engine.default.retention else { return false };

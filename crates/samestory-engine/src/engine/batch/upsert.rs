@@ -85,7 +85,7 @@ impl<V: View> Planner<'_, V> {
         timed
     }
 
-    /// Whether the article is so far ahead that stream time would expire everything else if it followed.
+    /// True if the article is so far ahead that stream time would expire everything else if it followed.
     fn is_ahead(&self, language: Lang, timed: Timed, settings: &LanguageSettings) -> bool {
         let retention = match settings.retention {
             Retention::Millis(retention) => retention,

@@ -57,7 +57,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Whether the texts are related at all.
+    /// True if the texts are related at all.
     fn is_alike(&self) -> bool {
         self.comparison.relation != Relation::Different
     }
@@ -68,9 +68,9 @@ impl Candidate {
 pub struct Candidates {
     /// Live candidates by document number, ascending.
     pub all: Vec<Candidate>,
-    /// Whether the text is a digest: it contains several of them, from different clusters.
+    /// True if the text is a digest: it contains several of them, from different clusters.
     pub digest: bool,
-    /// Whether a match may have been missed because a bucket held more documents than are examined.
+    /// True if a match may have been missed because a bucket held more documents than are examined.
     pub capped: bool,
     /// How many buckets held more documents than are examined. Buckets of sampled shingles are not counted: a
     /// common phrase is enough to fill one.

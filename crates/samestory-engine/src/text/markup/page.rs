@@ -35,7 +35,7 @@ const MIN_MAIN_ELEMENT: usize = 500;
 /// Above this many bytes a heading is not a headline: 200 letters in scripts of three bytes per letter.
 const HEADLINE: usize = 600;
 
-/// What the attributes of a start tag say.
+/// Hints from the attributes of a start tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hints {
     /// Navigation, banner, advertisement: not part of the article.
@@ -347,7 +347,7 @@ impl PageText {
         })
     }
 
-    /// Whether a first heading of `length` is the title of the text from `start`: short, and not most of it.
+    /// True if a first heading of `length` is the title of the text from `start`: short, and not most of it.
     fn is_headline(&self, length: usize, start: usize) -> bool {
         length <= HEADLINE && (self.out.len() - start) / 3 >= length
     }
@@ -448,7 +448,7 @@ impl PageText {
     }
 }
 
-/// Whether the article may be inside this landmark.
+/// True if the article may be inside this landmark.
 fn may_hold_article(landmark: Option<Landmark>) -> bool {
     landmark.is_some_and(|landmark| landmark != Landmark::Headline)
 }

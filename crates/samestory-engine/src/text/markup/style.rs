@@ -1,7 +1,7 @@
-//! What a style attribute hides. Style sheets are not read: classes that hide are recognised only by their
+//! Detects text that a style attribute hides. Style sheets are not read: classes that hide are recognised only by their
 //! customary names, in `html`.
 
-/// What an element's own style says about the visibility of its text.
+/// The effect of an element's own style on the visibility of its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Style {
     /// Not drawn, transparent or far off the screen: nothing inside can be seen.

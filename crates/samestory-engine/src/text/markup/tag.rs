@@ -1,4 +1,4 @@
-//! What each element means for the text: whether it breaks a line, can stay open, or belongs to the article.
+//! A table of HTML elements: whether each breaks a line, can stay open, or belongs to the article.
 //! `page` and `sniff` look elements up here.
 
 /// The separator between two pieces of text. Ordered: the greater one wins.
