@@ -17,7 +17,7 @@ const KINDS: usize = 20;
 /// The exit code after a signal: 128 and SIGINT, as shells have it.
 const INTERRUPTED: i32 = 130;
 
-pub(super) struct Progress {
+pub(super) struct FileProgress {
     quiet: bool,
     bar: ProgressBar,
     /// Bytes of all inputs, if their sizes are known.
@@ -31,9 +31,14 @@ pub(super) struct Progress {
     has_state: bool,
 }
 
-impl Progress {
-    pub(super) fn new(total: Option<u64>, quiet: bool, output: Option<PathBuf>, has_state: bool) -> Progress {
-        Progress {
+impl FileProgress {
+    pub(super) fn new(
+        total: Option<u64>,
+        quiet: bool,
+        output: Option<PathBuf>,
+        has_state: bool,
+    ) -> FileProgress {
+        FileProgress {
             quiet,
             bar: ProgressBar::new(quiet),
             total,
@@ -113,7 +118,7 @@ fn kind(message: &str) -> String {
     kind
 }
 
-impl Watch for Progress {
+impl Watch for FileProgress {
     fn reading(&mut self, read_as: &ReadAs) {
         if !self.quiet && !self.read_as.iter().any(|other| other.is_like(read_as)) {
             self.note(&read_as.to_string());
@@ -150,7 +155,7 @@ impl Watch for Progress {
             _ => format!("{written} verdicts were written, all of them complete"),
         };
         self.note(&format!("interrupted: {what}"));
-        // The thread that reads standard input may wait for ever.
+        // The thread that reads standard input may wait forever.
         std::process::exit(INTERRUPTED);
     }
 

@@ -261,7 +261,7 @@ impl ClientContext for Quiet {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "client");
+        tracing::debug!(%error, reason, "client error");
     }
 }
 

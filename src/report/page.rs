@@ -14,7 +14,7 @@ use samestory_engine::model::{ClusterId, EventTime, Fraction, Lang};
 use super::pair::{TextLimit, compared};
 use super::texts::ShownArticle;
 use super::words::{escaped, headline, kind_name, name, why};
-use super::{About, Group, Kind, Pair, Side};
+use super::{About, PairKind, ReportGroup, ReportPair, Side};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -24,8 +24,8 @@ const SCRIPT_HASH: &str = "zKOJNDrWqEcTzRH9N3BKlLhhVAYfXwneLeAy+CtyFcs=";
 
 pub(super) struct HtmlPage<'a> {
     pub(super) summary: &'a Summary,
-    pub(super) groups: &'a BTreeMap<ClusterId, Group>,
-    pub(super) related: &'a [Pair],
+    pub(super) groups: &'a BTreeMap<ClusterId, ReportGroup>,
+    pub(super) related: &'a [ReportPair],
     pub(super) related_total: u64,
     /// The pairs, by their order, whose texts are on the page.
     pub(super) shown: &'a BTreeSet<u64>,
@@ -298,7 +298,7 @@ impl HtmlPage<'_> {
     fn group<'a>(
         &'a self,
         id: &ClusterId,
-        group: &'a Group,
+        group: &'a ReportGroup,
         order: u64,
         articles: &mut Articles<'a>,
     ) -> Option<GroupData<'a>> {
@@ -356,7 +356,12 @@ impl HtmlPage<'_> {
         })
     }
 
-    fn related_pair<'a>(&'a self, pair: &'a Pair, order: u64, articles: &mut Articles<'a>) -> GroupData<'a> {
+    fn related_pair<'a>(
+        &'a self,
+        pair: &'a ReportPair,
+        order: u64,
+        articles: &mut Articles<'a>,
+    ) -> GroupData<'a> {
         let shown = [&pair.old, &pair.new].map(|side| self.texts.get(side));
         let present = || shown.into_iter().flatten();
         let mut hosts: Vec<&str> = present().filter_map(|article| article.host.as_deref()).collect();
@@ -384,7 +389,7 @@ impl HtmlPage<'_> {
         }
     }
 
-    fn pair<'a>(&'a self, pair: &'a Pair, articles: &mut Articles<'a>) -> PairData<'a> {
+    fn pair<'a>(&'a self, pair: &'a ReportPair, articles: &mut Articles<'a>) -> PairData<'a> {
         let is_shown = self.shown.contains(&pair.order);
         let mut data = PairData {
             kind: pair.kind.class(),
@@ -403,13 +408,13 @@ impl HtmlPage<'_> {
             return data;
         }
         let texts = [&pair.old, &pair.new].map(|side| self.texts.get(side).map(|shown| shown.text.as_str()));
-        if let ([Some(old), Some(new)], false) = (texts, pair.kind == Kind::Exact) {
+        if let ([Some(old), Some(new)], false) = (texts, pair.kind == PairKind::Exact) {
             let compared = compared(old, new, pair.language);
             data.differences = compared.differences;
             [data.in_old, data.in_new] = compared.marked;
         }
         data.old = Some(self.article(&pair.old, articles));
-        data.new = (pair.kind != Kind::Exact).then(|| self.article(&pair.new, articles));
+        data.new = (pair.kind != PairKind::Exact).then(|| self.article(&pair.new, articles));
         data
     }
 

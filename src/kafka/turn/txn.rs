@@ -149,13 +149,13 @@ impl Deliveries {
 impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         match self.abandoned.load(Ordering::Relaxed) {
-            true => tracing::debug!(facility, "client library, of an abandoned producer: {message}"),
+            true => tracing::debug!(facility, "librdkafka, abandoned producer: {message}"),
             false => clients::log(level, facility, message),
         }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "producer");
+        tracing::debug!(%error, reason, "producer error");
         self.reported().connection_error = Some(reason.to_owned());
     }
 }
@@ -425,7 +425,7 @@ impl Txn<'_> {
             }
         }
         FAULTS.reach(Point::Offsets);
-        // Without a limit librdkafka would ask an absent coordinator for ever. Once the transaction's time is over, the broker
+        // Without a limit librdkafka would ask an absent coordinator forever. Once the transaction's time is over, the broker
         // has decided, and only a new owner can find out how.
         let patience = match FAULTS.has(Mutant::UnboundedCalls) {
             true => Timeout::Never,
@@ -433,7 +433,7 @@ impl Txn<'_> {
         };
         self.producer.producer.commit_transaction(patience).map_err(|error| {
             let classified = self.classified(error, TxnStep::Commit);
-            // Whatever it is now, it is not ours to abort unless the library asks for that.
+            // Whatever it is now, it is not ours to abort unless librdkafka asks for that.
             self.settled = !matches!(classified, TxnError::Retry(_));
             self.producer.usable = !self.settled;
             classified

@@ -43,7 +43,7 @@ pub struct Library {
 
 /// The answer of this process.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct LocalAnswer {
     pub(super) result: Result<Answered, ProblemDetails>,
     /// The partitions that were searched.
     pub(super) held: HeldPartitions,
@@ -74,7 +74,7 @@ impl Library {
     }
 
     /// Answers from the local stores.
-    pub(super) fn answer(&self, question: &Question) -> Answer {
+    pub(super) fn answer(&self, question: &Question) -> LocalAnswer {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -96,12 +96,12 @@ impl Library {
                 partitions: lease.partitions().into_iter().collect(),
                 of: lease.partition_count(),
             };
-            return Answer { result, held };
+            return LocalAnswer { result, held };
         }
     }
 
     /// True if a peer may have a better answer. "Not found" is final only when every partition was searched.
-    pub(super) fn needs_peers(&self, answer: &Answer) -> bool {
+    pub(super) fn needs_peers(&self, answer: &LocalAnswer) -> bool {
         match &answer.result {
             Ok(answered) => !self.is_complete(&answered.body, &answer.held),
             Err(problem) => problem.is_unknown() && !answer.held.covers(None),

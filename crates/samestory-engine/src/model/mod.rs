@@ -309,7 +309,7 @@ impl fmt::Display for ClusterId {
 }
 
 impl TopicId {
-    /// Stands for an id that the broker did not report; it never [differs](TopicId::differs_from) from
+    /// An id that the broker did not report; it never [differs](TopicId::differs_from) from
     /// another.
     pub const UNKNOWN: TopicId = TopicId([0; 16]);
 

@@ -121,7 +121,7 @@ pub fn prepare(
 /// The hashes of a headline's words, which are evidence beside the text. Words of one or two letters are skipped.
 pub fn title_words(title: &str, language: &language::Language, options: &Options) -> Vec<u16> {
     let Ok(normalized) = normalize::normalize(title, options.max_bytes) else { return Vec::new() };
-    if language.segment == language::Segment::Characters {
+    if language.segment == language::Segmentation::Characters {
         return shingle::shingles(&normalized, language)
             .words
             .iter()
@@ -149,7 +149,7 @@ pub fn is_foreign(title: &str, text: &Text, language: &language::Language, optio
                 if options.skeleton { normalize::skeleton(&title, options.max_bytes) } else { Ok(title) }
             });
     let Ok(title) = respelled else { return false };
-    let stems: Vec<String> = if language.segment == language::Segment::Characters {
+    let stems: Vec<String> = if language.segment == language::Segmentation::Characters {
         let letters: Vec<char> = title.chars().filter(|c| c.is_alphanumeric()).collect();
         letters.windows(2).map(|pair| pair.iter().collect()).collect()
     } else {

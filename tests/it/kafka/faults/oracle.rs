@@ -228,7 +228,7 @@ fn was_refused(letter: &Row) -> bool {
     says("class.name", "undeliverable") || says("message", "as it would go out")
 }
 
-/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
+/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, starts again and writes a batch
 /// again. Those are records like any other; each has a number of its own in a header.
 fn add_records_fed_again(scene: &Scene, raw: &[Row]) {
     let number = |headers: &[(String, Option<Vec<u8>>)]| {

@@ -1,4 +1,4 @@
-//! Upserts: judges a new or updated article, tags it and stores it.
+//! Upserts: judges a new or updated article, sets the flags of its verdict, and stores it.
 //!
 //! [`Planner::article`] is the entry point; it removes what the article replaces, asks the candidate lookup
 //! and the judge, and joins a cluster. An unchanged article only refreshes `last_seen`.

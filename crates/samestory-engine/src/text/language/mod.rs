@@ -18,7 +18,7 @@ use script::{Census, Excerpt};
 
 /// How a language's text is cut into tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Segment {
+pub enum Segmentation {
     /// UAX #29 words, for scripts that put spaces between them.
     Words,
     /// Letters and digits one by one, for scripts that do not.
@@ -39,7 +39,7 @@ pub struct Language {
     /// The scripts it is written in.
     pub scripts: &'static [Script],
     /// How its text is cut into tokens.
-    pub segment: Segment,
+    pub segment: Segmentation,
     /// Tokens per shingle.
     pub shingle: usize,
     /// Its most common function words, which distinguish it from other languages of its script.

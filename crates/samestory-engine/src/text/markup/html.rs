@@ -9,7 +9,7 @@ use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::TooLarge;
 use super::page::{Hints, PageText};
-use super::style::Style;
+use super::style::StyleVisibility;
 use super::tag::Landmark;
 
 /// Bytes kept of a tag name; no known element has a longer one.
@@ -149,7 +149,7 @@ impl TagReader<'_> {
                 self.hints.hidden |= any(&HIDDEN_CLASSES);
             }
             b"style" => {
-                let style = Style::read(&value.bytes);
+                let style = StyleVisibility::read(&value.bytes);
                 self.hints.hidden |= style.invisible;
                 self.hints.chrome |= style.fades_in;
                 self.hints.hides |= style.hides;

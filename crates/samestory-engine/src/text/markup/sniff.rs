@@ -2,7 +2,7 @@
 //! an article about `<div>`, or a line of code, must stay as it is.
 
 use super::ContentType;
-use super::tag::{Gap, Kind};
+use super::tag::{Gap, TagKind};
 
 /// Bytes that are examined.
 const WINDOW: usize = 8192;
@@ -149,7 +149,7 @@ impl<'a> SniffedTag<'a> {
     }
 
     fn is_block(&self) -> bool {
-        let kind = Kind::of_element(&self.name.to_ascii_lowercase());
+        let kind = TagKind::of_element(&self.name.to_ascii_lowercase());
         kind.gap > Gap::None
     }
 
