@@ -252,12 +252,12 @@ struct Inner {
     /// Why startup waits for the schema registry.
     registry: Option<String>,
     failed: Option<String>,
-    workers: BTreeMap<String, WorkerStatus>,
+    workers: BTreeMap<String, Member>,
 }
 
 /// The status of one worker.
 #[derive(Clone, Debug)]
-pub struct WorkerStatus {
+pub struct Member {
     /// `route`, `match` or `direct`.
     pub role: &'static str,
     /// The state of its partitions.
@@ -313,7 +313,7 @@ impl StatusBoard {
 
     /// A worker starts or restarts, without partitions.
     pub fn begins(&self, worker: &str, role: &'static str, joining: Joining) {
-        let member = WorkerStatus {
+        let member = Member {
             role,
             partitions: BTreeMap::new(),
             lags: BTreeMap::new(),
@@ -374,7 +374,7 @@ impl StatusBoard {
     }
 
     /// A snapshot of all workers.
-    pub fn workers(&self) -> Vec<WorkerStatus> {
+    pub fn workers(&self) -> Vec<Member> {
         self.inner().workers.values().cloned().collect()
     }
 
@@ -416,7 +416,7 @@ impl Drop for Guard {
     }
 }
 
-impl WorkerStatus {
+impl Member {
     fn push_reasons(&self, name: &str, reasons: &mut Vec<NotReady>) {
         let worker = || name.to_owned();
         if self.broker_away || self.joining == Joining::Connecting {

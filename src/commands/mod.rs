@@ -261,7 +261,7 @@ pub(crate) enum Failure {
     },
     #[cfg(feature = "kafka")]
     #[error(transparent)]
-    Stage(#[from] samestory::kafka::StageError),
+    Stage(#[from] samestory::kafka::RunError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
     Topics(#[from] samestory::kafka::TopicError),
@@ -327,7 +327,7 @@ impl Failure {
             Failure::OnlyOnce
             | Failure::Property(_)
             | Failure::Generation(samestory::kafka::recovery::generations::end::EndError::NoneBefore)
-            | Failure::Stage(samestory::kafka::StageError::Values(_))
+            | Failure::Stage(samestory::kafka::RunError::Values(_))
             | Failure::Ready(ready::ReadyError::Off)
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
@@ -355,7 +355,7 @@ impl Failure {
         }
     }
 
-    /// True if the exit code is the whole answer, as with `compare --exit-code`.
+    /// Whether the exit code is the whole answer, as with `compare --exit-code`.
     pub(crate) fn is_an_answer(&self) -> bool {
         matches!(self, Failure::NotTheSame)
     }

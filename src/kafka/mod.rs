@@ -74,7 +74,7 @@ pub fn client_version() -> String {
 
 /// Why the stage exits. Everything committed is correct, and a restart resumes from there.
 #[derive(Debug, thiserror::Error)]
-pub enum StageError {
+pub enum RunError {
     /// The Kafka client failed for good.
     #[error("the Kafka client failed: {0}")]
     Client(KafkaError),
@@ -175,7 +175,7 @@ impl RunCounters {
 /// Runs the stage until `stop` is set. It reports its status to `board` and registers its open stores in `stores`.
 ///
 /// # Errors
-/// See [`StageError`].
+/// See [`RunError`].
 pub fn run(
     config: &Config,
     role: Option<Role>,
@@ -183,14 +183,14 @@ pub fn run(
     stop: &Stop,
     board: &Arc<StatusBoard>,
     stores: &Arc<StoreRegistry>,
-) -> Result<(), StageError> {
+) -> Result<(), RunError> {
     let bus = &config.bus;
     let roles: &[Role] = match (bus.mode, role) {
         (Mode::Routed, None) => &[Role::Route, Role::Match],
         (Mode::Routed, Some(Role::Route)) => &[Role::Route],
         (Mode::Routed, Some(Role::Match)) => &[Role::Match],
         (Mode::Direct, None) => &[Role::Direct],
-        (Mode::Routed, Some(Role::Direct)) | (Mode::Direct, Some(_)) => return Err(StageError::NoSuchRole),
+        (Mode::Routed, Some(Role::Direct)) | (Mode::Direct, Some(_)) => return Err(RunError::NoSuchRole),
     };
     #[cfg(feature = "faults")]
     if FAULTS.has(Mutant::PanicGuardOff) {
@@ -228,7 +228,7 @@ pub fn run(
         let (state, changelog) = (bus.state.clone(), bus.topics.changelog.clone());
         let (holdings, guard) = (context.holdings.clone(), board.guard("leftovers"));
         recovery::leftovers::start(state, changelog, counts.tombstones, holdings, stop.clone(), guard)
-            .map_err(StageError::Thread)?;
+            .map_err(RunError::Thread)?;
     }
     let (ended, ends) = mpsc::channel();
     let mut running = BTreeSet::new();
@@ -261,7 +261,7 @@ pub fn run(
                 Ok(_detached) => drop(running.insert(name)),
                 Err(error) => {
                     stop.request();
-                    failed.get_or_insert(StageError::Thread(error));
+                    failed.get_or_insert(RunError::Thread(error));
                 }
             }
         }
@@ -279,14 +279,14 @@ pub fn run(
 struct WorkerEnd {
     name: String,
     /// `None` after a panic.
-    outcome: Option<Result<(), StageError>>,
-    ended: mpsc::Sender<(String, Result<(), StageError>)>,
+    outcome: Option<Result<(), RunError>>,
+    ended: mpsc::Sender<(String, Result<(), RunError>)>,
 }
 
 impl Drop for WorkerEnd {
     fn drop(&mut self) {
         let name = std::mem::take(&mut self.name);
-        let panicked = || Err(StageError::Panicked { why: format!("worker {name} panicked") });
+        let panicked = || Err(RunError::Panicked { why: format!("worker {name} panicked") });
         let outcome = self.outcome.take().unwrap_or_else(panicked);
         // The supervisor may have given up on this worker.
         let _unheard = self.ended.send((name, outcome));
@@ -297,11 +297,11 @@ impl Drop for WorkerEnd {
 /// is abandoned, and the caller exits the process.
 fn supervise(
     mut running: BTreeSet<String>,
-    ends: &mpsc::Receiver<(String, Result<(), StageError>)>,
+    ends: &mpsc::Receiver<(String, Result<(), RunError>)>,
     bus: &Bus,
     counters: &RunCounters,
     board: &StatusBoard,
-) -> Result<(), StageError> {
+) -> Result<(), RunError> {
     /// How often open transactions are looked at.
     const LOOK: Duration = Duration::from_millis(200);
     let limit = (bus.transaction_timeout * 3 + Duration::from_secs(30)).as_millis() as u64;
@@ -320,7 +320,7 @@ fn supervise(
                 let Ok((name, _)) = ends.recv_timeout(client::left_until(deadline)) else { break };
                 running.remove(&name);
             }
-            return Err(StageError::Stuck { worker });
+            return Err(RunError::Stuck { worker });
         }
         if logged.elapsed() > Duration::from_secs(60) {
             logged = Instant::now();
@@ -329,7 +329,7 @@ fn supervise(
     }
     // A helper thread may have failed the stage. The workers then stopped normally, so the board has the cause.
     match board.failure() {
-        Some(why) if outcome.is_ok() => Err(StageError::Panicked { why }),
+        Some(why) if outcome.is_ok() => Err(RunError::Panicked { why }),
         _ => outcome,
     }
 }
@@ -351,7 +351,7 @@ fn run_route(
     context: &WorkerContext,
     partitions: i32,
     values: &Values,
-) -> Result<(), StageError> {
+) -> Result<(), RunError> {
     let bus = &config.bus;
     turn::worker::run(bus, worker, &bus.topics.raw, context, || {
         let surveyor = client::surveyor(bus, &format!("{}-survey", worker.id(bus)));
@@ -368,9 +368,9 @@ fn run_route(
             },
             recorded: Preflight::new(bus, worker, partitions),
             writer: writer(bus, values, context),
-            surveyor: surveyor.create_with_context(Quiet).map_err(StageError::Client)?,
+            surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
-            generations: Generations::new(bus, worker).map_err(StageError::Client)?,
+            generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             partitions: AssignedPartitions::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
@@ -386,7 +386,7 @@ fn run_match(
     counts: &admin::topics::PartitionCounts,
     budget: &Budget,
     values: &Values,
-) -> Result<(), StageError> {
+) -> Result<(), RunError> {
     let bus = &config.bus;
     let intake = match worker.role {
         Role::Direct => BatchReader::raw(config, counts.states, values.registry.as_ref()),
@@ -400,7 +400,7 @@ fn run_match(
         let surveyor = client::surveyor(bus, &format!("{}-survey", worker.id(bus)));
         let mut restorer = Restorer {
             config: client::restorer(bus, worker),
-            surveyor: surveyor.create_with_context(Quiet).map_err(StageError::Client)?,
+            surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             changelog: bus.topics.changelog.clone(),
             tombstones: counts.tombstones,
             state: bus.state.clone(),
@@ -434,7 +434,7 @@ fn run_match(
             slots: context.slots.clone(),
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),
-            generations: Generations::new(bus, worker).map_err(StageError::Client)?,
+            generations: Generations::new(bus, worker).map_err(RunError::Client)?,
             partitions: AssignedPartitions::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::status::{PartitionState, StateLabel, StatusBoard, WorkerStatus};
+use crate::status::{Member, PartitionState, StateLabel, StatusBoard};
 
 use super::table::{self, Metric};
 
@@ -80,7 +80,7 @@ impl Exposition {
 }
 
 /// Two workers of a role can report the same partition only during a handover; the larger lag is used then.
-fn lags(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
+fn lags(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut lags = BTreeMap::new();
     for member in workers {
         for (partition, &lag) in &member.lags {
@@ -93,7 +93,7 @@ fn lags(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
 }
 
 /// Only partitions assigned now: other processes report theirs.
-fn unpurged(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
+fn unpurged(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut records = BTreeMap::new();
     for member in workers.iter().filter(|member| member.role == "match") {
         for partition in member.partitions.keys() {
@@ -104,7 +104,7 @@ fn unpurged(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
     records
 }
 
-fn partitions(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
+fn partitions(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut counts = BTreeMap::new();
     for member in workers {
         // Every state, so that no series disappears when its count is zero.
@@ -119,7 +119,7 @@ fn partitions(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
     counts
 }
 
-fn restores(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
+fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
     let partitions = workers.iter().flat_map(|member| &member.partitions);
     let restoring = partitions.filter_map(|(partition, state)| match state {
         PartitionState::Restoring(restore) => Some((format!("partition=\"{partition}\""), restore.share())),
@@ -128,7 +128,7 @@ fn restores(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
     restoring.collect()
 }
 
-fn sizes(workers: &[WorkerStatus]) -> BTreeMap<String, f64> {
+fn sizes(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut sizes = BTreeMap::new();
     for state in workers.iter().flat_map(|member| member.partitions.values()) {
         if let PartitionState::Running(of) = state {

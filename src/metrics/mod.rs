@@ -12,7 +12,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 pub use expose::Scrape;
 pub use metrics_exporter_prometheus::BuildError as StartError;
-pub use table::{METRICS, Metric, MetricKind, MetricLabel, markdown};
+pub use table::{Kind, Label, METRICS, Metric, markdown};
 
 samestory_engine::listed! {
 /// How a transaction ended.
@@ -47,17 +47,17 @@ impl Outcome {
 pub fn start() -> Result<PrometheusHandle, StartError> {
     let mut builder = PrometheusBuilder::new();
     for metric in METRICS {
-        if let MetricKind::Histogram(buckets) = metric.kind {
+        if let Kind::Histogram(buckets) = metric.kind {
             builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
         }
     }
     let handle = builder.install_recorder()?;
     for metric in METRICS {
         match metric.kind {
-            MetricKind::Counter => ::metrics::describe_counter!(metric.name, metric.help),
-            MetricKind::Histogram(_) => ::metrics::describe_histogram!(metric.name, metric.help),
+            Kind::Counter => ::metrics::describe_counter!(metric.name, metric.help),
+            Kind::Histogram(_) => ::metrics::describe_histogram!(metric.name, metric.help),
             // Rendered by `Scrape`.
-            MetricKind::Gauge => {}
+            Kind::Gauge => {}
         }
     }
     Ok(handle)

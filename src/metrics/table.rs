@@ -4,7 +4,7 @@
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MetricKind {
+pub enum Kind {
     /// A value that only increases.
     Counter,
     /// A value at the time of the scrape.
@@ -13,20 +13,20 @@ pub enum MetricKind {
     Histogram(&'static [f64]),
 }
 
-impl MetricKind {
+impl Kind {
     /// The name in a `# TYPE` line.
     pub const fn as_str(self) -> &'static str {
         match self {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram(_) => "histogram",
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
         }
     }
 }
 
 /// A label and the closed list of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MetricLabel {
+pub struct Label {
     /// The label's name.
     pub name: &'static str,
     /// Its possible values, for the documentation.
@@ -39,46 +39,42 @@ pub struct Metric {
     /// The name in the exposition.
     pub name: &'static str,
     /// Counter, gauge or histogram.
-    pub kind: MetricKind,
+    pub kind: Kind,
     /// The unit of its values, for the documentation.
     pub unit: &'static str,
     /// The labels that distinguish its series.
-    pub labels: &'static [MetricLabel],
+    pub labels: &'static [Label],
     /// The meaning of the metric, and how to interpret it.
     pub help: &'static str,
 }
 
-const LANGUAGE: MetricLabel =
-    MetricLabel { name: "language", values: "a code that `samestory languages` lists" };
-const VERDICT: MetricLabel =
-    MetricLabel { name: "verdict", values: "unique, near-duplicate, exact-duplicate" };
-const FLAG: MetricLabel = MetricLabel {
+const LANGUAGE: Label = Label { name: "language", values: "a code that `samestory languages` lists" };
+const VERDICT: Label = Label { name: "verdict", values: "unique, near-duplicate, exact-duplicate" };
+const FLAG: Label = Label {
     name: "flag",
     values: "short-text, no-text, unknown-language, language-mismatch, clamped-time, capped, expired, review, ahead-of-stream, digest, stray, kept-text",
 };
-const REASON: MetricLabel =
-    MetricLabel { name: "reason", values: "the reasons of dead letters; docs/consumers.md lists them" };
-const ROLE: MetricLabel = MetricLabel { name: "role", values: "route, match, direct" };
-const OUTCOME: MetricLabel = MetricLabel { name: "outcome", values: "committed, aborted, unknown, fenced" };
-const STEP: MetricLabel = MetricLabel { name: "step", values: "plan, send, commit, apply" };
-const EVENT: MetricLabel = MetricLabel {
+const REASON: Label =
+    Label { name: "reason", values: "the reasons of dead letters; docs/consumers.md lists them" };
+const ROLE: Label = Label { name: "role", values: "route, match, direct" };
+const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unknown, fenced" };
+const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
+const EVENT: Label = Label {
     name: "event",
     values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, relocation-notice, forwarded-notice, unknown-notice, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
 };
-const CAUSE: MetricLabel =
-    MetricLabel { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
-const PARTITION: MetricLabel =
-    MetricLabel { name: "partition", values: "the partitions that are assigned to this process" };
-const STATE: MetricLabel = MetricLabel {
+const CAUSE: Label = Label { name: "cause", values: "damaged, outside-the-log, too-old, other-topic" };
+const PARTITION: Label =
+    Label { name: "partition", values: "the partitions that are assigned to this process" };
+const STATE: Label = Label {
     name: "state",
     values: "taking-over, no-space, state-unusable, restoring, running, unreadable, stopped",
 };
-const HOLDER: MetricLabel =
-    MetricLabel { name: "language", values: "a code that `samestory languages` lists, or shared" };
-const FAMILY: MetricLabel =
-    MetricLabel { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
-const BLOCK: MetricLabel = MetricLabel { name: "result", values: "hit, miss" };
-const VERSION: MetricLabel = MetricLabel { name: "version", values: "the version of the program" };
+const HOLDER: Label =
+    Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
+const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
+const BLOCK: Label = Label { name: "result", values: "hit, miss" };
+const VERSION: Label = Label { name: "version", values: "the version of the program" };
 
 /// From one millisecond to the longest duration of a transaction.
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -87,19 +83,19 @@ const RECORDS: &[f64] = &[1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.
 const fn counter(
     name: &'static str,
     unit: &'static str,
-    labels: &'static [MetricLabel],
+    labels: &'static [Label],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: MetricKind::Counter, unit, labels, help }
+    Metric { name, kind: Kind::Counter, unit, labels, help }
 }
 
 const fn gauge(
     name: &'static str,
     unit: &'static str,
-    labels: &'static [MetricLabel],
+    labels: &'static [Label],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: MetricKind::Gauge, unit, labels, help }
+    Metric { name, kind: Kind::Gauge, unit, labels, help }
 }
 
 pub(super) const ARTICLES: Metric = counter(
@@ -189,14 +185,14 @@ pub(super) const RESTORED: Metric =
     counter("samestory_restored_records_total", "records", &[], "Changelog records read by restores.");
 pub(super) const STEPS: Metric = Metric {
     name: "samestory_step_duration_seconds",
-    kind: MetricKind::Histogram(SECONDS),
+    kind: Kind::Histogram(SECONDS),
     unit: "seconds",
     labels: &[ROLE, STEP],
     help: "Duration of the steps of a turn: plan (decode, fingerprint, look up, judge), send, commit, apply.",
 };
 pub(super) const BATCHES: Metric = Metric {
     name: "samestory_batch_records",
-    kind: MetricKind::Histogram(RECORDS),
+    kind: Kind::Histogram(RECORDS),
     unit: "records",
     labels: &[ROLE],
     help: "Input records per transaction.",
@@ -313,7 +309,7 @@ pub fn markdown() -> String {
         text += &format!("| `{name}` | {kind} | {unit} | {} | {} |\n", labels.join(", "), metric.help);
     }
     text += "\n## Labels\n\n| label | values |\n|---|---|\n";
-    let mut listed: Vec<MetricLabel> = Vec::new();
+    let mut listed: Vec<Label> = Vec::new();
     for label in METRICS.iter().flat_map(|metric| metric.labels) {
         if !listed.contains(label) {
             listed.push(*label);
@@ -337,7 +333,7 @@ mod tests {
         let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), METRICS.len(), "a name is used twice");
         for Metric { name, kind, help, .. } in METRICS {
-            assert_eq!(name.ends_with("_total"), *kind == MetricKind::Counter, "{name}");
+            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
             assert!(help.ends_with('.') && !help.contains('|'), "{name}");
             assert!(name.starts_with("samestory_") || name.starts_with("process_"), "{name}");
         }

@@ -2,8 +2,9 @@
 //!
 //! During the run, [`Report::add`] collects pairs, never their texts. At the end, [`Report::add_clusters`] takes the groups
 //! from the state, and `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
-//! limit. `page` puts all of it into one file as JSON, which `page.js` shows.
+//! limit. `page` puts all of it into one file as JSON (`data`), which `page.js` shows.
 
+mod data;
 mod page;
 mod pair;
 mod texts;

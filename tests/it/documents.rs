@@ -164,13 +164,13 @@ fn metrics_in(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(feature = "http")]
 #[test]
 fn the_dashboard_and_the_alerts_use_existing_metrics() {
-    use samestory::metrics::{METRICS, MetricKind};
+    use samestory::metrics::{Kind, METRICS};
     let exists = |name: &str| {
         METRICS.iter().any(|metric| match metric.kind {
-            MetricKind::Histogram(_) => {
+            Kind::Histogram(_) => {
                 ["_bucket", "_sum", "_count"].iter().any(|end| name == format!("{}{end}", metric.name))
             }
-            MetricKind::Counter | MetricKind::Gauge => metric.name == name,
+            Kind::Counter | Kind::Gauge => metric.name == name,
         })
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/samestory");

@@ -16,7 +16,7 @@ use samestory_engine::index::{Change, Progress};
 use samestory_engine::model::TopicId;
 
 use super::survey;
-use crate::kafka::StageError;
+use crate::kafka::RunError;
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::matching::intake::BatchReader;
@@ -97,18 +97,18 @@ pub(crate) fn wait_for_compatible_state(
     config: &Config,
     partitions: i32,
     stop: &Stop,
-) -> Result<(), StageError> {
+) -> Result<(), RunError> {
     let mut logged = false;
     let compatible = Poll::until_stopped(stop).ask(|| match incompatibility(config, partitions) {
         Ok(None) => Ok(Polled::Final(())),
-        Ok(Some(why)) => Err(StageError::IncompatibleState(why)),
+        Ok(Some(why)) => Err(RunError::IncompatibleState(why)),
         Err(error) if survey::is_transient(&error) => {
             if !std::mem::replace(&mut logged, true) {
                 tracing::warn!(%error, "broker unreachable, cannot read the changelog, retrying");
             }
             Ok(Polled::NotYet)
         }
-        Err(error) => Err(StageError::Client(error)),
+        Err(error) => Err(RunError::Client(error)),
     });
     compatible.map(|_known_or_stopped| ())
 }

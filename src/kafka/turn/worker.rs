@@ -28,7 +28,7 @@ use crate::kafka::client as clients;
 use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
 use crate::kafka::recovery::slots::RestoreSlots;
-use crate::kafka::{RunCounters, StageError};
+use crate::kafka::{RunCounters, RunError};
 
 /// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
 const RETRIES: u32 = 20;
@@ -85,7 +85,7 @@ enum WorkerExit {
     Away(String),
     /// Drop everything, join again, and take the partitions over as a new owner would.
     Restart(String),
-    Fatal(StageError),
+    Fatal(RunError),
 }
 
 /// Runs a worker until the process is to stop, and restarts it after errors that a restart can cure.
@@ -97,8 +97,8 @@ pub(crate) fn run<S: StageRole>(
     worker: &WorkerId,
     input: &str,
     context: &WorkerContext,
-    mut make: impl FnMut() -> Result<S, StageError>,
-) -> Result<(), StageError> {
+    mut make: impl FnMut() -> Result<S, RunError>,
+) -> Result<(), RunError> {
     let mut restarts = 0_u32;
     let mut logged_away = false;
     while !context.stopped() {
@@ -132,7 +132,7 @@ pub(crate) fn run<S: StageRole>(
                 restarts = if began.elapsed() > Duration::from_secs(60) { 1 } else { restarts + 1 };
                 tracing::warn!(worker = worker.id(bus), restarts, "restarting the worker: {why}");
                 if restarts > RETRIES {
-                    return Err(StageError::TooManyRestarts { restarts, why });
+                    return Err(RunError::TooManyRestarts { restarts, why });
                 }
                 context.pause(Duration::from_millis(100 * u64::from(restarts.min(20))));
             }
@@ -180,14 +180,14 @@ impl<'a, S: StageRole> Worker<'a, S> {
                 return Err(WorkerExit::Restart(error.to_string()));
             }
             Err(ConnectError::Failed(TxnError::Fenced(error) | TxnError::Fatal(error))) => {
-                return Err(WorkerExit::Fatal(StageError::Client(error)));
+                return Err(WorkerExit::Fatal(RunError::Client(error)));
             }
         };
         // Route writes nothing too large to the routed topic, and every record there must be read in full.
         let longest =
             if worker.role == Role::Match { usize::MAX } else { bus.topics.max_message_bytes as usize };
         let source = RecordSource::join(&clients::consumer(bus, worker), input, bus.batch, longest);
-        let source = source.map_err(|error| WorkerExit::Fatal(StageError::Client(error)))?;
+        let source = source.map_err(|error| WorkerExit::Fatal(RunError::Client(error)))?;
         let (role, name) = (worker.role, worker.id(bus));
         context.board.begins(&name, role.as_str(), Joining::Waiting);
         Ok(Worker {
@@ -512,9 +512,9 @@ impl<'a, S: StageRole> Worker<'a, S> {
                 Err(WorkerExit::Restart(error.to_string()))
             }
             TxnError::Fenced(_) => {
-                Err(WorkerExit::Fatal(StageError::Fenced { instance: self.bus.instance.clone() }))
+                Err(WorkerExit::Fatal(RunError::Fenced { instance: self.bus.instance.clone() }))
             }
-            TxnError::Fatal(error) => Err(WorkerExit::Fatal(StageError::Client(error))),
+            TxnError::Fatal(error) => Err(WorkerExit::Fatal(RunError::Client(error))),
         }
     }
 

@@ -122,7 +122,7 @@ pub(super) struct ClusterAnswer {
     pub(super) last_seen: EventTime,
     pub(super) hosts: Vec<String>,
     pub(super) members: Vec<ArticleId>,
-    /// True if it has more members than are listed.
+    /// Whether it has more members than are listed.
     pub(super) more: bool,
 }
 

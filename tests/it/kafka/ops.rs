@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use samestory::metrics::{METRICS, MetricKind};
+use samestory::metrics::{Kind, METRICS};
 use samestory_engine::text::language::LANGUAGES;
 use serde_json::{Value, json};
 
@@ -174,8 +174,8 @@ fn article_content_adds_no_series_and_counters_are_right() {
     let sometimes = ["samestory_restore_progress_ratio", "samestory_state_events_total"];
     for metric in METRICS.iter().filter(|metric| !sometimes.contains(&metric.name)) {
         let name = match metric.kind {
-            MetricKind::Histogram(_) => format!("{}_count", metric.name),
-            MetricKind::Counter | MetricKind::Gauge => metric.name.to_owned(),
+            Kind::Histogram(_) => format!("{}_count", metric.name),
+            Kind::Counter | Kind::Gauge => metric.name.to_owned(),
         };
         assert!(found.contains_key(&name), "no {name} in a scrape");
     }

@@ -41,13 +41,13 @@ pub(crate) struct Phrase<'a> {
     pub(crate) posted: &'a [DocumentNumber],
 }
 
-/// True if one text lies inside another that is clearly longer.
+/// Whether one text lies inside another that is clearly longer.
 fn is_part_of(part: &Fingerprint, whole: &Fingerprint, contained: f64, settings: &LanguageSettings) -> bool {
     contained >= settings.rules.containment_threshold
         && f64::from(part.shingles) <= DIGEST_PART * f64::from(whole.shingles)
 }
 
-/// True if a text contains several complete earlier articles from different clusters.
+/// Whether a text contains several complete earlier articles from different clusters.
 pub(crate) fn holds_several(
     candidates: &[Candidate],
     new: &Fingerprint,
@@ -101,7 +101,7 @@ fn overruled_by_the_whole(
     overruled.collect()
 }
 
-/// True if one document is a part of another: an earlier copy of the beginning has a cluster of its own.
+/// Whether one document is a part of another: an earlier copy of the beginning has a cluster of its own.
 fn is_continued_by(part: &Candidate, whole: &Candidate, settings: &LanguageSettings) -> bool {
     let relation =
         || settings.compare_alone(&part.document.fingerprint, &whole.document.fingerprint).relation;
@@ -111,7 +111,7 @@ fn is_continued_by(part: &Candidate, whole: &Candidate, settings: &LanguageSetti
     }
 }
 
-/// True if both texts have headlines and these share hardly a word.
+/// Whether both texts have headlines and these share hardly a word.
 fn is_unrelated(pair: &Comparison) -> bool {
     pair.evidence.get(Measure::Titles).is_some_and(|share| share < UNRELATED)
 }
@@ -178,7 +178,7 @@ impl<V: View> Search<'_, V> {
         Ok(())
     }
 
-    /// True if an earlier document is a digest: it is flagged as one, or it also contains another article
+    /// Whether an earlier document is a digest: it is flagged as one, or it also contains another article
     /// that is unrelated to the newer text and has its own headline. Excerpts of a single article have no
     /// headline, or that article's. Only the newest members of the cluster are read.
     fn is_digest(
