@@ -1,9 +1,9 @@
 //! The front door: an engine and its index behind one type.
 //!
 //! [`Deduplicator`] judges articles in the order in which they are inserted, exactly as the `samestory` program does. A
-//! verdict is a function of the articles inserted before, of nothing else. What has no transaction around it goes through this door:
-//! the evaluation, the benchmark, the probe, the reference replay and the tests. The stage on Kafka does not, because there
-//! the commit stands between the plan and the index.
+//! verdict is a function of the articles inserted before it, and of nothing else. Callers without a transaction use this door: the
+//! evaluation, the benchmark, the probe, the reference replay and the tests. The stage on Kafka does not, because its commit
+//! comes between the plan and the index.
 
 #[cfg(feature = "rocksdb")]
 use std::path::Path;

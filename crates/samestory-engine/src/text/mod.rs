@@ -138,7 +138,7 @@ pub const LONGEST_STUB: u32 = 200;
 /// True if a text contains nothing of its headline. Hardly any article is like that, but a consent text, a disclaimer or a paywall
 /// stub under the headline of the article that it hides is.
 pub fn is_foreign(title: &str, text: &Text, language: &language::Language, options: &Options) -> bool {
-    /// Shorter words occur in any text. Of longer ones so many letters count, so that an ending does not make another word.
+    /// Shorter words occur in any text. Of longer ones only this many letters count, so that an ending does not make another word.
     const STEM: usize = 5;
     /// With fewer words or pairs of characters there is no telling.
     const ENOUGH: usize = 3;

@@ -1,7 +1,7 @@
 //! NoticeWords of page notices: what a site shows in place of an article, such as a consent text, a robot check or a paywall.
 //!
 //! Two articles that were fetched as one notice have equal texts and no news. Where headlines are missing or are the site's
-//! name, only the wording tells. The lists are made by hand and declared in `docs/evidence.md`; none is keyed to a source. A
+//! name, only the wording decides. The lists are made by hand and declared in `docs/evidence.md`; none is keyed to a source. A
 //! language without a list loses nothing but this, and so does a script without spaces.
 
 /// One language's words, separated by spaces, as normalised text spells them.

@@ -103,7 +103,7 @@ pub enum EndError {
         generation: u32,
         /// The routed topic.
         topic: String,
-        /// The number of unjudged records, possibly "at least" so many.
+        /// The number of unjudged records, or a lower bound ("at least …").
         records: String,
     },
     /// A partition without a committed offset.
