@@ -360,7 +360,7 @@ impl Failure {
         matches!(self, Failure::NotTheSame)
     }
 
-    /// Whether the reader closed the pipe (`| head`), which is not an error.
+    /// True if the reader closed the pipe (`| head`), which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,

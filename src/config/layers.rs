@@ -135,7 +135,7 @@ impl Layers {
     }
 }
 
-/// Whether the value of a setting must not be shown.
+/// True if the value of a setting must not be shown.
 fn is_secret(path: &[String]) -> bool {
     match path {
         [table, key] if table == "kafka" => !is_harmless(key),
@@ -147,7 +147,7 @@ fn is_secret(path: &[String]) -> bool {
     }
 }
 
-/// Whether the value of a librdkafka property may be shown. Every property that is not listed may be a secret.
+/// True if the value of a librdkafka property may be shown. Every property that is not listed may be a secret.
 fn is_harmless(key: &str) -> bool {
     const SHOWN: &[&str] = &[
         "bootstrap.servers",

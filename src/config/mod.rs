@@ -36,7 +36,7 @@ pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
 pub use home::home;
 pub use http::{Http, Peer};
 pub use layers::Layers;
-pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
+pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, RegistryConfig, ValueFormat};
 pub use renamed::RENAMED;
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
@@ -51,7 +51,7 @@ pub struct Config {
     pub text: Options,
     /// Paths of the fields in the crawler's articles.
     pub fields: Fields,
-    /// Who may write about an id.
+    /// The owner of an id: the only one who may write about it.
     pub owner: Owner,
     /// Settings of the engine, language by language.
     pub engine: EngineSettings,
@@ -290,7 +290,7 @@ pub enum ConfigError {
         key: String,
         /// The value as written.
         value: String,
-        /// What to write instead.
+        /// The value to write instead.
         fix: Cow<'static, str>,
     },
     /// Bands and rows do not fit the signature.

@@ -12,7 +12,7 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 use crate::config::Bus;
 use samestory_engine::model::EventTime;
 
-/// What a worker reads and writes.
+/// The role of a worker: it decides what the worker reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads raw articles and writes each to the partition of its language.
@@ -261,7 +261,7 @@ impl ClientContext for Quiet {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "client");
+        tracing::debug!(%error, reason, "client error");
     }
 }
 

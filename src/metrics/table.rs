@@ -44,7 +44,7 @@ pub struct Metric {
     pub unit: &'static str,
     /// The labels that distinguish its series.
     pub labels: &'static [Label],
-    /// What it measures, and how to interpret it.
+    /// The meaning of the metric, and how to interpret it.
     pub help: &'static str,
 }
 

@@ -133,7 +133,7 @@ impl TopicLimits {
         }
     }
 
-    /// Whether the broker accepts a record with this timestamp now, even if its clock differs from ours.
+    /// True if the broker accepts a record with this timestamp now, even if its clock differs from ours.
     fn accepts(&self, time: EventTime, now: EventTime) -> bool {
         let ahead = time.millis().saturating_sub(now.millis());
         let within = |distance: i64, limit: Option<i64>| {

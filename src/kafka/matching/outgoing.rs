@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pub(crate) limits: Arc<Limits>,
 }
 
-/// Whether the tagged article of a record can be delivered. This is decided before the article is judged, from the
+/// True if the tagged article of a record can be delivered. This is decided before the article is judged, from the
 /// record and the limits alone: an article that cannot be delivered must leave no trace in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
@@ -175,7 +175,7 @@ impl Writer {
         }
     }
 
-    /// Whether the tagged article can be delivered, for any verdict.
+    /// True if the tagged article can be delivered, for any verdict.
     pub(crate) fn fit(&self, original: Original<'_>) -> Fit {
         let article = original.value().map_or(0, <[u8]>::len);
         let value = match (self.form, self.wire) {
@@ -350,7 +350,7 @@ fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
     DeadLetter { position, reason: DeadLetterReason::TooLarge, message }
 }
 
-/// Whether the article's bytes are JSON and can be embedded in the envelope unchanged.
+/// True if the article's bytes are JSON and can be embedded in the envelope unchanged.
 fn is_json(original: Original<'_>) -> bool {
     match original.slice.encoding {
         PayloadEncoding::Json => true,

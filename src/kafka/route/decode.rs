@@ -34,7 +34,7 @@ pub(crate) struct Decoder {
     owner: Owner,
     /// Longer values are dead letters and are not parsed.
     limit: usize,
-    /// Whether keys are article ids: then a tombstone deletes the article that its key names.
+    /// True if keys are article ids: then a tombstone deletes the article that its key names.
     keyed_by_id: bool,
     format: InputFormat,
     payload_policy: PayloadPolicy,
@@ -192,7 +192,7 @@ impl Decoder {
         Ok(event)
     }
 
-    /// Whether the record's key is the id of an article that has none. Not if the settings name a path for the id: a
+    /// True if the record's key is the id of an article that has none. Not if the settings name a path for the id: a
     /// record without that path is a dead letter, because if keys are not ids (a site, a date) all articles of a key
     /// would become versions of one.
     fn names_by_key(&self) -> bool {

@@ -207,7 +207,7 @@ impl Route {
         Ok(known.into_iter().find(|known| known.differs_from(id)))
     }
 
-    /// Whether this dead letter may already have been written, before the committed offset was lost.
+    /// True if this dead letter may already have been written, before the committed offset was lost.
     fn may_repeat(&self, position: &Position) -> bool {
         let Position::Topic { partition, offset, .. } = position else { return false };
         self.repeats_below.get(partition).is_some_and(|below| offset < below)

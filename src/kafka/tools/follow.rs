@@ -20,7 +20,7 @@ pub struct FollowedRecord {
     pub topic: String,
     /// The record's key: an article id or a cluster id.
     pub key: String,
-    /// Whether the record has no value and retracts an earlier one.
+    /// True if the record has no value and retracts an earlier one.
     pub is_tombstone: bool,
     headers: Vec<(String, String)>,
 }

@@ -30,7 +30,7 @@ pub struct Read {
     pub value: Option<Vec<u8>>,
     /// Headers in order.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// Whether a topic refused the output of this record, so that it became a dead letter.
+    /// True if a topic refused the output of this record, so that it became a dead letter.
     pub refused: bool,
 }
 

@@ -291,7 +291,7 @@ impl RecordSource {
         clients::offset_in(&answer, &self.topic, partition)
     }
 
-    /// Whether the group has a committed offset for any of these partitions.
+    /// True if the group has a committed offset for any of these partitions.
     pub(crate) fn any_committed(&self, partitions: impl Iterator<Item = i32>) -> Result<bool, KafkaError> {
         let list = self.list(partitions);
         if list.count() == 0 {
@@ -334,7 +334,7 @@ impl RecordSource {
         self.done.iter().filter_map(lag).collect()
     }
 
-    /// Whether no broker is reachable.
+    /// True if no broker is reachable.
     pub(crate) fn is_away(&self) -> bool {
         self.consumer.context().statistics().away
     }

@@ -33,7 +33,7 @@ use crate::kafka::{RunCounters, RunError};
 /// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
 const RETRIES: u32 = 20;
 
-/// What the workers of a process share: the request to stop, the status board, the store registry and the limits.
+/// Shared by the workers of a process: the request to stop, the status board, the store registry and the limits.
 #[derive(Clone)]
 pub(crate) struct WorkerContext {
     pub(crate) stop: Stop,
@@ -284,7 +284,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
         Ok(())
     }
 
-    /// Whether there is something to commit even without new records.
+    /// True if there is something to commit even without new records.
     fn has_pending_commit(&self) -> bool {
         self.stage.partitions().unpublished_positions().next().is_some()
     }
@@ -359,7 +359,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
         }
     }
 
-    /// Whether it is time to skip an unreadable batch. Only batches of the raw topic are skipped: what route has
+    /// True if it is time to skip an unreadable batch. Only batches of the raw topic are skipped: what route has
     /// written to the routed topic must not be lost.
     fn may_skip(&self, jam: &Jam) -> bool {
         let patience = self.bus.unreadable_after.filter(|_| self.role != Role::Match);

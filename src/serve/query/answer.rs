@@ -24,7 +24,7 @@ pub(super) struct Answered {
     pub(super) unanswered: BTreeSet<String>,
 }
 
-/// What was asked for.
+/// The answer to one kind of question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum AnswerBody {
@@ -94,7 +94,7 @@ pub(super) struct SimilarArticle {
     pub(super) match_type: Resemblance,
 }
 
-/// What an article is to the one asked about. `rewritten` is reported as `near`, as verdicts do.
+/// How an article relates to the one asked about. `rewritten` is reported as `near`, as in verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Resemblance {

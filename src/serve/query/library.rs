@@ -43,7 +43,7 @@ pub struct Library {
 
 /// The answer of this process.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct LocalAnswer {
     pub(super) result: Result<Answered, ProblemDetails>,
     /// The partitions that were searched.
     pub(super) held: HeldPartitions,
@@ -74,7 +74,7 @@ impl Library {
     }
 
     /// Answers from the local stores.
-    pub(super) fn answer(&self, question: &Question) -> Answer {
+    pub(super) fn answer(&self, question: &Question) -> LocalAnswer {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -96,19 +96,19 @@ impl Library {
                 partitions: lease.partitions().into_iter().collect(),
                 of: lease.partition_count(),
             };
-            return Answer { result, held };
+            return LocalAnswer { result, held };
         }
     }
 
-    /// Whether a peer may have a better answer. "Not found" is final only when every partition was searched.
-    pub(super) fn needs_peers(&self, answer: &Answer) -> bool {
+    /// True if a peer may have a better answer. "Not found" is final only when every partition was searched.
+    pub(super) fn needs_peers(&self, answer: &LocalAnswer) -> bool {
         match &answer.result {
             Ok(answered) => !self.is_complete(&answered.body, &answer.held),
             Err(problem) => problem.is_unknown() && !answer.held.covers(None),
         }
     }
 
-    /// Whether an answer from these partitions is final. An article and everything similar to it live in one
+    /// True if an answer from these partitions is final. An article and everything similar to it live in one
     /// partition, but a `unique` verdict is final only if the partition of its language was searched.
     pub(super) fn is_complete(&self, answer: &AnswerBody, held: &HeldPartitions) -> bool {
         match answer {
@@ -119,7 +119,7 @@ impl Library {
         }
     }
 
-    /// Whether an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
+    /// True if an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
     /// may not.
     pub(super) fn has_one_partition_per_id(&self) -> bool {
         self.config.bus.mode == Mode::Routed

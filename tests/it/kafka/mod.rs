@@ -18,7 +18,7 @@ mod clocks;
 mod faults;
 // A TCP proxy that fails on demand.
 pub(crate) mod proxy;
-// What the proxy does to a real client.
+// Effects of the proxy on a real client.
 mod proxy_tests;
 // A schema registry for tests that never outlives the test process.
 pub(crate) mod registry;

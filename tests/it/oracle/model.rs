@@ -1100,7 +1100,7 @@ impl Model {
         (pairs, digest)
     }
 
-    /// Whether a document was flagged as a digest, or contains another text than this one.
+    /// True if a document was flagged as a digest, or contains another text than this one.
     fn is_digest(&self, document: &Document, new: &Fingerprint, pair: &Comparison) -> bool {
         let unrelated = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
         let mut newest = self.members((document.language, document.cluster.0));

@@ -85,13 +85,13 @@ impl Contribution {
 pub struct Related {
     /// The earlier article.
     pub id: ArticleId,
-    /// What the later article is to the earlier one.
+    /// How the later article relates to the earlier one.
     pub relation: RelationKind,
     /// Similarity of the two.
     pub similarity: Fraction,
 }
 
-/// What a unique article is to an earlier one it is related to.
+/// How a unique article relates to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelationKind {

@@ -50,7 +50,7 @@ pub(super) fn names(plain: &str) -> Vec<u16> {
     found
 }
 
-/// Whether a letter is a capital. Most scripts have none, and a look at the code point is cheaper than one at the tables.
+/// True if a letter is a capital. Most scripts have none, and a look at the code point is cheaper than one at the tables.
 fn is_capital(c: char) -> bool {
     match c {
         '\0'..='\u{7f}' => c.is_ascii_uppercase(),

@@ -80,7 +80,7 @@ impl Measure {
         }
     }
 
-    /// Whether a higher value speaks for a copy; the other measures speak against one.
+    /// True if a higher value speaks for a copy; the other measures speak against one.
     pub const fn speaks_for(self) -> bool {
         !matches!(
             self,

@@ -90,7 +90,7 @@ impl Relation {
         }
     }
 
-    /// Whether the newer text counts as a copy of the older.
+    /// True if the newer text counts as a copy of the older.
     pub const fn is_duplicate(self) -> bool {
         matches!(self, Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial)
     }
@@ -130,7 +130,7 @@ impl LanguageSettings {
         pair
     }
 
-    /// What a newer text is to an older one if no other article was ever seen: every phrase that the two share is rare.
+    /// Compares a newer text with an older one as if no other article existed: every phrase that the two share is rare.
     pub fn compare_alone(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
         let mut pair = measure(old, new);
         pair.evidence.set(Measure::Rare, Some(pair.containment));
@@ -325,7 +325,7 @@ fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<f64> {
     Some(common as f64 / FIGURES)
 }
 
-/// What two sets have in common.
+/// The overlap of two sets.
 #[derive(Clone, Copy)]
 struct Common {
     /// Size of the smaller set.
@@ -350,7 +350,7 @@ fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
     Some(Common { fewer, share, drawn, replaced: f64::from(fewer) * (1.0 - share) })
 }
 
-/// Whether the shorter text is a part of the longer rather than another version of it. Half an article is
+/// True if the shorter text is a part of the longer rather than another version of it. Half an article is
 /// similar to the whole, but readers want to know that half of it is missing.
 fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
     let (part, whole, contained) = if new.shingles <= old.shingles {

@@ -249,7 +249,7 @@ impl SpeakerCounts {
         self.rows[row].running as f32 / (words * language.coverage)
     }
 
-    /// Whether the running text may be in this language, rather than just the frame around it.
+    /// True if the running text may be in this language, rather than just the frame around it.
     ///
     /// English must cover three quarters, because English page furniture surrounds every language; the others
     /// must cover half, and at least 0.7 of what the best of them covers. The test allows for chance: 1.64
