@@ -60,6 +60,13 @@ fn each(mut set: Set, mut found: impl FnMut(usize)) {
 /// Letters below this code point (Latin to Devanagari) have an entry of their own.
 const LETTERS: usize = 0x980;
 
+/// Bits that tell most words that no language lists.
+const KNOWN: usize = 1 << 16;
+
+fn known_bit(hash: u64) -> usize {
+    (hash >> 16) as usize % KNOWN
+}
+
 /// Slots of the word table: a power of two, at least twice the number of words.
 const SLOTS: usize = 1 << 14;
 
@@ -71,6 +78,9 @@ struct Model {
     /// Per letter, the languages of its script that do *not* use it. A letter that no row lists counts
     /// against none.
     strangers: Vec<Set>,
+    /// A bit for each value of some bits of a word's hash: most words of a text are in no list, and this fits into the
+    /// first-level cache.
+    known: BitSet<{ KNOWN / 64 }>,
     /// Hash table of words with open addressing: the upper half of the hash (0 is a free slot) …
     tags: Vec<u32>,
     /// … the index of its languages in `sets` …
@@ -109,8 +119,10 @@ impl Model {
             strangers[at] = speakers[script as usize] & !writers;
         }
         assert!(words.len() <= SLOTS / 2, "{} words: make SLOTS larger", words.len());
+        let mut known = BitSet([0; KNOWN / 64]);
         let (mut tags, mut users, mut sets) = (vec![0; SLOTS], vec![0; SLOTS], Vec::new());
         for (hash, set) in words {
+            known.insert(known_bit(hash));
             let mut slot = first_slot(hash);
             while tags[slot] != 0 {
                 slot = (slot + 1) % SLOTS;
@@ -125,12 +137,15 @@ impl Model {
             let shared = LANGUAGES.get(row).and_then(|language| language.home);
             shared.and_then(|home| LANGUAGES.iter().position(|language| language.lang == home)).unwrap_or(row)
         });
-        Model { homes: homes.collect(), speakers, strangers, tags, users, sets }
+        Model { homes: homes.collect(), speakers, strangers, known, tags, users, sets }
     }
 
     /// The slot of a word, if any language lists it.
     #[inline]
     fn slot(&self, hash: u64) -> Option<usize> {
+        if !self.known.contains(known_bit(hash)) {
+            return None;
+        }
         let mut slot = first_slot(hash);
         loop {
             match self.tags[slot] {
@@ -304,6 +319,11 @@ pub(super) fn coverage(row: usize, excerpt: &Excerpt<'_>) -> f32 {
 struct BitSet<const N: usize>([u64; N]);
 
 impl<const N: usize> BitSet<N> {
+    #[inline]
+    fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
+
     /// Adds a number; returns whether it was absent.
     #[inline]
     fn insert(&mut self, number: usize) -> bool {
