@@ -344,13 +344,13 @@ pub(crate) struct Offsets<'a> {
 impl Txn<'_> {
     /// Adds a record to the transaction.
     pub(crate) fn send(&mut self, record: &Outgoing<'_>) -> Result<(), TxnError> {
-        let headers = record
-            .headers
-            .iter()
-            .fold(OwnedHeaders::new_with_capacity(record.headers.len()), |headers, (key, value)| {
+        let mut outgoing: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(record.topic);
+        outgoing.headers = (!record.headers.is_empty()).then(|| {
+            let headers = OwnedHeaders::new_with_capacity(record.headers.len());
+            record.headers.iter().fold(headers, |headers, (key, value)| {
                 headers.insert(Header { key, value: value.as_deref() })
-            });
-        let mut outgoing: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(record.topic).headers(headers);
+            })
+        });
         outgoing.partition = record.partition;
         outgoing.key = record.key.as_deref();
         outgoing.payload = record.value.as_deref();
