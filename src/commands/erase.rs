@@ -23,7 +23,7 @@ Examples:
   samestory erase --check a17 --state /backup/state
 
 The deletes go to the raw topic, as a crawler's would; the stage must be running, or the command waits in vain. Then every topic is
-read to its end, and so is every state directory below stage.state, quarantined copies included. The state of other machines is
+read to its end, and so is every state directory below stage.state, quarantined copies included, except those that a running process has open. The state of other machines is
 read with --state on those machines; until then the changelog, which every state follows, is the proof for them.
 
 Exit codes:
@@ -88,9 +88,14 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 fn report(ids: &[ArticleId], erased: &Erased) -> String {
     let mut text = format!("read to the end: {}\n", erased.topics.join(", "));
     text += &match erased.states.len() {
+        0 if !erased.states_in_use.is_empty() => String::new(),
         0 => "no state directory on this machine: for the states, the changelog is the proof\n".to_owned(),
         _ => format!("state directories: {}\n", erased.states.join(", ")),
     };
+    if !erased.states_in_use.is_empty() {
+        let states = erased.states_in_use.join(", ");
+        text += &format!("in use by a running process, which follows the changelog: {states}\n");
+    }
     let mut findings = BTreeMap::<&str, Vec<_>>::new();
     for found in &erased.findings {
         findings.entry(&found.id).or_default().push(found);

@@ -121,7 +121,7 @@ impl Layers {
         const TABLES: &[&str] =
             &["text", "language", "match", "languages", "lsh", "clusters", "review", "input", "output"];
         let mut all = self.effective();
-        all.retain(|table, _| TABLES.iter().any(|name| table == *name));
+        all.retain(|table, _| TABLES.contains(&table));
         toml::to_string(&all).unwrap_or_default()
     }
 

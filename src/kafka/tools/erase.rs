@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -27,9 +27,6 @@ use samestory_engine::model::{ArticleId, EventTime};
 
 use super::produce::Sender;
 use super::scan::{ScanError, Scanner, broker_error, source};
-
-/// Time between two looks at state directories whose process has not written them yet.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -102,6 +99,8 @@ pub struct Erased {
     pub topics: Vec<String>,
     /// The state directories that were read, quarantined copies among them.
     pub states: Vec<String>,
+    /// State directories that a running process works on. Nobody else can open them; they equal the changelog.
+    pub states_in_use: Vec<String>,
     /// What is left.
     pub findings: Vec<Finding>,
 }
@@ -141,23 +140,9 @@ pub fn erase(config: &Config, request: &Request, say: &mut dyn FnMut(&str)) -> R
         }
     }
     look_into_topics(config, &scanner, &request.ids, &mut erased)?;
-    // A running process writes its state to disk once a minute, so a current state on disk may only be late.
-    let directories = directories(&bus.state, &request.states);
-    let deadline = Instant::now() + if request.check_only { Duration::ZERO } else { request.wait };
-    let mut said = false;
-    let found = loop {
-        let found = look_into_states(&directories, &request.ids);
-        let late = found.iter().any(|found| found.left == Left::Current);
-        if !late || Instant::now() > deadline {
-            break found;
-        }
-        if !std::mem::replace(&mut said, true) {
-            say("waiting until the running stage has written its state to disk, which it does once a minute");
-        }
-        std::thread::sleep(LOOK);
-    };
-    erased.states = directories.iter().map(|directory| directory.display().to_string()).collect();
-    erased.findings.extend(found);
+    for directory in directories(&bus.state, &request.states) {
+        look_into_state(directory, &request.ids, &mut erased);
+    }
     Ok(erased)
 }
 
@@ -486,44 +471,33 @@ fn directories(state: &Path, more: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-fn look_into_states(directories: &[PathBuf], ids: &[ArticleId]) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for directory in directories {
-        let place = directory.display().to_string();
-        let finding = |id: &ArticleId, left, until: String| Finding {
-            id: id.to_string(),
-            place: place.clone(),
-            left,
-            count: 1,
-            newest: None,
-            until,
-        };
-        match state_holds(directory, ids) {
-            Ok(held) => {
-                for (id, held) in ids.iter().zip(held) {
-                    match held {
-                        (true, _) => found.push(finding(
-                            id,
-                            Left::Current,
-                            "a running process writes it within a minute (repeat with --check); a copy that no process uses can be deleted".to_owned(),
-                        )),
-                        (false, true) => found.push(finding(
-                            id,
-                            Left::Mark,
-                            "the id without its text; it expires after one retention (match.retention)".to_owned(),
-                        )),
-                        (false, false) => {}
-                    }
+fn look_into_state(directory: PathBuf, ids: &[ArticleId], erased: &mut Erased) {
+    let place = directory.display().to_string();
+    let mark = "the id without its text; it expires after one retention (match.retention)";
+    let current =
+        "no process works on this state: delete the directory, or start the stage that it belongs to";
+    let mut finding = |id: &ArticleId, left, until: String| {
+        let (id, place) = (id.to_string(), directory.display().to_string());
+        erased.findings.push(Finding { id, place, left, count: 1, newest: None, until });
+    };
+    match state_holds(&directory, ids) {
+        Ok(held) => {
+            for (id, held) in ids.iter().zip(held) {
+                match held {
+                    (true, _) => finding(id, Left::Current, current.to_owned()),
+                    (false, true) => finding(id, Left::Mark, mark.to_owned()),
+                    (false, false) => {}
                 }
             }
-            Err(error) => {
-                found.extend(
-                    ids.iter().map(|id| finding(id, Left::Unknown, format!("cannot be read: {error}"))),
-                );
-            }
+            erased.states.push(place);
+        }
+        // It follows the changelog, and match has committed the deletes.
+        Err(StoreError::InUse { .. }) => erased.states_in_use.push(place),
+        Err(error) => {
+            ids.iter().for_each(|id| finding(id, Left::Unknown, format!("cannot be read: {error}")));
+            erased.states.push(place);
         }
     }
-    found
 }
 
 /// For each id, whether the state holds a document of it, and whether it holds a mark.

@@ -60,8 +60,8 @@ const TOPICS: [Topic; 8] = [
     },
     Topic {
         name: "samestory.generations",
-        key: "`stage.app`/generation, UTF-8",
-        value: "internal: generation-end records in JSON, with the final offsets of a generation",
+        key: "`stage.app`/…, UTF-8",
+        value: "internal: generation-end records with the final offsets of a generation, an operator's pause, and the settings behind each `config` hash, in JSON",
         cleanup: "compact",
     },
 ];
@@ -282,16 +282,16 @@ pub(super) fn contract() -> String {
     line("## Tombstones of a delete");
     line("");
     line(
-        "A delete writes one tombstone to each article topic that holds a record of the article: one in nearly all cases, two for a",
+        "A delete of a known id writes two tombstones: one to `samestory.unique` and one to `samestory.near-duplicate`, whichever of them",
     );
     line(
-        "unique article that was sent again unchanged, which is on both. With `output.topics = \"single\"` it is always one. A delete of",
+        "holds the article, because a former home may have published it on the other one. With `output.topics = \"single\"` it writes one.",
     );
     line(
-        "an id that is not known, was never published or has expired writes none. If the article was in a cluster, the clusters topic",
+        "A delete of an id that is not known, was never published or has expired writes none, and neither does a repeated delete. If",
     );
     line(
-        "gets the cluster without it, or a tombstone if fewer than two members are left. A repeated delete writes nothing.",
+        "the article was in a cluster, the clusters topic gets the cluster without it, or a tombstone if fewer than two members are left.",
     );
     line("");
     line("## Expiry");
