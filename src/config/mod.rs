@@ -67,6 +67,8 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// The settings file, if there is one.
     pub file: Option<PathBuf>,
+    /// The effective settings that verdicts depend on, as TOML; empty if the settings were not loaded from layers.
+    pub decisive: String,
 }
 
 impl Config {
@@ -127,7 +129,7 @@ impl Config {
         let mut layers = Layers::read(file, set)?;
         let config: Config = layers.settings()?.try_into()?;
         layers.warnings.extend(config.warnings);
-        Ok(Config { file: layers.file, warnings: layers.warnings, ..config })
+        Ok(Config { decisive: layers.decisive(), file: layers.file, warnings: layers.warnings, ..config })
     }
 }
 
@@ -224,6 +226,7 @@ impl TryFrom<Settings> for Config {
             http,
             warnings,
             file: None,
+            decisive: String::new(),
         })
     }
 }

@@ -69,6 +69,11 @@ pub(crate) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
     config
 }
 
+/// The address that clients of this application connect to, for messages.
+pub(crate) fn address(bus: &Bus) -> String {
+    bus.properties.get("bootstrap.servers").map_or("localhost:9092", |value| value.reveal()).to_owned()
+}
+
 /// Applies the shared defaults and the operator's properties over a client's own defaults. They cannot be copied from
 /// another `ClientConfig`, which hands out masked passwords.
 fn apply_shared(config: &mut ClientConfig, bus: &Bus, client_id: &str) {

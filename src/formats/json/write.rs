@@ -56,6 +56,28 @@ pub fn related(related: &[Related]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// A text as JSON writes it, in quotes.
+pub fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    append(&mut out, &text);
+    out.pop();
+    out
+}
+
+/// A delete event in our own field names.
+pub fn delete_event(id: &str, host: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Delete<'a> {
+        id: &'a str,
+        host: &'a str,
+        deleted: bool,
+    }
+    let mut out = Vec::new();
+    append(&mut out, &Delete { id, host, deleted: true });
+    out.pop();
+    out
+}
+
 /// A row of a table as an object with a string for each column.
 pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     struct Row<I>(std::cell::Cell<Option<I>>);

@@ -26,6 +26,12 @@ pub struct FollowedRecord {
 }
 
 impl FollowedRecord {
+    /// The value of a dead letter's header, named without its `__samestory.errors.` prefix.
+    pub fn error_header(&self, name: &str) -> Option<&str> {
+        let ours = |(key, _): &&(String, String)| key.strip_prefix("__samestory.errors.") == Some(name);
+        self.headers.iter().find(ours).map(|(_, value)| value.as_str())
+    }
+
     /// The value of a header, named without its `samestory-` prefix.
     pub fn header(&self, name: &str) -> Option<&str> {
         let ours = |(key, _): &&(String, String)| key.strip_prefix("samestory-") == Some(name);

@@ -24,6 +24,7 @@ use super::suspects::Suspects;
 use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 use super::unreadable::{Jam, Probe};
 use crate::kafka::admin::limits::Limits;
+use crate::kafka::admin::notes::PausedRoles;
 use crate::kafka::client as clients;
 use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
@@ -46,6 +47,8 @@ pub(crate) struct WorkerContext {
     pub(crate) slots: RestoreSlots,
     /// The partitions assigned to the process.
     pub(crate) holdings: Holdings,
+    /// The roles that an operator has paused.
+    pub(crate) pauses: PausedRoles,
 }
 
 impl WorkerContext {
@@ -269,7 +272,12 @@ impl<'a, S: StageRole> Worker<'a, S> {
         if let Some(jam) = jams.into_iter().find(|jam| self.may_skip(jam)) {
             self.skip(jam);
         }
-        let batch = match self.source.take() {
+        let held = self.context.pauses.holds(self.role);
+        self.source.hold(held).map_err(|error| {
+            WorkerExit::Restart(format!("cannot pause or resume the partitions: {error}"))
+        })?;
+        let taken = if held { None } else { self.source.take() };
+        let batch = match taken {
             Some(batch) => self.narrowed(batch),
             None if self.has_pending_commit() => {
                 self.source.membership().map(|membership| Collected { records: BTreeMap::new(), membership })

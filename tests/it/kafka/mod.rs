@@ -41,6 +41,8 @@ mod inputs;
 mod interop;
 // Health, readiness and metrics.
 mod ops;
+// The operator's commands: reconcile, dead letters, erasure, pause and drain.
+mod operator;
 // Takeover of a partition when its topics, its changelog or its state have changed.
 mod recovery;
 // Route without its offsets, new and recreated raw partitions, articles that change their language.

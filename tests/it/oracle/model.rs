@@ -268,6 +268,11 @@ impl Model {
                 vec![Output::DeadLetter(letter.clone())]
             }
         };
+        for output in &mut outputs {
+            if let Output::Tagged(tagged) = output {
+                tagged.received_at = item.log_time.or(item.time);
+            }
+        }
         for key in touched {
             let published = self.published_at(self.stream_time(key.0).max(self.item_time));
             let Some((group, size, previous)) = before.get(&key) else { continue };
@@ -904,6 +909,7 @@ impl Model {
             flags,
             config: self.settings.config,
             input: position.clone(),
+            received_at: None,
         }))];
         for other in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             if other != outlet && left.contains(&other) {
@@ -945,6 +951,7 @@ impl Model {
             flags,
             config: self.settings.config,
             input: position.clone(),
+            received_at: None,
         };
         let own = self.settings.languages.get(&held.language).unwrap_or(&self.settings.default);
         let published = self.published_at(Some(at));

@@ -87,6 +87,11 @@ impl<'a, V: View> Planner<'a, V> {
                 Vec::new()
             }
         };
+        for output in &mut outputs {
+            if let Output::Tagged(tagged) = output {
+                tagged.received_at = times.log.or(times.record);
+            }
+        }
         self.flush_cluster_edits(&mut outputs)?;
         Ok(outputs)
     }

@@ -300,6 +300,8 @@ impl<V: View> Planner<'_, V> {
             flags,
             config: self.engine.settings().config,
             input: position.clone(),
+            // The planner adds it to every verdict.
+            received_at: None,
         }
     }
 }
