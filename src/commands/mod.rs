@@ -5,6 +5,7 @@
 mod absent;
 mod bands;
 mod compare;
+mod compat;
 mod config;
 mod eval;
 mod file;
@@ -58,6 +59,7 @@ Examples:
   samestory languages                            list the languages
   samestory state inspect state/                 show what a state directory holds
   samestory config check                         check the settings
+  samestory compat group articles.ndjson         compute what other systems compute
   samestory plan --articles 500000               estimate disk, memory and partitions
 
 On Kafka:
@@ -178,6 +180,8 @@ enum Command {
     /// List the languages and how their text is cut into shingles
     Languages(languages::Args),
     /// Print a completion script for a shell
+    /// Compute what other near-duplicate systems compute, exact to the byte
+    Compat(compat::Args),
     #[command(after_help = "\
 Example:
   samestory completions bash > /etc/bash_completion.d/samestory")]
@@ -254,6 +258,10 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     #[error("cannot write the page {}", path.display())]
+    #[error(transparent)]
+    Tokenizer(#[from] samestory::compat::txtfp::UnknownTokenizer),
+    #[error(transparent)]
+    CompatBanding(#[from] samestory::compat::recap::BandingError),
     Page {
         path: PathBuf,
         #[source]
@@ -323,6 +331,8 @@ impl Failure {
             Failure::NothingToServe | Failure::Http(HttpError::Listen { .. }) => 2,
             #[cfg(feature = "http")]
             Failure::Http(HttpError::Thread(_)) | Failure::Died(_) => 1,
+            | Failure::Tokenizer(_)
+            | Failure::CompatBanding(_)
             #[cfg(feature = "kafka")]
             Failure::OnlyOnce
             | Failure::Property(_)
@@ -458,6 +468,7 @@ fn threshold_key(config: &Config) -> &'static str {
     }
 }
 
+        Command::Compat(args) => compat::run(&args, &config),
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,8 @@ mod clashes;
 mod cli;
 // Cluster ids, and which member is the canonical.
 mod clusters;
+// `samestory compat …`: what other systems compute.
+mod compat;
 // Wrong clocks, sparse archives, dates in every notation.
 mod clocks;
 // `samestory file --dead-letters` keeps what cannot be judged.
