@@ -175,7 +175,7 @@ enum Command {
     Config(config::Args),
     /// Estimate disk, memory, partitions and replicas
     Plan(plan::Args),
-    /// Inspect, verify, compact, export or rebuild a state directory
+    /// Inspect, verify, compact, export, compare or rebuild a state directory
     State(state::Args),
     /// List the languages and how their text is cut into shingles
     Languages(languages::Args),
