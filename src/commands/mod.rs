@@ -33,6 +33,8 @@ mod serve;
 mod state;
 #[cfg(feature = "kafka")]
 mod topics;
+#[cfg(feature = "kafka")]
+mod webhook;
 
 use std::io;
 use std::path::PathBuf;
@@ -57,15 +59,16 @@ Examples:
   samestory bands --threshold 0.7 --recall 0.99  show the cost of a threshold
   samestory eval labelled.ndjson                 measure precision and recall
   samestory languages                            list the languages
+  samestory compat group articles.ndjson         compute what other systems compute
   samestory state inspect state/                 show what a state directory holds
   samestory config check                         check the settings
-  samestory compat group articles.ndjson         compute what other systems compute
   samestory plan --articles 500000               estimate disk, memory and partitions
 
 On Kafka:
   samestory probe articles.raw                   look at a topic before setting anything up
   samestory topics --create && samestory run     start the stage; samestory follow shows its verdicts
   samestory schemas check                        compare the schema registry with the settings
+  samestory webhook run                          deliver verdicts to an HTTP server
   samestory generation end                       let the new state generation publish
 
 Exit codes:
@@ -161,6 +164,12 @@ enum Command {
     /// Register, check or print the schemas (this build lacks Kafka)
     #[cfg(not(feature = "kafka"))]
     Schemas(absent::Args),
+    /// Deliver verdicts to an HTTP server
+    #[cfg(feature = "kafka")]
+    Webhook(webhook::Args),
+    /// Deliver verdicts to an HTTP server (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Webhook(absent::Args),
     /// Print the fingerprint of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
@@ -171,6 +180,8 @@ enum Command {
     Eval(eval::Args),
     /// Choose min_confidence for a language on labelled articles
     Tune(eval::TuneArgs),
+    /// Compute what other near-duplicate systems compute, exact to the byte
+    Compat(compat::Args),
     /// Check or print the settings, or print the reference
     Config(config::Args),
     /// Estimate disk, memory, partitions and replicas
@@ -180,8 +191,6 @@ enum Command {
     /// List the languages and how their text is cut into shingles
     Languages(languages::Args),
     /// Print a completion script for a shell
-    /// Compute what other near-duplicate systems compute, exact to the byte
-    Compat(compat::Args),
     #[command(after_help = "\
 Example:
   samestory completions bash > /etc/bash_completion.d/samestory")]
@@ -249,6 +258,10 @@ pub(crate) enum Failure {
     #[cfg(feature = "kafka")]
     #[error("standard input can be read only once: name files, or remove --repeat")]
     OnlyOnce,
+    #[error(transparent)]
+    Tokenizer(#[from] samestory::compat::txtfp::UnknownTokenizer),
+    #[error(transparent)]
+    CompatBanding(#[from] samestory::compat::recap::BandingError),
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -258,10 +271,6 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     #[error("cannot write the page {}", path.display())]
-    #[error(transparent)]
-    Tokenizer(#[from] samestory::compat::txtfp::UnknownTokenizer),
-    #[error(transparent)]
-    CompatBanding(#[from] samestory::compat::recap::BandingError),
     Page {
         path: PathBuf,
         #[source]
@@ -282,6 +291,9 @@ pub(crate) enum Failure {
     #[cfg(feature = "kafka")]
     #[error(transparent)]
     Probe(#[from] samestory::kafka::tools::probe::ProbeError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Webhook(#[from] samestory::kafka::tools::webhook::WebhookError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
     Property(#[from] samestory::kafka::PropertyError),
@@ -319,6 +331,8 @@ impl Failure {
             | Failure::Plan(_)
             | Failure::OneInput
             | Failure::UnknownLanguage(_)
+            | Failure::Tokenizer(_)
+            | Failure::CompatBanding(_)
             | Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_))
             | Failure::OutputFormat(_)
             | Failure::Run(RunError::Clash(_) | RunError::Whole) => 2,
@@ -331,14 +345,14 @@ impl Failure {
             Failure::NothingToServe | Failure::Http(HttpError::Listen { .. }) => 2,
             #[cfg(feature = "http")]
             Failure::Http(HttpError::Thread(_)) | Failure::Died(_) => 1,
-            | Failure::Tokenizer(_)
-            | Failure::CompatBanding(_)
             #[cfg(feature = "kafka")]
             Failure::OnlyOnce
             | Failure::Property(_)
             | Failure::Generation(samestory::kafka::recovery::generations::end::EndError::NoneBefore)
             | Failure::Stage(samestory::kafka::RunError::Values(_))
             | Failure::Ready(ready::ReadyError::Off)
+            | Failure::Webhook(samestory::kafka::tools::webhook::WebhookError::NoUrl)
+            | Failure::Webhook(samestory::kafka::tools::webhook::WebhookError::Settings(_))
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
             Failure::Stage(_)
@@ -346,6 +360,7 @@ impl Failure {
             | Failure::Control(_)
             | Failure::Generation(_)
             | Failure::Probe(_)
+            | Failure::Webhook(_)
             | Failure::Ready(_)
             | Failure::Schemas(_)
             | Failure::Client(_)
@@ -399,7 +414,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     | Command::Produce(_)
     | Command::Follow(_)
     | Command::Generation(_)
-    | Command::Topics(_) = &cli.command
+    | Command::Topics(_)
+    | Command::Webhook(_) = &cli.command
     {
         samestory::kafka::check_properties(&config.bus)?;
     }
@@ -443,11 +459,16 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Schemas(args) => schemas::run(&args, &config),
         #[cfg(not(feature = "kafka"))]
         Command::Schemas(_) => Err(Failure::NotBuilt { command: "schemas", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Webhook(args) => webhook::run(&args, &config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Webhook(_) => Err(Failure::NotBuilt { command: "webhook", lacks: "Kafka" }),
         Command::Fingerprint(args) => fingerprint::run(&args, &config),
         Command::Compare(args) => compare::run(&args, &config),
         Command::Bands(args) => bands::run(&args, &config),
         Command::Eval(args) => eval::run(&args, &config),
         Command::Tune(args) => eval::tune(&args, &config),
+        Command::Compat(args) => compat::run(&args, &config),
         Command::Plan(args) => plan::run(&args, &config),
         Command::State(args) => state::run(&args, &config),
         Command::Languages(args) => languages::run(&args),
@@ -468,7 +489,6 @@ fn threshold_key(config: &Config) -> &'static str {
     }
 }
 
-        Command::Compat(args) => compat::run(&args, &config),
 #[cfg(test)]
 mod tests {
     use super::*;

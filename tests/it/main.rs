@@ -48,6 +48,9 @@ mod fuzz_checks;
 mod empty_updates;
 // Fixed articles have fixed bytes.
 mod golden;
+// An HTTP server that fails on demand, for the webhook.
+#[cfg(feature = "kafka")]
+mod hook_server;
 // How work grows with its input.
 mod growth;
 // Random histories of state, and a model to check them against.
@@ -107,3 +110,6 @@ mod watching;
 // An HTTP client that sends raw bytes.
 #[cfg(feature = "http")]
 mod web;
+// `samestory webhook test` against a real HTTP server.
+#[cfg(feature = "kafka")]
+mod webhook;

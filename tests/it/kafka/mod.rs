@@ -55,3 +55,5 @@ pub(crate) mod stage;
 mod topics;
 // Verdicts from Kafka equal those from files.
 mod verdicts;
+// Verdicts to an HTTP server that fails in every way.
+mod webhook;
