@@ -75,6 +75,8 @@ mod readme;
 mod laws_store;
 // The engine against a second, simple implementation of its rules, over random histories.
 mod oracle;
+// docs/origins.md names tests and files that exist.
+mod origins;
 // Parts and wholes of real articles match.
 mod parts;
 // `samestory plan`: the resources that a stage needs.
@@ -84,6 +86,8 @@ mod quality;
 // `samestory ready`: checks a stage from the command line.
 #[cfg(feature = "kafka")]
 mod ready;
+// `examples/recap.py` on the files of a run.
+mod recap;
 // A file run that is killed at any moment resumes as if nothing had happened.
 #[cfg(feature = "rocksdb")]
 mod resume;
@@ -107,9 +111,9 @@ mod verdicts;
 // From the program to a person: Prometheus, an alert, Alertmanager, Slack.
 #[cfg(feature = "kafka")]
 mod watching;
-// An HTTP client that sends raw bytes.
-#[cfg(feature = "http")]
-mod web;
 // `samestory webhook test` against a real HTTP server.
 #[cfg(feature = "kafka")]
 mod webhook;
+// An HTTP client that sends raw bytes.
+#[cfg(feature = "http")]
+mod web;

@@ -41,6 +41,8 @@ mod inputs;
 mod interop;
 // Health, readiness and metrics.
 mod ops;
+// `examples/recap.py` on the topics of a stage.
+mod recap;
 // Takeover of a partition when its topics, its changelog or its state have changed.
 mod recovery;
 // Route without its offsets, new and recreated raw partitions, articles that change their language.
@@ -53,7 +55,7 @@ mod space;
 pub(crate) mod stage;
 // Topic settings: created, checked and corrected.
 mod topics;
-// Verdicts from Kafka equal those from files.
-mod verdicts;
 // Verdicts to an HTTP server that fails in every way.
 mod webhook;
+// Verdicts from Kafka equal those from files.
+mod verdicts;
