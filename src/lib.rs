@@ -19,6 +19,7 @@
     feature = "http",
     doc = "- [`serve`]: health, metrics and the query API over HTTP; [`metrics`]: the series"
 )]
+#![cfg_attr(feature = "kafka", doc = "- [`webhook`]: verdicts delivered over HTTP")]
 //! - [`status`]: how the stage is doing; [`stop`]: the request to stop it; [`terminal`]: progress bars, colours, logs
 //!
 //! `src/commands` is the command line.
@@ -41,3 +42,5 @@ pub mod stop;
 #[cfg(test)]
 mod temporary;
 pub mod terminal;
+#[cfg(feature = "kafka")]
+pub mod webhook;

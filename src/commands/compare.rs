@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use samestory::compat::tlsh::{self, Band, TlshError};
 use samestory::config::Config;
 use samestory_engine::engine::compare::{Comparison, Relation};
 use samestory_engine::fingerprint::{config_hash, of_text};
@@ -91,9 +92,21 @@ fn verdict(relation: Relation) -> (&'static str, Option<&'static str>) {
     }
 }
 
+/// The TLSH distance of the two texts, which no verdict depends on.
+fn tlsh_distance(compared: &ComparedPair<'_>) -> Result<u32, TlshError> {
+    tlsh::distance(&tlsh::digest_text(&compared.a.plain)?, &tlsh::digest_text(&compared.b.plain)?)
+}
+
 fn as_json(compared: &ComparedPair<'_>, passages: &[Passage]) -> Value {
     let pair = &compared.pair;
     let (verdict, match_type) = verdict(pair.relation);
+    let tlsh = match tlsh_distance(compared) {
+        Ok(distance) => {
+            let band = Band::for_distance(distance);
+            json!({ "distance": distance, "band": band.range(), "meaning": band })
+        }
+        Err(error) => json!({ "distance": null, "error": error.to_string() }),
+    };
     let related = !pair.relation.is_duplicate() && pair.relation != Relation::Different;
     json!({
         "verdict": verdict,
@@ -103,6 +116,7 @@ fn as_json(compared: &ComparedPair<'_>, passages: &[Passage]) -> Value {
         "containment": { "a_in_b": round(pair.containment_of_old), "b_in_a": round(pair.containment) },
         "numerals": pair.numerals.map(round),
         "simhash_distance": pair.distance,
+        "tlsh": tlsh,
         "languages": { "a": compared.a.text.language.lang, "b": compared.b.text.language.lang },
         "config": format!("{:08x}", compared.config),
         "passages": passages.iter().map(|passage| json!({
@@ -131,6 +145,13 @@ fn table(
     let numerals = pair.numerals.map_or("no numbers to compare".to_owned(), |fraction| {
         format!("{} of the smaller set is in the other", percent(fraction))
     });
+    let tlsh = match tlsh_distance(compared) {
+        Ok(distance) => {
+            let band = Band::for_distance(distance);
+            format!("distance {distance}, {band} ({})", band.range())
+        }
+        Err(error) => format!("none: {error}"),
+    };
     let (verdict, match_type) = verdict(pair.relation);
     let rows = [
         ("verdict", match_type.map_or(verdict.to_owned(), |kind| format!("{verdict} ({kind})"))),
@@ -145,6 +166,7 @@ fn table(
         ),
         ("numbers", numerals),
         ("SimHash", format!("{} of 128 bits differ", pair.distance)),
+        ("TLSH", tlsh),
         ("language", format!("{} / {}", compared.a.text.language.lang, compared.b.text.language.lang)),
     ];
     for (name, value) in rows {

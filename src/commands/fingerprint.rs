@@ -49,6 +49,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 ("content hash", format!("{:032x}", print.content)),
                 ("SimHash 64", format!("{:016x}", print.simhash64())),
                 ("SimHash 128", format!("{:032x}", print.simhash)),
+                (
+                    "TLSH",
+                    compat::tlsh::digest_text(&input.plain).unwrap_or_else(|error| format!("none: {error}")),
+                ),
                 ("MinHash", format!("{} … (128 lanes; all with --format json)", hex(&print.minhash[..4]))),
                 ("numerals", format!("{} distinct", print.numerals.distinct())),
                 ("scheme", print.scheme.number().to_string()),
@@ -100,6 +104,11 @@ fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
             "txtfp_minhash": compat::txtfp::minhash(plain).map(|signature| {
                 hex::encode(signature.to_bytes())
             }),
+            "minhash_fnv": compat::fnv_minhash::compute_minhash(plain).map(|signature| {
+                hex::encode(signature.to_bytes())
+            }),
+            "tlsh": compat::tlsh::digest_text(plain).ok(),
+            "tlsh_error": compat::tlsh::digest_text(plain).err().map(|error| error.to_string()),
             "txtfp_simhash": compat::txtfp::simhash(plain).map(|hash| format!("{:016x}", hash.bits())),
         },
     })

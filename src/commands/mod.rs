@@ -7,6 +7,7 @@ mod bands;
 #[cfg(feature = "kafka")]
 mod clusters;
 mod compare;
+mod compat;
 mod config;
 #[cfg(feature = "kafka")]
 mod dead_letters;
@@ -44,6 +45,8 @@ mod serve;
 mod state;
 #[cfg(feature = "kafka")]
 mod topics;
+#[cfg(feature = "kafka")]
+mod webhook;
 
 use std::io;
 use std::path::PathBuf;
@@ -68,6 +71,7 @@ Examples:
   samestory bands --threshold 0.7 --recall 0.99  show the cost of a threshold
   samestory eval labelled.ndjson                 measure precision and recall
   samestory languages                            list the languages
+  samestory compat group articles.ndjson         compute what other systems compute
   samestory state inspect state/                 show what a state directory holds
   samestory config check                         check the settings
   samestory plan --articles 500000               estimate disk, memory and partitions
@@ -80,6 +84,7 @@ On Kafka:
   samestory reconcile                            prove that every record was published exactly once
   samestory dead-letters list                    what could not be judged, and why
   samestory erase a17                            delete an article everywhere, and prove it
+  samestory webhook run                          deliver verdicts to an HTTP server
   samestory generation end                       let the new state generation publish
 
 Exit codes:
@@ -223,6 +228,12 @@ enum Command {
     /// Register, check or print the schemas (this build lacks Kafka)
     #[cfg(not(feature = "kafka"))]
     Schemas(absent::Args),
+    /// Deliver verdicts to an HTTP server
+    #[cfg(feature = "kafka")]
+    Webhook(webhook::Args),
+    /// Deliver verdicts to an HTTP server (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Webhook(absent::Args),
     /// Print the fingerprint of a text
     Fingerprint(fingerprint::Args),
     /// Compare two texts, the older first
@@ -233,11 +244,13 @@ enum Command {
     Eval(eval::Args),
     /// Choose min_confidence for a language on labelled articles
     Tune(eval::TuneArgs),
+    /// Compute what other near-duplicate systems compute, exact to the byte
+    Compat(compat::Args),
     /// Check or print the settings, or print the reference
     Config(config::Args),
     /// Estimate disk, memory, partitions and replicas
     Plan(plan::Args),
-    /// Inspect, verify, compact, export or rebuild a state directory
+    /// Inspect, verify, compact, export, compare or rebuild a state directory
     State(state::Args),
     /// List the languages and how their text is cut into shingles
     Languages(languages::Args),
@@ -309,6 +322,10 @@ pub(crate) enum Failure {
     #[cfg(feature = "kafka")]
     #[error("standard input can be read only once: name files, or remove --repeat")]
     OnlyOnce,
+    #[error(transparent)]
+    Tokenizer(#[from] samestory::compat::txtfp::UnknownTokenizer),
+    #[error(transparent)]
+    CompatBanding(#[from] samestory::compat::recap::BandingError),
     #[error("{0} is not a language of `samestory languages`")]
     UnknownLanguage(String),
     #[error("cannot write {}", path.display())]
@@ -379,6 +396,9 @@ pub(crate) enum Failure {
     NotExact { gaps: u64, doubles: u64 },
     #[cfg(feature = "kafka")]
     #[error(transparent)]
+    Webhook(#[from] samestory::kafka::tools::webhook::WebhookError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
     Property(#[from] samestory::kafka::PropertyError),
     #[cfg(feature = "http")]
     #[error("http.query = off: there is nothing to serve; write an address and a port")]
@@ -414,6 +434,8 @@ impl Failure {
             | Failure::Plan(_)
             | Failure::OneInput
             | Failure::UnknownLanguage(_)
+            | Failure::Tokenizer(_)
+            | Failure::CompatBanding(_)
             | Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_))
             | Failure::OutputFormat(_)
             | Failure::Run(RunError::Clash(_) | RunError::Whole) => 2,
@@ -434,6 +456,8 @@ impl Failure {
             | Failure::Generation(samestory::kafka::recovery::generations::end::EndError::NoneBefore)
             | Failure::Stage(samestory::kafka::RunError::Values(_))
             | Failure::Ready(ready::ReadyError::Off)
+            | Failure::Webhook(samestory::kafka::tools::webhook::WebhookError::NoUrl)
+            | Failure::Webhook(samestory::kafka::tools::webhook::WebhookError::Settings(_))
             | Failure::Schemas(schemas::SchemasError::NoRegistry) => 2,
             #[cfg(feature = "kafka")]
             Failure::Stage(_)
@@ -450,6 +474,7 @@ impl Failure {
             | Failure::NoSuchConfig(..)
             | Failure::NotErased { .. }
             | Failure::NotExact { .. }
+            | Failure::Webhook(_)
             | Failure::Ready(_)
             | Failure::Schemas(_)
             | Failure::Client(_)
@@ -523,7 +548,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     | Command::Clusters(_)
     | Command::Reset(_)
     | Command::Generation(_)
-    | Command::Topics(_) = &cli.command
+    | Command::Topics(_)
+    | Command::Webhook(_) = &cli.command
     {
         samestory::kafka::check_properties(&config.bus)?;
     }
@@ -606,11 +632,16 @@ fn dispatch(command: Command, config: &Config) -> Result<(), Failure> {
         Command::Schemas(args) => schemas::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Schemas(_) => Err(Failure::NotBuilt { command: "schemas", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Webhook(args) => webhook::run(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Webhook(_) => Err(Failure::NotBuilt { command: "webhook", lacks: "Kafka" }),
         Command::Fingerprint(args) => fingerprint::run(&args, config),
         Command::Compare(args) => compare::run(&args, config),
         Command::Bands(args) => bands::run(&args, config),
         Command::Eval(args) => eval::run(&args, config),
         Command::Tune(args) => eval::tune(&args, config),
+        Command::Compat(args) => compat::run(&args, config),
         Command::Plan(args) => plan::run(&args, config),
         Command::State(args) => state::run(&args, config),
         Command::Languages(args) => languages::run(&args),

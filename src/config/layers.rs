@@ -154,7 +154,7 @@ fn is_secret(path: &[String]) -> bool {
         [table, key] if table == "kafka" => !is_harmless(key),
         [table, key] => matches!(
             (table.as_str(), key.as_str()),
-            ("http", "token") | ("registry", "password") | ("registry", "token")
+            ("http", "token") | ("registry", "password" | "token") | ("webhook", "url" | "secret")
         ),
         _ => false,
     }

@@ -10,6 +10,7 @@ mod layers;
 pub mod reference;
 mod registry;
 mod renamed;
+mod webhook;
 mod written;
 
 use std::borrow::Cow;
@@ -38,10 +39,11 @@ pub use http::{Http, Peer};
 pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, RegistryConfig, ValueFormat};
 pub use renamed::RENAMED;
+pub use webhook::{DeadLetterTarget, Webhook, WebhookEvent, WebhookFormat, WebhookStart};
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
     MatchSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings, ReviewSettings,
-    SecretSource, Settings, StageSettings, TextSettings, TopicSettings,
+    SecretSource, Settings, StageSettings, TextSettings, TopicSettings, WebhookSettings,
 };
 
 /// Checked settings, with every default filled in.
@@ -63,6 +65,8 @@ pub struct Config {
     pub bus: Bus,
     /// Settings of the HTTP endpoints.
     pub http: Http,
+    /// Delivery of verdicts over HTTP, if it is wanted.
+    pub webhook: Option<Webhook>,
     /// Warnings to log at startup: deprecated keys, and values that are allowed but may surprise.
     pub warnings: Vec<String>,
     /// The settings file, if there is one.
@@ -215,6 +219,7 @@ impl TryFrom<Settings> for Config {
         let engine = EngineSettings { config, ..engine };
         let bus = Bus::checked(&settings)?;
         let http = Http::checked(&settings.http)?;
+        let webhook = Webhook::checked(&settings.webhook)?;
         Ok(Config {
             text,
             fields,
@@ -224,6 +229,7 @@ impl TryFrom<Settings> for Config {
             postings: schemes,
             bus,
             http,
+            webhook,
             warnings,
             file: None,
             decisive: String::new(),

@@ -42,6 +42,8 @@ pub struct Settings {
     pub batch: BatchSettings,
     /// `[http]`: the HTTP endpoints.
     pub http: HttpSettings,
+    /// `[webhook]`: delivery of verdicts over HTTP.
+    pub webhook: WebhookSettings,
     /// `[kafka]`: librdkafka properties under the names of its manual.
     pub kafka: BTreeMap<String, Property>,
 }
@@ -49,8 +51,13 @@ pub struct Settings {
 impl Settings {
     /// Replaces references to secrets by a placeholder, to check settings on a machine that does not have the secrets.
     pub fn without_secrets(mut self) -> Settings {
+        // An address must look like one.
+        if matches!(self.webhook.url, Some(Property::Secret(_))) {
+            self.webhook.url = Some(Property::Text("https://not-resolved.example".into()));
+        }
         let registry = self.registry.password.as_mut().into_iter().chain(self.registry.token.as_mut());
         let secrets = self.kafka.values_mut().chain(self.http.token.as_mut()).chain(registry);
+        let secrets = secrets.chain(self.webhook.secret.as_mut());
         for value in secrets.filter(|value| matches!(value, Property::Secret(_))) {
             *value = Property::Text("not resolved".into());
         }
@@ -346,6 +353,36 @@ pub struct HttpSettings {
     pub peers: Option<Paths>,
     /// How long to wait for peers.
     pub peer_timeout: Option<String>,
+}
+
+/// `[webhook]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebhookSettings {
+    /// Where events are sent.
+    pub url: Option<Property>,
+    /// Which events are sent.
+    pub events: Option<Vec<String>>,
+    /// Key of the signature.
+    pub secret: Option<Property>,
+    /// The most events in one request.
+    pub batch: Option<usize>,
+    /// How long a request waits for more events after the first.
+    pub linger: Option<String>,
+    /// How long one attempt may take.
+    pub timeout: Option<String>,
+    /// How often a request is repeated before its events become dead letters.
+    pub retries: Option<u32>,
+    /// The first and the longest pause between attempts.
+    pub backoff: Option<Vec<String>>,
+    /// `json` or `slack`.
+    pub format: Option<String>,
+    /// A file, or `topic:NAME`.
+    pub dead_letters: Option<String>,
+    /// `earliest` or `latest`.
+    pub start: Option<String>,
+    /// CA certificates that the server's certificate is verified against.
+    pub ca: Option<PathBuf>,
 }
 
 /// A value that may be secret: the value itself, or where it is kept.

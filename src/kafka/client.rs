@@ -234,6 +234,27 @@ pub(crate) fn restorer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     config
 }
 
+/// The consumer that delivers verdicts over HTTP. It is a group of its own, with at-least-once offsets.
+pub(crate) fn webhook(bus: &Bus, start: &str) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config
+        .set("queued.min.messages", "1000")
+        .set("queued.max.messages.kbytes", "8192")
+        .set("fetch.wait.max.ms", "100");
+    apply_shared(&mut config, bus, &format!("{}-webhook-{}", bus.app, bus.instance));
+    without(&mut config, PRODUCING);
+    config
+        .set("group.id", format!("{}.webhook", bus.app))
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("isolation.level", "read_committed")
+        .set("auto.offset.reset", start);
+    if bus.broker_assigns {
+        config.set("group.protocol", "consumer");
+    }
+    config
+}
+
 /// The client that asks for watermarks. It must read uncommitted: a `read_committed` client gets the last stable offset
 /// instead of the high watermark, and a store restored to that misses what is committed after an open transaction.
 pub(crate) fn surveyor(bus: &Bus, client_id: &str) -> ClientConfig {

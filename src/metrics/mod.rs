@@ -162,6 +162,18 @@ pub fn store_failures(count: u64) {
     ::metrics::counter!(table::STORE_FAILURES.name).increment(count);
 }
 
+/// Counts events that the webhook's server has accepted, and those that became dead letters.
+pub fn webhook_events(delivered: usize, refused: usize) {
+    for (outcome, count) in [("delivered", delivered), ("refused", refused)] {
+        ::metrics::counter!(table::WEBHOOK_EVENTS.name, "outcome" => outcome).increment(count as u64);
+    }
+}
+
+/// Records one request of the webhook.
+pub fn webhook_attempt(result: &'static str, took: Duration) {
+    ::metrics::histogram!(table::WEBHOOK_SECONDS.name, "result" => result).record(took.as_secs_f64());
+}
+
 /// Counts restores that were started.
 pub fn restores(count: u64) {
     ::metrics::counter!(table::RESTORES.name).increment(count);

@@ -74,6 +74,8 @@ const HOLDER: Label =
     Label { name: "language", values: "a code that `samestory languages` lists, or shared" };
 const FAMILY: Label = Label { name: "family", values: "docs, bands, ids, expiry, clusters, meta" };
 const BLOCK: Label = Label { name: "result", values: "hit, miss" };
+const HANDED_OVER: Label = Label { name: "outcome", values: "delivered, refused" };
+const ANSWER: Label = Label { name: "result", values: "accepted, refused, failed" };
 const VERSION: Label = Label { name: "version", values: "the version of the program" };
 
 /// From one millisecond to the longest duration of a transaction.
@@ -272,6 +274,20 @@ pub(super) const THREADS: Metric = gauge("process_threads", "threads", &[], "Thr
 pub(super) const STARTED: Metric =
     gauge("process_start_time_seconds", "seconds since 1970", &[], "Start time of the process.");
 
+pub(super) const WEBHOOK_EVENTS: Metric = counter(
+    "samestory_webhook_events_total",
+    "events",
+    &[HANDED_OVER],
+    "Events of `samestory webhook run` that its server accepted, and those that it refused and that became dead letters.",
+);
+pub(super) const WEBHOOK_SECONDS: Metric = Metric {
+    name: "samestory_webhook_seconds",
+    kind: Kind::Histogram(SECONDS),
+    unit: "seconds",
+    labels: &[ANSWER],
+    help: "Duration of one request of the webhook. `refused` is an answer other than 2xx, `failed` is no answer.",
+};
+
 /// All metrics, in the order of `docs/metrics.md`.
 pub const METRICS: &[Metric] = &[
     READY,
@@ -298,6 +314,8 @@ pub const METRICS: &[Metric] = &[
     RESTARTS,
     STEPS,
     BATCHES,
+    WEBHOOK_EVENTS,
+    WEBHOOK_SECONDS,
     STATE_BYTES,
     BLOCKS,
     DISK_FREE,

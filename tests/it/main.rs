@@ -20,6 +20,8 @@ mod clashes;
 mod cli;
 // Cluster ids, and which member is the canonical.
 mod clusters;
+// `samestory compat …`: what other systems compute.
+mod compat;
 // Wrong clocks, sparse archives, dates in every notation.
 mod clocks;
 // `samestory file --dead-letters` keeps what cannot be judged.
@@ -46,6 +48,9 @@ mod fuzz_checks;
 mod empty_updates;
 // Fixed articles have fixed bytes.
 mod golden;
+// An HTTP server that fails on demand, for the webhook.
+#[cfg(feature = "kafka")]
+mod hook_server;
 // How work grows with its input.
 mod growth;
 // Random histories of state, and a model to check them against.
@@ -70,6 +75,8 @@ mod readme;
 mod laws_store;
 // The engine against a second, simple implementation of its rules, over random histories.
 mod oracle;
+// docs/origins.md names tests and files that exist.
+mod origins;
 // Parts and wholes of real articles match.
 mod parts;
 // `samestory plan`: the resources that a stage needs.
@@ -79,6 +86,8 @@ mod quality;
 // `samestory ready`: checks a stage from the command line.
 #[cfg(feature = "kafka")]
 mod ready;
+// `examples/recap.py` on the files of a run.
+mod recap;
 // A file run that is killed at any moment resumes as if nothing had happened.
 #[cfg(feature = "rocksdb")]
 mod resume;
@@ -102,6 +111,9 @@ mod verdicts;
 // From the program to a person: Prometheus, an alert, Alertmanager, Slack.
 #[cfg(feature = "kafka")]
 mod watching;
+// `samestory webhook test` against a real HTTP server.
+#[cfg(feature = "kafka")]
+mod webhook;
 // An HTTP client that sends raw bytes.
 #[cfg(feature = "http")]
 mod web;

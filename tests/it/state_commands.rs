@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::folder::{Folder, RunOutput, story};
 
-const COMMANDS: [&str; 5] = ["inspect", "verify", "compact", "export", "rebuild"];
+const COMMANDS: [&str; 7] = ["inspect", "verify", "compact", "export", "pairs", "check-corpus", "rebuild"];
 
 /// Stories in two languages with copies, light edits, an update and a delete; the state that has processed
 /// them is `state`.
@@ -438,4 +438,88 @@ fn every_command_has_help_with_examples() {
         assert!(own.contains("<DIR>") && own.contains("Example"), "{own}");
     }
     assert!(help.contains("samestory --config new.toml state rebuild state/"), "{help}");
+}
+
+#[test]
+fn a_state_is_exported_as_a_table_of_fingerprints() {
+    let folder = Folder::new("state-export-csv");
+    let article = serde_json::json!({
+        "id": "a,\"1\"",
+        "text": "The council said on Monday that the old bridge over the harbour will be closed for repairs until June.",
+        "fetched_at": "2026-03-02T06:10:00Z",
+    });
+    folder.write("one.ndjson", article.to_string().as_bytes());
+    folder.run(&["file", "one.ndjson", "--state", "state", "--output", "out.ndjson", "--quiet"]);
+    let csv = folder.run(&["state", "export", "state", "--format", "csv", "--quiet"]).stdout;
+    let mut lines = csv.lines();
+    let header = "article_id,simhash,minhash_signature,computed_at,language,content_hash,cluster_id";
+    assert_eq!(lines.next(), Some(header));
+    let row = lines.next().unwrap().strip_prefix("\"a,\"\"1\"\"\",").expect("the id is quoted");
+    let fields: Vec<&str> = row.split(',').collect();
+    let exported = &export(&folder)[0];
+    assert_eq!((fields[0].len(), fields[1].len()), (16, 512));
+    assert_eq!((fields[2], fields[3]), ("2026-03-02T06:10:00Z", "en"));
+    assert_eq!(exported["content_hash"], fields[4]);
+    assert_eq!(exported["cluster_id"], fields[5]);
+    assert_eq!(lines.next(), None);
+    let refused = refused(&folder, &["state", "export", "state", "--format", "csv", "--fingerprints"]);
+    assert!(refused.stderr.contains("--fingerprints"), "{}", refused.stderr);
+}
+
+/// A copy and an edited copy, in a state that has processed them.
+fn copies(folder: &Folder) {
+    const MORE: &str = "Edited by another desk after the harbour master spoke to us on Monday.";
+    let articles =
+        [("a0", 0, ""), ("b1", 1, ""), ("a0-copy", 0, ""), ("b1-edited", 1, MORE), ("alone", 2, "")];
+    let lines = articles.map(|(id, number, end)| {
+        serde_json::json!({"id": id, "lang": "en", "text": story(number, end)}).to_string()
+    });
+    folder.write("copies.ndjson", lines.join("\n").as_bytes());
+    folder.run(&["file", "copies.ndjson", "--state", "state", "--output", "out.ndjson", "--quiet"]);
+}
+
+#[test]
+fn pairs_above_a_line_are_listed_and_an_interrupted_listing_goes_on() {
+    let folder = Folder::trust_declared("state-pairs");
+    copies(&folder);
+    let list = |more: &[&str]| {
+        let printed = folder.run(&[&["state", "pairs", "state", "--quiet"], more].concat()).stdout;
+        let names = |line: &str| {
+            let pair: Value = serde_json::from_str(line).unwrap();
+            ["older", "newer"].map(|name| pair[name].as_str().unwrap().to_owned())
+        };
+        (printed.lines().map(names).collect::<Vec<_>>(), printed)
+    };
+    let (pairs, all) = list(&[]);
+    assert_eq!(pairs, [["a0", "a0-copy"], ["b1", "b1-edited"]]);
+    assert_eq!(list(&["--min-similarity", "1"]).0, [["a0", "a0-copy"]]);
+    // Cut anywhere, the listing goes on to the same bytes.
+    for cut in [0, 1, all.len() / 3, all.len() / 2, all.len() - 1, all.len()] {
+        folder.write("pairs.ndjson", &all.as_bytes()[..cut]);
+        list(&["--output", "pairs.ndjson", "--resume"]);
+        assert_eq!(folder.read("pairs.ndjson"), all, "cut at {cut}");
+    }
+    folder.write("pairs.ndjson", b"precious\n");
+    let foreign = refused(&folder, &["state", "pairs", "state", "--output", "pairs.ndjson", "--resume"]);
+    assert!(foreign.stderr.contains("not a list of pairs"), "{}", foreign.stderr);
+    assert_eq!(folder.read("pairs.ndjson"), "precious\n");
+}
+
+#[test]
+fn a_corpus_is_judged_again() {
+    let folder = Folder::trust_declared("state-corpus");
+    copies(&folder);
+    let findings = |settings: &[&str]| -> Vec<Value> {
+        let printed = folder.run(&[settings, &["state", "check-corpus", "state", "--quiet"]].concat()).stdout;
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(findings(&[]), Vec::<Value>::new());
+    // Under a stricter line the edited copy is unique, and the copy stays one.
+    let strict = findings(&["--set", "match.algorithm=minhash", "--set", "match.threshold=0.99"]);
+    let [differs] = strict.as_slice() else { panic!("{strict:?}") };
+    let fields = ["finding", "id", "stored", "today", "other"].map(|name| differs[name].as_str().unwrap());
+    assert_eq!(fields, ["verdict-would-differ", "b1-edited", "near-duplicate", "unique", "b1"]);
+    // A bucket may hold one document, so those of the copies are hot.
+    let hot = findings(&["--set", "lsh.max_bucket=1"]);
+    assert!(hot.iter().any(|finding| finding["finding"] == "hot-bucket"), "{hot:?}");
 }

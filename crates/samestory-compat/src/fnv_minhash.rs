@@ -7,6 +7,7 @@
 //! FNV-1a mixes its last bytes poorly, so the lanes are not independent. The effect on the variance of the
 //! estimate has not been measured yet.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::fnv::fnv1a_32_seeded;
@@ -43,6 +44,12 @@ pub struct FnvMinHash([u32; LANES]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a signature has {SIGNATURE_BYTES} bytes, got {0}")]
 pub struct InvalidSignature(pub usize);
+
+/// The shingles that [`compute_minhash`] hashes, without repeats.
+pub fn shingles(text: &str) -> BTreeSet<String> {
+    let lower = text.to_lowercase();
+    Shingles::new(ascii_words(&lower), SHINGLE_WORDS).iter().map(str::to_owned).collect()
+}
 
 /// The signature of a text's ASCII words in shingles of three; `None` if it has no words.
 ///

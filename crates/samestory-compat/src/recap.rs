@@ -84,17 +84,21 @@ pub fn collision_probability(bands: usize, rows: usize, similarity: f64) -> f64 
     1.0 - (1.0 - similarity.powi(rows as i32)).powi(bands as i32)
 }
 
+/// The runs of five characters of a text, without repeats; a text of fewer is one run.
+pub fn shingles(text: &str) -> HashSet<&str> {
+    let mut starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    starts.push(text.len());
+    let width = SHINGLE_CHARACTERS.min(starts.len() - 1);
+    // A window has one more boundary than characters.
+    starts.windows(width + 1).map(|window| &text[window[0]..window[width]]).collect()
+}
+
 /// The signature of a text, which is neither folded nor normalised.
 ///
 /// Each run of five characters is hashed with XXH3; lane i keeps the smallest XXH3 of those hashes under its
 /// own seed. A text of fewer than five characters is one run.
 pub fn signature(text: &str) -> MinHashSig<LANES> {
-    let mut starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    starts.push(text.len());
-    let width = SHINGLE_CHARACTERS.min(starts.len() - 1);
-    // A window has one more boundary than characters.
-    let runs = starts.windows(width + 1).map(|window| &text[window[0]..window[width]]);
-    let hashes: HashSet<u64> = runs.map(|run| xxh3_64(run.as_bytes())).collect();
+    let hashes: HashSet<u64> = shingles(text).iter().map(|run| xxh3_64(run.as_bytes())).collect();
     let mut lanes = [u64::MAX; LANES];
     for hash in hashes {
         for (lane, n) in lanes.iter_mut().zip(0..) {

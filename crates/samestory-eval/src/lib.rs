@@ -4,6 +4,7 @@
 //! into rates with confidence intervals, a [`Report`] lines them up, and [`tune`] searches for settings.
 //! `docs/labelled-data.md` describes the file format.
 
+pub mod compat;
 pub mod evidence;
 pub mod homes;
 pub mod labelled;

@@ -4,9 +4,13 @@
 #[cfg(feature = "rocksdb")]
 mod compact;
 #[cfg(feature = "rocksdb")]
+mod corpus;
+#[cfg(feature = "rocksdb")]
 mod export;
 #[cfg(feature = "rocksdb")]
 mod inspect;
+#[cfg(feature = "rocksdb")]
+mod pairs;
 #[cfg(feature = "rocksdb")]
 mod rebuild;
 #[cfg(feature = "rocksdb")]
@@ -30,13 +34,15 @@ Examples:
   samestory state verify state/ && echo sound    check every checksum and every row
   samestory state compact state/                 free the space of deleted documents
   samestory state export state/ > documents.ndjson
+  samestory state pairs state/ --min-similarity 0.5 > pairs.ndjson
+  samestory state check-corpus state/            judge every document again
   samestory --config new.toml state rebuild state/
   samestory state set-stream-time en 2026-03-02  repair stream time after articles with a wrong clock
 
 A state directory belongs to `samestory file --state DIR`, or to a partition of `samestory run`. A state that another process
 has open is refused: stop that process first.";
 
-/// Inspect, verify, compact, export or rebuild a state directory
+/// Inspect, verify, compact, export, compare or rebuild a state directory
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
@@ -56,9 +62,15 @@ enum Command {
     /// Compact all data, which frees the space of deleted documents
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
-    /// Export the documents as NDJSON, by language and number
+    /// Export the documents as NDJSON or CSV, by language and number
     #[command(after_help = EXPORT_HELP)]
     Export(ExportArgs),
+    /// List all pairs of documents whose similarity reaches a line
+    #[command(after_help = PAIRS_HELP)]
+    Pairs(PairsArgs),
+    /// Judge every document again and report what is suspicious
+    #[command(after_help = CHECK_CORPUS_HELP)]
+    CheckCorpus(CheckCorpusArgs),
     /// Rebuild the bands from the stored fingerprints, after a change of settings
     #[command(after_help = REBUILD_HELP)]
     Rebuild(RebuildArgs),
@@ -121,7 +133,11 @@ language and number, so two exports of one state are the same bytes.
 
 Examples:
   samestory state export state/ | jq -r 'select(.verdict == \"unique\") | .id'
-  samestory state export state/ --fingerprints --output documents.ndjson";
+  samestory state export state/ --fingerprints --output documents.ndjson
+  samestory state export state/ --format csv --output article_fingerprints.csv
+
+With --format csv the columns are those of a table of fingerprints: article_id, simhash (16 hex digits), minhash_signature (256
+bytes in hex), computed_at (the article's event time, not the time of the export), language, content_hash, cluster_id.";
 
 #[derive(clap::Args)]
 #[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
@@ -134,9 +150,77 @@ struct ExportArgs {
     /// Add each fingerprint, in hexadecimal
     #[arg(long)]
     fingerprints: bool,
+    /// Everything as NDJSON, or a table of fingerprints as CSV
+    #[arg(long, value_enum, default_value = "ndjson", conflicts_with = "fingerprints")]
+    format: ExportFormat,
     /// Print neither progress nor a summary
     #[arg(long, short)]
     quiet: bool,
+}
+
+const PAIRS_HELP: &str = "\
+Each line is a pair: language, number and id of the newer document, id of the older one, similarity, containment, and whether they
+are in one cluster. Documents are compared if they share a bucket, so pairs far below match.threshold are found by chance. Memory
+does not grow with the state.
+
+With --output and --resume, a listing that was interrupted goes on with its last document.
+
+Examples:
+  samestory state pairs state/ --min-similarity 0.5 | jq -c 'select(.same_cluster | not)'
+  samestory state pairs state/ --output pairs.ndjson --resume";
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
+struct PairsArgs {
+    /// The state directory
+    dir: PathBuf,
+    /// List pairs from this similarity on, 0 to 1
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.5, value_parser = fraction)]
+    min_similarity: f64,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Go on where the output file ends
+    #[arg(long, requires = "output")]
+    resume: bool,
+    /// Print neither progress nor a summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("use a number from 0 to 1".to_owned()) }
+}
+
+const CHECK_CORPUS_HELP: &str = "\
+Findings are lines of JSON: verdict-would-differ (after a change of settings, or because the original came later),
+does-not-find-itself (its postings are wrong: state rebuild --force), and hot-bucket (more documents than lsh.max_bucket share one
+band; usually page furniture). The exit code is 0 whatever is found, and nothing is changed. How common a phrase is counts today's
+documents, so a verdict close to the line may differ for that reason alone.
+
+Examples:
+  samestory state check-corpus state/
+  samestory --config new.toml state check-corpus state/ --quiet | jq -r .finding | sort | uniq -c";
+
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code, reason = "this build has no state directories"))]
+struct CheckCorpusArgs {
+    /// The state directory
+    dir: PathBuf,
+    /// Print neither progress nor a summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What an export looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum ExportFormat {
+    /// One JSON object per document
+    #[default]
+    Ndjson,
+    /// A table of fingerprints
+    Csv,
 }
 
 const REBUILD_HELP: &str = "\
@@ -225,6 +309,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         Command::Verify(args) => verify::run(args),
         Command::Compact(args) => compact::run(args),
         Command::Export(args) => export::run(args),
+        Command::Pairs(args) => pairs::run(args, config),
+        Command::CheckCorpus(args) => corpus::run(args, config),
         Command::Rebuild(args) => rebuild::run(args, config),
         Command::SetStreamTime(args) => stream_time::run(args, config),
     }

@@ -1,6 +1,6 @@
-//! Kafka tools beside the stage: [`probe`], [`produce`], [`follow`] and [`reconcile`] serve
-//! commands, `scan` reads topics for them, and `replay` serves tests. None
-//! of them joins a consumer group or takes part in the exactly-once guarantee.
+//! Kafka tools beside the stage: [`probe`], [`produce`], [`follow`], [`reconcile`] and [`webhook`] serve commands, `scan` reads
+//! topics for them, and `replay` serves tests. None of them takes part in the exactly-once guarantee, and only `webhook` joins a
+//! consumer group, one of its own.
 
 pub mod clusters;
 pub mod dead_letters;
@@ -14,3 +14,4 @@ pub mod reconcile;
 pub mod replay;
 pub mod route_model;
 pub mod scan;
+pub mod webhook;

@@ -43,6 +43,8 @@ mod interop;
 mod ops;
 // The operator's commands: reconcile, dead letters, erasure, pause and drain.
 mod operator;
+// `examples/recap.py` on the topics of a stage.
+mod recap;
 // Takeover of a partition when its topics, its changelog or its state have changed.
 mod recovery;
 // Route without its offsets, new and recreated raw partitions, articles that change their language.
@@ -55,5 +57,7 @@ mod space;
 pub(crate) mod stage;
 // Topic settings: created, checked and corrected.
 mod topics;
+// Verdicts to an HTTP server that fails in every way.
+mod webhook;
 // Verdicts from Kafka equal those from files.
 mod verdicts;
