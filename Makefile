@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-clients test-brokers test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -30,6 +30,18 @@ test: tools-test check ## install what is missing and run all tests
 	@echo "the engine without C++:"
 	cargo check $(CORE)
 	@$(MAKE) --no-print-directory test-deploy
+
+test-clients: tools-test ## run the example consumers in Python, Rust and Java on a real broker
+	cargo build --release --features tlsh,faults --example consumer
+	cargo test --release --features tlsh,faults --test it -- --test-threads 1 --nocapture kafka::clients
+
+# Kafka versions that docs/operations.md lists as tried.
+BROKERS := 3.9.1 4.1.1
+test-brokers: tools-test ## run a part of the tests on a real broker with each Kafka version of BROKERS (a few minutes each)
+	cargo test --release --features tlsh,faults --test it --no-run
+	set -e; for version in $(BROKERS); do echo "Apache Kafka $$version:"; KAFKA_VERSION=$$version dev/kafka fetch; \
+	  KAFKA_VERSION=$$version cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::topics kafka::transactions \
+	    kafka::verdicts kafka::inputs kafka::groups::the_classic kafka::groups::a_static; done
 
 test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the dashboard, without a cluster
 	cargo test --release --features tlsh,faults --test it --no-run

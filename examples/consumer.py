@@ -4,8 +4,12 @@
 Keeps a table of cards ("one story, also from ...") correct through updates, deletes, moves between the two topics,
 re-elections and expiry, and prints a card whenever it changes. All of the logic is in `Cards`; copy that class.
 
-    pip install confluent-kafka
+    pip install confluent-kafka fastavro
     examples/consumer.py --bootstrap localhost:9092
+    examples/consumer.py --registry http://localhost:8081/apis/ccompat/v7      # with Avro, as `docker compose up` writes it
+
+JSON and Avro may be mixed on one topic: a value that begins with a zero byte is Avro, and the next four bytes name its schema.
+`consumer.rs` and `Consumer.java` are the same program in Rust and Java.
 
 The table lives in memory here, so every start reads the topics from their beginning. To keep it, store it together
 with the offsets of the records it was built from, in one database transaction. Articles stay until they are deleted:
@@ -13,8 +17,10 @@ they expire after `match.retention`, but samestory does not retract them. Drop o
 """
 
 import argparse
+import io
 import json
 import sys
+import urllib.request
 
 
 class Cards:
@@ -47,7 +53,8 @@ class Cards:
         return True
 
     def cluster(self, key, value, headers):
-        """A record of the clusters topic: the whole current cluster, or a tombstone when fewer than two members are left.
+        """A record of the clusters topic: the whole current cluster (JSON text, or decoded), or a tombstone when fewer than two
+        members are left.
 
         Members that expire leave the cluster, but their articles are not retracted and stay on the card. If one member
         is left, a header of the tombstone names it.
@@ -55,7 +62,7 @@ class Cards:
         if value is None:
             self.canonicals[key] = headers.get("samestory-canonical")
             return self.clusters.pop(key, None) is not None
-        self.clusters[key] = json.loads(value)
+        self.clusters[key] = value if isinstance(value, dict) else json.loads(value)
         self.canonicals[key] = self.clusters[key]["canonical_id"]
         return True
 
@@ -76,6 +83,27 @@ class Cards:
         latest = sorted(members, key=lambda key: (int(members[key]["samestory-offset"]), key), reverse=True)
         named = [self.canonicals.get(story)] + [members[key]["samestory-canonical"] for key in latest]
         return next((key for key in named if key in members), latest[-1])
+
+
+class Values:
+    """Decodes values. Schemas come from the registry, each once."""
+
+    def __init__(self, registry):
+        self.registry = registry
+        self.schemas = {}
+
+    def decode(self, value):
+        if value is None or value[:1] != b"\0":
+            return None if value is None else json.loads(value)
+        from fastavro import parse_schema, schemaless_reader  # here, so that JSON needs no package
+
+        number = int.from_bytes(value[1:5], "big")
+        if number not in self.schemas:
+            if not self.registry:
+                sys.exit("the values are Avro: name the schema registry with --registry URL")
+            with urllib.request.urlopen(f"{self.registry}/schemas/ids/{number}", timeout=10) as answer:
+                self.schemas[number] = parse_schema(json.loads(json.load(answer)["schema"]))
+        return schemaless_reader(io.BytesIO(value[5:]), self.schemas[number], None)
 
 
 def headers_of(message):
@@ -99,6 +127,7 @@ def main():
     parser.add_argument("--unique", default="samestory.unique")
     parser.add_argument("--near-duplicate", default="samestory.near-duplicate")
     parser.add_argument("--clusters", default="samestory.clusters")
+    parser.add_argument("--registry", help="URL of the schema registry, for values in Avro")
     parser.add_argument("--until-end", action="store_true", help="stop at the end of the topics and print the table as JSON")
     args = parser.parse_args()
 
@@ -117,7 +146,7 @@ def main():
     parts = [TopicPartition(topic, part, 0) for topic in topics for part in known[topic].partitions]
     consumer.assign(parts)
 
-    cards, unread = Cards(), {(part.topic, part.partition) for part in parts}
+    cards, values, unread = Cards(), Values(args.registry), {(part.topic, part.partition) for part in parts}
     while not (args.until_end and not unread):
         message = consumer.poll(1.0)
         if message is None:
@@ -127,8 +156,9 @@ def main():
                 unread.discard((message.topic(), message.partition()))
                 continue
             sys.exit(f"cannot continue reading: {message.error()}")
-        key, value, headers = text(message.key()), text(message.value()), headers_of(message)
+        key, value, headers = text(message.key()), message.value(), headers_of(message)
         if message.topic() == args.clusters:
+            value = values.decode(value)
             if cards.cluster(key, value, headers) and not args.until_end and value is not None:
                 cluster = cards.clusters[key]
                 print(f"* {title(cluster)} ({cluster['size']}x; also from {', '.join(cluster['hosts']) or '?'})", flush=True)

@@ -282,6 +282,7 @@ impl Bus {
             }
             properties.insert(name, value);
         }
+        login(&properties)?;
         Ok(Bus {
             app,
             generation,
@@ -305,6 +306,19 @@ impl Bus {
             properties,
         })
     }
+}
+
+/// Refuses a mechanism that librdkafka is built without, or that needs tokens which nothing here fetches: the process would
+/// start, and fail every login for ever.
+fn login(properties: &BTreeMap<String, Secret>) -> Result<(), ConfigError> {
+    let Some(mechanism) = properties.get("sasl.mechanism") else { return Ok(()) };
+    let mechanism = mechanism.reveal();
+    if mechanism.eq_ignore_ascii_case("OAUTHBEARER") || mechanism.eq_ignore_ascii_case("GSSAPI") {
+        let fix = "this build has no tokens (OIDC, AWS IAM) and no Kerberos; use SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN, \
+                   or a client certificate (ssl.certificate.location, ssl.key.location)";
+        return Err(invalid("kafka.\"sasl.mechanism\"", mechanism, fix));
+    }
+    Ok(())
 }
 
 fn topics(
@@ -427,6 +441,22 @@ mod tests {
             config("[kafka]\n\"bootstrap.servers\" = \"k:9092\"\n\"socket.nagle.disable\" = true").unwrap();
         assert_eq!(passed.bus.properties["bootstrap.servers"].reveal(), "k:9092");
         assert_eq!(passed.bus.properties["socket.nagle.disable"].reveal(), "true");
+    }
+
+    // `config check` accepted OAUTHBEARER, and then every login failed, for ever: nothing here fetches a token.
+    #[test]
+    fn a_login_that_this_build_cannot_perform_is_refused() {
+        for (name, mechanism) in [
+            ("sasl.mechanism", "OAUTHBEARER"),
+            ("sasl.mechanisms", "oauthbearer"),
+            ("sasl.mechanism", "GSSAPI"),
+        ] {
+            let refusal = refusal(&format!("[kafka]\n\"{name}\" = \"{mechanism}\""));
+            assert!(refusal.contains(mechanism) && refusal.contains("SCRAM-SHA-512"), "{refusal}");
+        }
+        for mechanism in ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] {
+            assert!(config(&format!("[kafka]\n\"sasl.mechanisms\" = \"{mechanism}\"")).is_ok());
+        }
     }
 
     // Only the names in OWNED were refused. `topic.acks` and `delivery.timeout.ms` set the same properties in librdkafka, and

@@ -82,6 +82,7 @@ pub fn register_series(roles: &[&'static str], reasons: &[&'static str], causes:
     restores(0);
     restored(0);
     store_failures(0);
+    verdict_ages(std::iter::empty());
 }
 
 /// Counts articles whose verdict was committed.
@@ -145,6 +146,12 @@ pub fn read_errors(role: &'static str, count: u64) {
 /// Records the duration of one step of a turn.
 pub fn step(role: &'static str, step: &'static str, took: Duration) {
     ::metrics::histogram!(table::STEPS.name, "role" => role, "step" => step).record(took.as_secs_f64());
+}
+
+/// Records how old verdicts were when their transaction had committed. Registers the series even if there are none.
+pub fn verdict_ages(ages: impl Iterator<Item = Duration>) {
+    let histogram = ::metrics::histogram!(table::VERDICT_AGE.name);
+    ages.for_each(|age| histogram.record(age.as_secs_f64()));
 }
 
 /// Counts restarts of a worker.

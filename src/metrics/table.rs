@@ -82,6 +82,9 @@ const VERSION: Label = Label { name: "version", values: "the version of the prog
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 const RECORDS: &[f64] = &[1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
 
+/// From the time of one commit to an outage of an hour; 2 is the objective of docs/slo.md.
+const AGES: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
+
 const fn counter(
     name: &'static str,
     unit: &'static str,
@@ -198,6 +201,14 @@ pub(super) const BATCHES: Metric = Metric {
     unit: "records",
     labels: &[ROLE],
     help: "Input records per transaction.",
+};
+pub(super) const VERDICT_AGE: Metric = Metric {
+    name: "samestory_verdict_age_seconds",
+    kind: Kind::Histogram(AGES),
+    unit: "seconds",
+    labels: &[],
+    help: "Age of a verdict when its transaction has committed: the time since the timestamp of the raw record. It measures \
+           arrival only if producers leave that timestamp to Kafka; docs/slo.md says what to do otherwise.",
 };
 pub(super) const READY: Metric =
     gauge("samestory_ready", "0 or 1", &[], "1 if /readyz reports ready; if not, /readyz gives the reason.");
@@ -316,6 +327,7 @@ pub const METRICS: &[Metric] = &[
     BATCHES,
     WEBHOOK_EVENTS,
     WEBHOOK_SECONDS,
+    VERDICT_AGE,
     STATE_BYTES,
     BLOCKS,
     DISK_FREE,

@@ -4,7 +4,7 @@
 // The import rules, checked on the source files.
 mod architecture;
 // Avro and the schema registry, without a broker.
-#[cfg(feature = "registry")]
+#[cfg(feature = "kafka")]
 mod avro;
 // Barely usable articles: each has a defined outcome.
 mod bad_input;

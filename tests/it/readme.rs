@@ -50,3 +50,29 @@ fn the_first_screen_shows_what_its_commands_print() {
     }
     assert!(root.join("docs/report.png").is_file() && folder.path().join("report.html").is_file());
 }
+
+#[test]
+fn the_badges_are_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let badges: Vec<&str> = readme.lines().filter(|line| line.contains("img.shields.io")).collect();
+    let [licence, rust, kafka] = badges[..] else { panic!("each badge needs a check here: {badges:?}") };
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let of_manifest = |key: &str| {
+        let line = manifest.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
+    };
+    let name = of_manifest("license");
+    assert!(licence.contains(&format!("Licence: {name}]")) && licence.contains(&name.replace('-', "--")));
+    let oldest = of_manifest("rust-version");
+    assert!(rust.contains(&format!("Rust: {oldest} or later]")) && rust.contains(&format!("Rust-{oldest}_")));
+    // The versions that `make test-brokers` runs, and that operations.md lists as tried.
+    let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
+    let versions = makefile.lines().find_map(|line| line.strip_prefix("BROKERS := ")).unwrap();
+    let operations = fs::read_to_string(root.join("docs/operations.md")).unwrap();
+    for version in versions.split(' ') {
+        assert!(operations.contains(&format!("| Apache Kafka {version} |")), "operations.md: {version}");
+    }
+    let versions = versions.replace(' ', "_and_");
+    assert!(kafka.contains(&format!("Kafka-{versions}-")) && kafka.contains(&versions.replace('_', " ")));
+}

@@ -17,14 +17,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::config::Bus;
+use crate::kafka::clock;
 use crate::kafka::faults::{FAULTS, Faults, Point};
 use crate::metrics;
 use crate::status::StatusBoard;
-use samestory_engine::engine::{Decided, Engine, Plan};
+use samestory_engine::engine::{Decided, Engine, Output, Plan};
 use samestory_engine::index::{
     BusPosition, Change, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
 };
-use samestory_engine::model::Lang;
+use samestory_engine::model::{EventTime, Lang};
 
 use super::recovery::generations::{Admitted, FOLLOW_INTERVAL, Generations};
 use super::recovery::leftovers::Holdings;
@@ -100,6 +101,17 @@ impl PartitionPlan {
         self.origins.of_decisions(&self.plan).filter(|(_, origin)| {
             let record = self.records.get(origin.record);
             !record.is_some_and(|record| record.offset < self.suppress_below || intake.is_silent(record))
+        })
+    }
+
+    /// How old each published verdict is at this time, counted from the timestamp of its raw record. A timestamp in the
+    /// future counts as now, and a record without one is left out.
+    fn verdict_ages(&self, intake: &BatchReader, now: EventTime) -> impl Iterator<Item = Duration> {
+        self.published(intake).filter_map(move |(decided, origin)| {
+            decided.outputs.iter().find(|output| matches!(output, Output::Tagged(_)))?;
+            let arrived = self.records.get(origin.record)?.time?;
+            let age = now.millis().saturating_sub(arrived.millis());
+            Some(Duration::from_millis(u64::try_from(age).unwrap_or(0)))
         })
     }
 }
@@ -304,6 +316,7 @@ impl StageRole for Matcher {
             }
             let outputs = part.published(&self.intake).flat_map(|(decided, _)| &decided.outputs);
             measure::plan(&part.plan.stats, outputs);
+            metrics::verdict_ages(part.verdict_ages(&self.intake, clock::now()));
             metrics::repeated("match", part.repeated);
             if part.plan.stats.stream_times_set > 0 {
                 let times = part.plan.stats.stream_times_set;

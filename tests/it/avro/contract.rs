@@ -314,6 +314,8 @@ pub(super) fn contract() -> String {
     for (header, meaning) in DEAD_LETTER_HEADERS {
         line(&format!("| `{header}` | {meaning} |"));
     }
+    line("");
+    super::samples::section().iter().for_each(|text| line(text));
     for (file, schema) in [
         ("raw-article", RAW_ARTICLE),
         ("tagged-article", TAGGED_ARTICLE),

@@ -10,6 +10,8 @@ mod hostile;
 pub(crate) mod fake_registry;
 // The registry client in every kind of trouble.
 mod registry;
+// One whole message of each topic, for the contract.
+mod samples;
 // The files of `schemas/`, and what is generated from them.
 mod schemas;
 // Our output, read by another implementation.

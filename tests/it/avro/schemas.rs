@@ -9,6 +9,7 @@ use samestory::formats::schemas;
 use serde_json::Value;
 
 use super::contract::contract;
+use super::samples::{samples, value};
 use crate::file_doors::is_of_json_type;
 
 fn root() -> PathBuf {
@@ -162,4 +163,22 @@ fn json_output_matches_its_json_schema() {
         lines += 1;
     }
     assert_eq!(lines, 2);
+}
+
+// Consumers copy these messages into their own tests.
+#[test]
+fn the_messages_in_the_contract_fit_their_schemas() {
+    let messages = samples();
+    let topics = ["articles.raw", "samestory.unique", "samestory.near-duplicate", "samestory.clusters"];
+    let of = [schemas::RAW_ARTICLE, schemas::TAGGED_ARTICLE, schemas::TAGGED_ARTICLE, schemas::CLUSTER];
+    for (topic, schema) in topics.into_iter().zip(of) {
+        let sent = messages.iter().find(|sent| sent.topic == topic && sent.value.is_some());
+        let schema: Value = serde_json::from_str(&schemas::json_schema(schema)).unwrap();
+        fits(&value(sent.unwrap()).unwrap(), &schema).unwrap_or_else(|why| panic!("{topic}: {why}"));
+    }
+    let has = |topic: &str, is_record: bool| {
+        messages.iter().any(|sent| sent.topic == topic && sent.value.is_some() == is_record)
+    };
+    assert!(has("samestory.dead-letter", true), "a record without a text");
+    assert!(has("samestory.unique", false) && has("samestory.clusters", false), "tombstones of a delete");
 }

@@ -11,6 +11,8 @@ pub(crate) mod broker;
 pub(crate) mod bus;
 // The test broker itself: crash, pause, and the secure listener.
 mod broker_tests;
+// The examples that users copy, in three languages.
+mod clients;
 // Wrong clocks, and the command that sets stream time.
 mod clocks;
 // The fault test.

@@ -169,6 +169,8 @@ fn article_content_adds_no_series_and_counters_are_right() {
     assert_eq!(sum(&samples, "samestory_flags_total", "unknown-language"), (INVENTED + 1) as f64);
     assert!(sum(&samples, "samestory_transactions_total", "outcome=\"committed\"") > 2.0);
     assert_eq!(sum(&samples, "samestory_ready", ""), 1.0);
+    // One age for each verdict; the dead letter has none.
+    assert_eq!(sum(&samples, "samestory_verdict_age_seconds_count", ""), (INVENTED + 2) as f64);
     // Every metric of the table is exported, except those that exist only during failures, and those of `samestory webhook run`.
     let found: BTreeMap<String, f64> = samples.into_iter().map(|(name, _, value)| (name, value)).collect();
     let sometimes = ["samestory_restore_progress_ratio", "samestory_state_events_total"];
