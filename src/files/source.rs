@@ -72,17 +72,15 @@ pub enum SourceError {
         /// The kind of workbook.
         kind: &'static str,
     },
-    /// The input is Parquet or Arrow IPC, which is not supported.
-    #[error(
-        "{name} is {kind}; convert it, for example with DuckDB: duckdb -c \"COPY (FROM {table}) TO 'articles.ndjson'\""
-    )]
+    /// The input is Parquet or Arrow IPC, and this build cannot read it, or it is no plain file.
+    #[error("{name} is {kind}; {fix}")]
     Columnar {
         /// The input as given on the command line.
         name: String,
         /// Parquet or Arrow IPC.
         kind: &'static str,
-        /// How DuckDB names it.
-        table: &'static str,
+        /// How it can be read.
+        fix: &'static str,
     },
     /// The records are inside an object, and it was not said under which key.
     #[error("{name} has its records under the key \"{key}\"; pass --records {key}")]
@@ -169,9 +167,14 @@ impl Source {
             [0xd0, 0xcf, 0x11, 0xe0, ..] => {
                 return Err(SourceError::Workbook { name: self.name(), kind: "xls" });
             }
-            [b'P', b'A', b'R', b'1', ..] => return Err(self.columnar("Parquet", "'FILE.parquet'")),
+            [b'P', b'A', b'R', b'1', ..] => return Err(self.columnar("Parquet")),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
-                return Err(self.columnar("Arrow IPC", "read_arrow('FILE')"));
+                return Err(self.columnar("Arrow IPC"));
+            }
+            [b'F', b'E', b'A', b'1', ..] => {
+                let fix =
+                    "write it again with a current pyarrow, pandas or Polars: their Feather is Arrow IPC";
+                return Err(SourceError::Columnar { name: self.name(), kind: "Feather version 1", fix });
             }
             // Not compressed, so one buffer is enough.
             _ => return Ok(BufReader::with_capacity(BUFFER, Box::new(compressed.into_inner()))),
@@ -213,8 +216,14 @@ impl Source {
         }
     }
 
-    fn columnar(&self, kind: &'static str, table: &'static str) -> SourceError {
-        SourceError::Columnar { name: self.name(), kind, table }
+    /// A build that can read these formats sends only what is no file here. Files are read from their end.
+    fn columnar(&self, kind: &'static str) -> SourceError {
+        let fix = if cfg!(feature = "parquet") {
+            "it cannot be read from a pipe or compressed as a whole; name the file itself"
+        } else {
+            "this samestory was built without it: build with --features parquet, or convert the file to NDJSON or CSV"
+        };
+        SourceError::Columnar { name: self.name(), kind, fix }
     }
 
     fn compressed(&self, with: &'static str, tool: &'static str) -> SourceError {

@@ -20,6 +20,9 @@ mod clashes;
 mod cli;
 // Cluster ids, and which member is the canonical.
 mod clusters;
+// Parquet and Arrow IPC, in and out.
+#[cfg(feature = "parquet")]
+mod columnar;
 // Wrong clocks, sparse archives, dates in every notation.
 mod clocks;
 // `samestory file --dead-letters` keeps what cannot be judged.
@@ -47,6 +50,7 @@ mod empty_updates;
 // Fixed articles have fixed bytes.
 mod golden;
 // How work grows with its input.
+#[cfg(feature = "rocksdb")]
 mod growth;
 // Random histories of state, and a model to check them against.
 mod history;
