@@ -339,7 +339,7 @@ fn columns_of_files(reading: &InputSpec) -> Result<FileColumns, RunError> {
     let mut columns = FileColumns { is_all: true, ..FileColumns::default() };
     let mut ids: Vec<Option<String>> = Vec::new();
     for source in &reading.sources {
-        if !matches!(source, Source::File(path) if path.is_file()) {
+        if !source.is_readable_again() {
             columns.is_all = false;
             continue;
         }
@@ -426,7 +426,7 @@ fn refuse_other_pairs(job: &Job, before: &Progress, ours: Option<PairList>) -> R
     Err(PairsError::Others { known: known.map_or(0, |known| known.count) })
 }
 
-/// Looks up each source in the state's progress; None for standard input, and for all sources without a state
+/// Looks up each source in the state's progress; None for what cannot be read again, and for all sources without a state
 /// directory.
 fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunError> {
     let mut names = BTreeSet::new();
@@ -436,7 +436,7 @@ fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunEr
             files.push(None);
             continue;
         };
-        if job.state.is_none() {
+        if job.state.is_none() || !source.is_readable_again() {
             files.push(None);
             continue;
         }

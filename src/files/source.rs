@@ -3,7 +3,7 @@
 //! [`super::records`] splits the bytes into records. Formats that are not supported are refused by name, with
 //! the command that converts them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,6 +120,12 @@ impl Source {
         }
     }
 
+    /// Whether the input is a file whose bytes are still there after they have been read. Those of a pipe, named or not, are
+    /// gone.
+    pub(crate) fn is_readable_again(&self) -> bool {
+        matches!(self, Source::File(path) if fs::metadata(path).is_ok_and(|data| data.is_file()))
+    }
+
     /// Checks that the input can be opened; returns its size where that is known.
     ///
     /// # Errors
@@ -129,6 +135,10 @@ impl Source {
         let unreadable = |error| SourceError::Unreadable { name: self.name(), error };
         if path.is_dir() {
             return Err(SourceError::Directory { name: self.name() });
+        }
+        // A pipe with a name is opened once, to be read: whoever writes to it would find it closed.
+        if !self.is_readable_again() {
+            return path.metadata().map(|_| None).map_err(unreadable);
         }
         let data = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?;
         Ok(data.is_file().then_some(data.len()))
