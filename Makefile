@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-python test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -29,7 +29,12 @@ test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::
 	@echo "the engine without C++:"
 	cargo check $(CORE)
+	@$(MAKE) --no-print-directory test-python FEATURES=rocksdb
 	@$(MAKE) --no-print-directory test-deploy
+
+test-python: tools-python ## build the Python package without RocksDB, and test it (FEATURES=rocksdb: with an index on disk)
+	@wheel=$$(dev/wheel $(FEATURES)) && eval "$$wheel" && (cd python && "$$python" -m mypy --strict samestory) \
+	  && SAMESTORY_PROGRAM=$(wildcard $(CARGO_TARGET_DIR)/release/samestory) "$$python" -m pytest -q python/tests
 
 test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the dashboard, without a cluster
 	cargo test --release --features tlsh,faults --test it --no-run
@@ -114,6 +119,9 @@ fuzz: ## fuzz TARGET=markup|normalize|fingerprint_decode|json|fields|avro|values
 
 tools-demo:
 	@dev/tools demo
+
+tools-python:
+	@dev/tools python
 
 tools-build:
 	@dev/tools build
