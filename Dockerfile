@@ -18,9 +18,10 @@ COPY bench/Cargo.toml bench/
 COPY crates/samestory-compat/Cargo.toml crates/samestory-compat/
 COPY crates/samestory-engine/Cargo.toml crates/samestory-engine/
 COPY crates/samestory-eval/Cargo.toml crates/samestory-eval/
-RUN mkdir -p src bench/src/bin crates/samestory-compat/src crates/samestory-engine/src crates/samestory-eval/src \
+COPY python/Cargo.toml python/
+RUN mkdir -p src bench/src/bin crates/samestory-compat/src crates/samestory-engine/src crates/samestory-eval/src python/src \
  && echo 'fn main() {}' | tee src/main.rs bench/src/main.rs bench/src/bin/kafka.rs crates/samestory-compat/src/lib.rs \
-    crates/samestory-engine/src/lib.rs crates/samestory-eval/src/lib.rs >src/lib.rs \
+    crates/samestory-engine/src/lib.rs crates/samestory-eval/src/lib.rs python/src/lib.rs >src/lib.rs \
  && cargo build --release --locked --bin samestory \
  && rm -r src crates/*/src
 

@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-clients test-brokers test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -29,8 +29,12 @@ test: tools-test check ## install what is missing and run all tests
 	cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::
 	@echo "the engine without C++:"
 	cargo check $(CORE)
+	@$(MAKE) --no-print-directory test-python FEATURES=rocksdb
 	@$(MAKE) --no-print-directory test-deploy
 
+test-python: tools-python ## build the Python package without RocksDB, and test it (FEATURES=rocksdb: with an index on disk)
+	@wheel=$$(dev/wheel $(FEATURES)) && eval "$$wheel" && (cd python && "$$python" -m mypy --strict samestory) \
+	  && SAMESTORY_PROGRAM=$(wildcard $(CARGO_TARGET_DIR)/release/samestory) "$$python" -m pytest -q python/tests
 test-clients: tools-test ## run the example consumers in Python, Rust and Java on a real broker
 	cargo build --release --features tlsh,faults --example consumer
 	cargo test --release --features tlsh,faults --test it -- --test-threads 1 --nocapture kafka::clients
@@ -102,6 +106,9 @@ bench-kafka: tools-test ## benchmark the stage on a real broker, beside a bare e
 	cargo build --release --bin samestory
 	cargo run --release -p samestory-bench --bin kafka -- $(CARGO_TARGET_DIR)/release/samestory
 
+bench-python: tools-python ## benchmark the Python package beside rensa, datasketch and text-dedup on articles made from DATA (ARTICLES=100000)
+	@wheel=$$(dev/wheel) && eval "$$wheel" && "$$(dev/venv bench-python dev/bench-python.txt)" dev/bench_python.py $(LABELLED) $(or $(ARTICLES),100000)
+
 quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data), planted and natural, and write docs/quality.md; QUALITY="--seeds 7 --limit 300" is faster
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	dev/quality $(CARGO_TARGET_DIR)/core/release/samestory $(LABELLED) $(QUALITY)
@@ -127,6 +134,9 @@ fuzz: ## fuzz TARGET=markup|normalize|fingerprint_decode|json|fields|avro|values
 
 tools-demo:
 	@dev/tools demo
+
+tools-python:
+	@dev/tools python
 
 tools-build:
 	@dev/tools build

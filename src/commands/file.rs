@@ -36,7 +36,7 @@ Examples:
   samestory file crawl.ndjson --dead-letters dead.ndjson > tagged.ndjson && jq -r .original dead.ndjson
 
 Each article becomes one JSON object per line: its verdict, the article that it repeats, its cluster, and the original article.
-The name of the output chooses its format: .csv and .tsv have the input's columns with verdict, match_type, duplicate_of,
+The name of the output chooses its format: .csv, .tsv and .parquet have the input's columns with verdict, match_type, duplicate_of,
 similarity, confidence and cluster_id beside them; every other name is NDJSON; .gz and .zst compress. --to says it for standard
 output. --clusters takes the same names; its tables have one row per member.
 
@@ -64,10 +64,10 @@ it for every record without an id.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// NDJSON, JSON, CSV or TSV with a header, plain or compressed (gz, zst); - for standard input
+    /// NDJSON, JSON, CSV or TSV with a header, plain or compressed (gz, zst), Parquet or Arrow; - for standard input
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
-    /// Write tagged articles to this file instead of standard output; its name chooses the format: .csv, .ndjson.gz
+    /// Write tagged articles to this file instead of standard output; its name chooses the format: .csv, .parquet, .ndjson.gz
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Format of the output [default: from its name, else ndjson]
@@ -165,6 +165,9 @@ enum ToName {
     Csv,
     /// The same, separated by tabs
     Tsv,
+    /// The same as Apache Parquet
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -320,6 +323,8 @@ fn job(args: &Args, config: &Config) -> Result<Job, Failure> {
         Some(ToName::Ndjson) => OutputFormat::Ndjson,
         Some(ToName::Csv) => OutputFormat::Csv,
         Some(ToName::Tsv) => OutputFormat::Tsv,
+        #[cfg(feature = "parquet")]
+        Some(ToName::Parquet) => OutputFormat::Parquet,
     };
     let sources = args.files.iter().map(|file| Source::new(file)).collect();
     let reading = InputSpec {

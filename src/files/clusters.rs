@@ -7,7 +7,6 @@ use samestory_engine::index::View;
 use super::RunError;
 use super::output_file::OutputFile;
 use super::output_format::{ClusterEncoder, OutputFormat};
-use super::sink::SinkError;
 
 /// Bytes collected before a write.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -20,16 +19,17 @@ pub(super) fn write(
 ) -> Result<(), RunError> {
     let mut encoder = ClusterEncoder::new(format);
     let mut lines = Vec::new();
-    encoder.header(&mut lines);
-    let mut outcome: Result<(), SinkError> = Ok(());
+    let encode = |error| RunError::Encode { error };
+    let mut outcome: Result<(), RunError> = Ok(());
     engine.each_cluster(state, &mut |cluster| {
-        encoder.add(&cluster, &mut lines);
-        if lines.len() >= WRITE_BYTES {
-            outcome = file.add(&lines).map(|_| ());
+        outcome = encoder.add(&cluster, &mut lines).map_err(encode);
+        if lines.len() >= WRITE_BYTES && outcome.is_ok() {
+            outcome = file.add(&lines).map(|_| ()).map_err(RunError::from);
             lines.clear();
         }
         outcome.is_ok()
     })?;
     outcome?;
+    encoder.finish(&mut lines).map_err(encode)?;
     Ok(file.finish(&lines)?)
 }

@@ -7,6 +7,8 @@
 mod array;
 mod clash;
 mod clusters;
+#[cfg(feature = "parquet")]
+mod columnar;
 mod compress;
 mod control;
 mod encoding;
@@ -45,7 +47,7 @@ use samestory_engine::model::{Position, VerdictKind};
 
 use crate::report::Report;
 use output_file::OutputFile;
-use output_format::Encoder;
+use output_format::{Encoder, InputColumn, Kind};
 use read_as::LOOKED_AT;
 use records::Records;
 use resume::Identity;
@@ -250,12 +252,15 @@ pub fn run(
     refuse_other_pairs(job, &before, pairs)?;
     let files = identify(job, &before)?;
     let mut encoder = Encoder::new(job.to, job.article, job.evidence);
+    if job.state.is_some() && job.to.is_whole() {
+        return Err(RunError::Whole);
+    }
     let file_columns = if job.to.has_columns() { Some(columns_of_files(&job.reading)?) } else { None };
     let (mut sink, mut letters) = output_file::open(job, &before.files)?;
     if let Some(known) = &file_columns
         && known.is_all
     {
-        encoder.set_columns(&known.names, known.id.as_deref(), false);
+        encoder.set_columns(&known.columns, known.id.as_deref(), false);
         continue_columns(job, &sink, known, &mut encoder)?;
     }
     let clusters = job.clusters.as_deref().map(OutputFile::create).transpose()?;
@@ -297,6 +302,12 @@ pub fn run(
     });
     let Run { sink, letters, summary, mut encoder, .. } = run;
     if let Err(error) = outcome {
+        let mut sink = sink;
+        if job.to.is_whole() && sink.partial().is_some() {
+            // Without its end, the partial file could not be read. The run has failed already, perhaps for want of space.
+            let mut end = Vec::new();
+            let _written = encoder.finish(&mut end).is_ok() && sink.add(&end).is_ok();
+        }
         for partial in [Some(sink), letters].into_iter().flatten().filter_map(OutputFile::keep) {
             watch.partial(&partial);
         }
@@ -316,7 +327,7 @@ pub fn run(
 /// The columns of the inputs that can be read twice.
 #[derive(Debug, Default)]
 struct FileColumns {
-    names: Vec<String>,
+    columns: Vec<InputColumn>,
     /// The column that holds the id, if all inputs have it.
     id: Option<String>,
     /// All inputs are files.
@@ -328,7 +339,7 @@ fn columns_of_files(reading: &InputSpec) -> Result<FileColumns, RunError> {
     let mut columns = FileColumns { is_all: true, ..FileColumns::default() };
     let mut ids: Vec<Option<String>> = Vec::new();
     for source in &reading.sources {
-        if !matches!(source, Source::File(path) if path.is_file()) {
+        if !source.is_readable_again() {
             columns.is_all = false;
             continue;
         }
@@ -349,10 +360,13 @@ fn columns_of_files(reading: &InputSpec) -> Result<FileColumns, RunError> {
 }
 
 impl FileColumns {
-    fn add(&mut self, names: &[String]) {
-        for name in names {
-            if !self.names.contains(name) {
-                self.names.push(name.clone());
+    fn add(&mut self, columns: &[InputColumn]) {
+        for column in columns {
+            match self.columns.iter_mut().find(|known| known.name == column.name) {
+                None => self.columns.push(column.clone()),
+                // Inputs that disagree have only the text of a value in common.
+                Some(known) if known.kind != column.kind => known.kind = Kind::Text,
+                Some(_) => {}
             }
         }
     }
@@ -370,7 +384,7 @@ fn continue_columns(
     reading.format = Some(if job.to == OutputFormat::Tsv { Format::Tsv } else { Format::Csv });
     let (records, _) = Records::open(&Source::File(path.clone()), &reading, &Arc::default())?;
     let mut expected = Encoder::new(job.to, job.article, job.evidence);
-    expected.set_columns(&known.names, known.id.as_deref(), true);
+    expected.set_columns(&known.columns, known.id.as_deref(), true);
     if records.columns().map(<[String]>::to_vec) != expected.column_names() {
         return Err(RunError::OtherColumns(path.clone()));
     }
@@ -412,7 +426,7 @@ fn refuse_other_pairs(job: &Job, before: &Progress, ours: Option<PairList>) -> R
     Err(PairsError::Others { known: known.map_or(0, |known| known.count) })
 }
 
-/// Looks up each source in the state's progress; None for standard input, and for all sources without a state
+/// Looks up each source in the state's progress; None for what cannot be read again, and for all sources without a state
 /// directory.
 fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunError> {
     let mut names = BTreeSet::new();
@@ -422,7 +436,7 @@ fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunEr
             files.push(None);
             continue;
         };
-        if job.state.is_none() {
+        if job.state.is_none() || !source.is_readable_again() {
             files.push(None);
             continue;
         }
@@ -481,9 +495,9 @@ impl<S: Store> Run<'_, S> {
     fn describe(&mut self, read_as: &ReadAs) {
         if let Some(mut known) = self.file_columns.take() {
             let id =
-                read_as.id_column().filter(|id| known.names.is_empty() || known.id.as_deref() == Some(id));
+                read_as.id_column().filter(|id| known.columns.is_empty() || known.id.as_deref() == Some(id));
             known.add(&read_as.columns);
-            self.encoder.set_columns(&known.names, id, self.sink.length > 0);
+            self.encoder.set_columns(&known.columns, id, self.sink.length > 0);
         }
     }
 

@@ -10,6 +10,8 @@ use crate::formats::fields::{Shape, Value};
 use crate::formats::json;
 use samestory_engine::model::{ClusterRecord, Verdict};
 
+#[cfg(feature = "parquet")]
+use super::columnar::ParquetTable;
 use super::compress::Compression;
 
 /// The columns that are added to those of the input.
@@ -27,6 +29,28 @@ pub enum OutputFormat {
     Csv,
     /// Tab-separated values with a header.
     Tsv,
+    /// Apache Parquet.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    #[cfg(feature = "parquet")]
+    Integer,
+    #[cfg(feature = "parquet")]
+    Number,
+    #[cfg(feature = "parquet")]
+    Boolean,
+}
+
+/// A column of an input: its values are texts unless the input says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InputColumn {
+    pub(super) name: String,
+    pub(super) kind: Kind,
 }
 
 /// A file name asks for a format that cannot be written.
@@ -44,13 +68,22 @@ impl OutputFormat {
     /// The name asks for a format that cannot be written.
     pub fn by_name(path: &Path) -> Result<OutputFormat, OutputFormatError> {
         let name = path.to_string_lossy();
-        let (_, plain) = Compression::by_name(&name);
+        let (compression, plain) = Compression::by_name(&name);
         let ending = Path::new(plain).extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let refused = |why| Err(OutputFormatError { name: name.clone().into_owned(), why });
         match ending.as_deref() {
             Some("csv") => Ok(OutputFormat::Csv),
             Some("tsv" | "tab") => Ok(OutputFormat::Tsv),
-            Some("parquet") => refused("Parquet cannot be written; write .csv or .ndjson"),
+            Some("parquet") if compression.is_some() => {
+                refused("Parquet is compressed inside; leave out the last ending")
+            }
+            #[cfg(feature = "parquet")]
+            Some("parquet") => Ok(OutputFormat::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => refused(
+                "this samestory was built without Parquet: build with --features parquet, or write .csv or .ndjson",
+            ),
+            Some("arrow" | "feather") => refused("Arrow IPC cannot be written; write .parquet or .ndjson"),
             Some("xlsx" | "xls" | "ods") => {
                 refused("a workbook cannot be written; write .csv, which spreadsheet programs open")
             }
@@ -61,6 +94,15 @@ impl OutputFormat {
     /// True if the output has the columns of the input, which must then be known first.
     pub(super) fn has_columns(self) -> bool {
         self != OutputFormat::Ndjson
+    }
+
+    /// Whether a file in this format can be read only when it is complete, so that no later run continues it.
+    pub(super) fn is_whole(self) -> bool {
+        match self {
+            OutputFormat::Ndjson | OutputFormat::Csv | OutputFormat::Tsv => false,
+            #[cfg(feature = "parquet")]
+            OutputFormat::Parquet => true,
+        }
     }
 
     /// The delimiter of a text table.
@@ -76,23 +118,34 @@ impl OutputFormat {
 /// Turns verdicts into the bytes of a format.
 #[derive(Debug)]
 pub(super) enum Encoder {
-    Ndjson { article: bool, evidence: bool },
+    Ndjson {
+        article: bool,
+        evidence: bool,
+    },
     Table(TableWriter),
+    #[cfg(feature = "parquet")]
+    Parquet(ParquetWriter),
 }
 
 impl Encoder {
     pub(super) fn new(format: OutputFormat, article: bool, evidence: bool) -> Encoder {
-        match format.delimiter() {
-            Some(delimiter) => Encoder::Table(TableWriter::new(delimiter, article)),
-            None => Encoder::Ndjson { article, evidence },
+        match (format, format.delimiter()) {
+            #[cfg(feature = "parquet")]
+            (OutputFormat::Parquet, _) => {
+                Encoder::Parquet(ParquetWriter { columns: Columns::new(article), table: None })
+            }
+            (_, Some(delimiter)) => Encoder::Table(TableWriter::new(delimiter, article)),
+            (_, None) => Encoder::Ndjson { article, evidence },
         }
     }
 
     /// Sets the columns of the articles, which are known after the first records. Only the first call counts.
-    pub(super) fn set_columns(&mut self, columns: &[String], id: Option<&str>, written: bool) {
+    pub(super) fn set_columns(&mut self, columns: &[InputColumn], id: Option<&str>, written: bool) {
         match self {
             Encoder::Ndjson { .. } => {}
             Encoder::Table(table) => table.columns.set(columns, id, written),
+            #[cfg(feature = "parquet")]
+            Encoder::Parquet(writer) => writer.columns.set(columns, id, written),
         }
     }
 
@@ -118,6 +171,8 @@ impl Encoder {
                 table.add(tagged, article, out);
                 Ok(())
             }
+            #[cfg(feature = "parquet")]
+            Encoder::Parquet(writer) => writer.add(tagged, article, out),
         }
     }
 
@@ -129,6 +184,8 @@ impl Encoder {
                 table.header(out);
                 Ok(())
             }
+            #[cfg(feature = "parquet")]
+            Encoder::Parquet(writer) => writer.table().finish(out),
         }
     }
 
@@ -137,6 +194,8 @@ impl Encoder {
         match self {
             Encoder::Ndjson { .. } => None,
             Encoder::Table(table) => Some(table.columns.names()),
+            #[cfg(feature = "parquet")]
+            Encoder::Parquet(writer) => Some(writer.columns.names()),
         }
     }
 
@@ -145,6 +204,8 @@ impl Encoder {
         match self {
             Encoder::Ndjson { .. } => Vec::new(),
             Encoder::Table(table) => table.columns.left_out.iter().cloned().collect(),
+            #[cfg(feature = "parquet")]
+            Encoder::Parquet(writer) => writer.columns.left_out.iter().cloned().collect(),
         }
     }
 }
@@ -154,7 +215,7 @@ impl Encoder {
 pub(super) struct Columns {
     /// Write the id into a column of its own.
     own_id: bool,
-    article: Vec<String>,
+    article: Vec<InputColumn>,
     /// The caller wants no articles.
     without_article: bool,
     known: bool,
@@ -171,7 +232,7 @@ impl Columns {
         Columns { without_article: !article, own_id: !article, ..Columns::default() }
     }
 
-    pub(super) fn set(&mut self, columns: &[String], id: Option<&str>, written: bool) {
+    pub(super) fn set(&mut self, columns: &[InputColumn], id: Option<&str>, written: bool) {
         if std::mem::replace(&mut self.known, true) {
             return;
         }
@@ -185,10 +246,11 @@ impl Columns {
 
     /// All names in order.
     pub(super) fn names(&self) -> Vec<String> {
-        let is_taken = |name: &str| self.article.iter().any(|column| column == name);
+        let is_taken = |name: &str| self.article.iter().any(|column| column.name == name);
         let unique = |name: &str| if is_taken(name) { format!("{PREFIX}{name}") } else { name.to_owned() };
         let id = self.own_id.then(|| unique("id"));
-        id.into_iter().chain(self.article.iter().cloned()).chain(VERDICT_COLUMNS.map(unique)).collect()
+        let article = self.article.iter().map(|column| column.name.clone());
+        id.into_iter().chain(article).chain(VERDICT_COLUMNS.map(unique)).collect()
     }
 
     /// The texts of a row, without those of the verdict; `None` for a value that is not there.
@@ -206,12 +268,12 @@ impl Columns {
         };
         let record = json::Record::of(raw);
         for key in record.keys() {
-            if self.left_out.len() < LEFT_OUT && !self.article.iter().any(|column| column == key) {
+            if self.left_out.len() < LEFT_OUT && !self.article.iter().any(|column| column.name == key) {
                 self.left_out.insert(key.to_owned());
             }
         }
         row.extend(self.article.iter().map(|column| {
-            let value = record.member(column, false)?;
+            let value = record.member(&column.name, false)?;
             match value.read() {
                 Shape::Null => None,
                 Shape::Text(text) | Shape::Number(text) => Some(text),
@@ -261,6 +323,41 @@ impl TableWriter {
     }
 }
 
+/// Writes a Parquet file with the columns of the articles and those of the verdict.
+#[cfg(feature = "parquet")]
+#[derive(Debug)]
+pub(super) struct ParquetWriter {
+    columns: Columns,
+    table: Option<ParquetTable>,
+}
+
+#[cfg(feature = "parquet")]
+impl ParquetWriter {
+    fn table(&mut self) -> &mut ParquetTable {
+        let columns = &self.columns;
+        self.table.get_or_insert_with(|| {
+            let kinds = columns.own_id.then_some(Kind::Text).into_iter();
+            let kinds = kinds.chain(columns.article.iter().map(|column| column.kind));
+            let kinds = kinds.chain(VERDICT_COLUMNS.map(|name| match name {
+                "similarity" | "confidence" => Kind::Number,
+                _ => Kind::Text,
+            }));
+            ParquetTable::new(columns.names().into_iter().zip(kinds).collect())
+        })
+    }
+
+    fn add(
+        &mut self,
+        tagged: &Verdict,
+        article: Option<&RawValue>,
+        out: &mut Vec<u8>,
+    ) -> std::io::Result<()> {
+        let mut row = self.columns.row(tagged, article);
+        row.extend(verdict_texts(tagged).map(|text| (!text.is_empty()).then_some(text)));
+        self.table().add(row, out)
+    }
+}
+
 /// Writes one row; a value with a delimiter, a quote or a line break is quoted (RFC 4180).
 fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut Vec<u8>) {
     for (at, value) in values.enumerate() {
@@ -294,11 +391,21 @@ const CLUSTER_COLUMNS: [&str; 9] =
 pub(super) struct ClusterEncoder {
     delimiter: Option<u8>,
     started: bool,
+    #[cfg(feature = "parquet")]
+    parquet: Option<ParquetTable>,
 }
 
 impl ClusterEncoder {
     pub(super) fn new(format: OutputFormat) -> ClusterEncoder {
-        ClusterEncoder { delimiter: format.delimiter(), started: false }
+        ClusterEncoder {
+            delimiter: format.delimiter(),
+            started: false,
+            #[cfg(feature = "parquet")]
+            parquet: (format == OutputFormat::Parquet).then(|| {
+                let kind = |name| if name == "size" { Kind::Integer } else { Kind::Text };
+                ParquetTable::new(CLUSTER_COLUMNS.map(|name| (name.to_owned(), kind(name))).into())
+            }),
+        }
     }
 
     /// The header, if the format has one and it is not written yet.
@@ -308,8 +415,21 @@ impl ClusterEncoder {
         }
     }
 
-    pub(super) fn add(&mut self, cluster: &ClusterRecord, out: &mut Vec<u8>) {
-        let Some(delimiter) = self.delimiter else { return json::write_cluster(cluster, out) };
+    /// The end of the file.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        #[cfg(feature = "parquet")]
+        if let Some(parquet) = &mut self.parquet {
+            return parquet.finish(out);
+        }
+        self.header(out);
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, cluster: &ClusterRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
+        if !self.is_table() {
+            json::write_cluster(cluster, out);
+            return Ok(());
+        }
         self.header(out);
         let (id, size, canonical) =
             (cluster.id.to_string(), cluster.size.to_string(), cluster.canonical.to_string());
@@ -320,8 +440,24 @@ impl ClusterEncoder {
             let match_type = member.match_type.map(|kind| kind.as_str()).unwrap_or_default();
             let values =
                 [&id, &size, &canonical, member.id.as_str(), match_type, &title, &host, &url, &published];
-            write_row(values.into_iter(), delimiter, out);
+            #[cfg(feature = "parquet")]
+            if let Some(parquet) = &mut self.parquet {
+                let row = values.map(|text: &str| (!text.is_empty()).then(|| text.to_owned()));
+                parquet.add(row.into(), out)?;
+            }
+            if let Some(delimiter) = self.delimiter {
+                write_row(values.into_iter(), delimiter, out);
+            }
         }
+        Ok(())
+    }
+
+    fn is_table(&self) -> bool {
+        #[cfg(feature = "parquet")]
+        if self.parquet.is_some() {
+            return true;
+        }
+        self.delimiter.is_some()
     }
 }
 
@@ -343,7 +479,11 @@ mod tests {
         ] {
             assert_eq!(format(name), Some(expected), "{name}");
         }
-        assert_eq!(format("out.xlsx"), None);
+        #[cfg(feature = "parquet")]
+        assert_eq!(format("out.parquet"), Some(OutputFormat::Parquet));
+        for name in ["out.xlsx", "out.parquet.gz", "out.arrow"] {
+            assert_eq!(format(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::formats::fields::{Field, Fields, Value, spelled_alike};
 use crate::formats::json;
 
+use super::output_format::{InputColumn, Kind};
 use super::records::{Format, Opened, Record, Records};
 use super::stage::InputSpec;
 
@@ -24,7 +25,9 @@ pub struct ReadAs {
     /// Fields, and the columns that hold them.
     fields: Vec<(Field, String)>,
     /// The columns of the table, or the keys of the first records, in order.
-    pub(super) columns: Vec<String>,
+    pub(super) columns: Vec<InputColumn>,
+    /// Columns of a type that cannot be read, with the type.
+    unreadable: Vec<String>,
     /// Articles are named by file and line.
     by_line: bool,
     /// There is at least one record.
@@ -45,16 +48,35 @@ impl ReadAs {
             .take(LOOKED_AT)
             .filter_map(|record| json::Record::parse(record.content.as_ref().ok()?).ok())
             .collect();
-        let (columns, fields) = match records.columns() {
-            Some(columns) => (columns.to_vec(), fields_of_table(&reading.fields, columns)),
-            None => {
-                let mut columns = Vec::new();
+        let text = |name: &str| InputColumn { name: name.to_owned(), kind: Kind::Text };
+        let (columns, fields, unreadable) = match records {
+            Records::Table(table) => {
+                let columns = table.columns.iter().map(|name| text(name)).collect();
+                (columns, fields_of_table(&reading.fields, &table.columns), Vec::new())
+            }
+            // Its columns may hold objects, into which the paths of fields lead.
+            #[cfg(feature = "parquet")]
+            Records::Rows(rows) => {
+                let (found, named) = (
+                    fields_of_records(&reading.fields, &parsed),
+                    fields_of_table(&reading.fields, &rows.columns),
+                );
+                // The first rows may all lack a field for which there is a column.
+                let fields = Field::ALL.into_iter().filter_map(|field| {
+                    let mut all = found.iter().chain(&named);
+                    all.find(|(known, _)| *known == field).cloned()
+                });
+                let fields = fields.collect();
+                (rows.input_columns(), fields, rows.unreadable.clone())
+            }
+            Records::Lines(_) | Records::Array(_) => {
+                let mut columns: Vec<InputColumn> = Vec::new();
                 for name in parsed.iter().flat_map(json::Record::keys) {
-                    if !columns.iter().any(|column| column == name) {
-                        columns.push(name.to_owned());
+                    if !columns.iter().any(|column| column.name == name) {
+                        columns.push(text(name));
                     }
                 }
-                (columns, fields_of_records(&reading.fields, &parsed))
+                (columns, fields_of_records(&reading.fields, &parsed), Vec::new())
             }
         };
         let encoding = opened.encoding.map(|encoding| match reading.encoding {
@@ -69,8 +91,13 @@ impl ReadAs {
             (Format::Csv, b'|') => "CSV with bars",
             (Format::Csv, b'\t') => "CSV with tabs",
             (Format::Csv, _) => "CSV",
+            #[cfg(feature = "parquet")]
+            (Format::Parquet, _) => "Parquet",
+            #[cfg(feature = "parquet")]
+            (Format::Arrow, _) => "Arrow IPC",
         };
-        ReadAs { name, format, encoding, fields, columns, by_line, has_records: !first.is_empty() }
+        let has_records = !first.is_empty();
+        ReadAs { name, format, encoding, fields, columns, unreadable, by_line, has_records }
     }
 
     /// True if another input was understood in the same way.
@@ -82,7 +109,7 @@ impl ReadAs {
     /// The column that holds the id, if it is a column.
     pub(super) fn id_column(&self) -> Option<&str> {
         let (_, column) = self.fields.iter().find(|(field, _)| *field == Field::Id)?;
-        self.columns.iter().find(|name| *name == column).map(String::as_str)
+        self.columns.iter().map(|known| known.name.as_str()).find(|name| name == column)
     }
 }
 
@@ -108,8 +135,10 @@ impl fmt::Display for ReadAs {
         let unused: Vec<&str> = self
             .columns
             .iter()
-            .filter(|column| !self.fields.iter().any(|(_, used)| used.split('.').next() == Some(column)))
-            .map(String::as_str)
+            .map(|column| column.name.as_str())
+            .filter(|&column| {
+                !self.fields.iter().any(|(_, used)| used.split(['.', '[']).next() == Some(column))
+            })
             .collect();
         if !has(Field::Body) {
             write!(
@@ -124,6 +153,9 @@ impl fmt::Display for ReadAs {
             if more > 0 {
                 write!(f, " and {more} more")?;
             }
+        }
+        if !self.unreadable.is_empty() {
+            write!(f, "; cannot be read: {}", self.unreadable.join(", "))?;
         }
         Ok(())
     }

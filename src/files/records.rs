@@ -11,6 +11,8 @@ use crate::formats::fields::{DecodeFailure, Field};
 use samestory_engine::model::DeadLetterReason;
 
 use super::array::Array;
+#[cfg(feature = "parquet")]
+use super::columnar::Rows;
 use super::encoding::TextEncoding;
 use super::lines::Lines;
 use super::source::{Bytes, PEEK_LIMIT, Source, SourceError, peek};
@@ -29,6 +31,12 @@ pub enum Format {
     Csv,
     /// A table with a header row, separated by tabs.
     Tsv,
+    /// Apache Parquet.
+    #[cfg(feature = "parquet")]
+    Parquet,
+    /// Apache Arrow's IPC format, as a file or a stream.
+    #[cfg(feature = "parquet")]
+    Arrow,
 }
 
 /// One record of an input: its JSON, or the reason why it has none.
@@ -48,6 +56,8 @@ pub(crate) enum Records {
     Lines(Lines),
     Array(Array),
     Table(Box<Table>),
+    #[cfg(feature = "parquet")]
+    Rows(Box<Rows>),
 }
 
 /// How an input is read, beside its records.
@@ -69,6 +79,14 @@ impl Records {
     ) -> Result<(Records, Opened), SourceError> {
         let name = || source.name();
         let unreadable = |error| SourceError::Unreadable { name: name(), error };
+        #[cfg(feature = "parquet")]
+        if let Some((rows, format)) = Rows::open(source, reading, read)? {
+            if reading.records.is_some() {
+                return Err(SourceError::NoKeys { name: name(), format: "a table" });
+            }
+            let opened = Opened { format, delimiter: b',', encoding: None };
+            return Ok((Records::Rows(Box::new(rows)), opened));
+        }
         let (bytes, encoding) = source.open_text(reading.encoding, read)?;
         let capacity = bytes.capacity();
         let (start, rest) = peek(bytes, PEEK_LIMIT, |start| start.contains(&b'\n')).map_err(unreadable)?;
@@ -105,6 +123,8 @@ impl Records {
             Format::Csv | Format::Tsv => {
                 Records::Table(Box::new(Table::new(bytes, delimiter, limit).map_err(unreadable)?))
             }
+            #[cfg(feature = "parquet")]
+            Format::Parquet | Format::Arrow => return Err(SourceError::Unknown { name: name() }),
         };
         Ok((records, Opened { format, delimiter, encoding }))
     }
@@ -115,6 +135,8 @@ impl Records {
             Records::Lines(lines) => lines.next(),
             Records::Array(array) => array.next(),
             Records::Table(table) => table.next(),
+            #[cfg(feature = "parquet")]
+            Records::Rows(rows) => rows.next(),
         }
     }
 
@@ -124,6 +146,8 @@ impl Records {
             Records::Lines(lines) => lines.bytes.buffer().is_empty(),
             Records::Array(array) => array.bytes.buffer().is_empty(),
             Records::Table(table) => table.bytes.buffer().is_empty(),
+            #[cfg(feature = "parquet")]
+            Records::Rows(_) => false,
         }
     }
 
@@ -131,6 +155,8 @@ impl Records {
     pub(crate) fn columns(&self) -> Option<&[String]> {
         match self {
             Records::Table(table) => Some(&table.columns),
+            #[cfg(feature = "parquet")]
+            Records::Rows(rows) => Some(&rows.columns),
             Records::Lines(_) | Records::Array(_) => None,
         }
     }

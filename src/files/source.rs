@@ -3,7 +3,7 @@
 //! [`super::records`] splits the bytes into records. Formats that are not supported are refused by name, with
 //! the command that converts them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,17 +72,15 @@ pub enum SourceError {
         /// The kind of workbook.
         kind: &'static str,
     },
-    /// The input is Parquet or Arrow IPC, which is not supported.
-    #[error(
-        "{name} is {kind}; convert it, for example with DuckDB: duckdb -c \"COPY (FROM {table}) TO 'articles.ndjson'\""
-    )]
+    /// The input is Parquet or Arrow IPC, and this build cannot read it, or it is no plain file.
+    #[error("{name} is {kind}; {fix}")]
     Columnar {
         /// The input as given on the command line.
         name: String,
         /// Parquet or Arrow IPC.
         kind: &'static str,
-        /// How DuckDB names it.
-        table: &'static str,
+        /// How it can be read.
+        fix: &'static str,
     },
     /// The records are inside an object, and it was not said under which key.
     #[error("{name} has its records under the key \"{key}\"; pass --records {key}")]
@@ -122,6 +120,12 @@ impl Source {
         }
     }
 
+    /// Whether the input is a file whose bytes are still there after they have been read. Those of a pipe, named or not, are
+    /// gone.
+    pub(crate) fn is_readable_again(&self) -> bool {
+        matches!(self, Source::File(path) if fs::metadata(path).is_ok_and(|data| data.is_file()))
+    }
+
     /// Checks that the input can be opened; returns its size where that is known.
     ///
     /// # Errors
@@ -131,6 +135,10 @@ impl Source {
         let unreadable = |error| SourceError::Unreadable { name: self.name(), error };
         if path.is_dir() {
             return Err(SourceError::Directory { name: self.name() });
+        }
+        // A pipe with a name is opened once, to be read: whoever writes to it would find it closed.
+        if !self.is_readable_again() {
+            return path.metadata().map(|_| None).map_err(unreadable);
         }
         let data = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?;
         Ok(data.is_file().then_some(data.len()))
@@ -169,9 +177,14 @@ impl Source {
             [0xd0, 0xcf, 0x11, 0xe0, ..] => {
                 return Err(SourceError::Workbook { name: self.name(), kind: "xls" });
             }
-            [b'P', b'A', b'R', b'1', ..] => return Err(self.columnar("Parquet", "'FILE.parquet'")),
+            [b'P', b'A', b'R', b'1', ..] => return Err(self.columnar("Parquet")),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
-                return Err(self.columnar("Arrow IPC", "read_arrow('FILE')"));
+                return Err(self.columnar("Arrow IPC"));
+            }
+            [b'F', b'E', b'A', b'1', ..] => {
+                let fix =
+                    "write it again with a current pyarrow, pandas or Polars: their Feather is Arrow IPC";
+                return Err(SourceError::Columnar { name: self.name(), kind: "Feather version 1", fix });
             }
             // Not compressed, so one buffer is enough.
             _ => return Ok(BufReader::with_capacity(BUFFER, Box::new(compressed.into_inner()))),
@@ -213,8 +226,14 @@ impl Source {
         }
     }
 
-    fn columnar(&self, kind: &'static str, table: &'static str) -> SourceError {
-        SourceError::Columnar { name: self.name(), kind, table }
+    /// A build that can read these formats sends only what is no file here. Files are read from their end.
+    fn columnar(&self, kind: &'static str) -> SourceError {
+        let fix = if cfg!(feature = "parquet") {
+            "it cannot be read from a pipe or compressed as a whole; name the file itself"
+        } else {
+            "this samestory was built without it: build with --features parquet, or convert the file to NDJSON or CSV"
+        };
+        SourceError::Columnar { name: self.name(), kind, fix }
     }
 
     fn compressed(&self, with: &'static str, tool: &'static str) -> SourceError {

@@ -29,6 +29,8 @@ const KEPT_BYTES: usize = 256 << 20;
 #[derive(Debug)]
 pub(super) struct ReportTexts {
     articles: HashMap<(BoundedStr<1024>, u64), Box<RawValue>>,
+    /// The inputs that cannot be read again.
+    pipes: Vec<String>,
     room: usize,
 }
 
@@ -45,15 +47,17 @@ pub(super) struct ShownArticle {
 
 impl ReportTexts {
     pub(super) fn new(reading: &InputSpec) -> ReportTexts {
-        let room = if reading.sources.contains(&Source::Pipe) { KEPT_BYTES } else { 0 };
-        ReportTexts { articles: HashMap::new(), room }
+        let pipes = reading.sources.iter().filter(|source| !source.is_readable_again()).map(Source::name);
+        let pipes: Vec<String> = pipes.collect();
+        let room = if pipes.is_empty() { 0 } else { KEPT_BYTES };
+        ReportTexts { articles: HashMap::new(), pipes, room }
     }
 
-    /// Keeps an article from standard input while there is room.
+    /// Keeps an article from a pipe while there is room.
     pub(super) fn keep(&mut self, position: &Position, article: &RawValue) {
         let size = article.get().len();
         if let Position::File { file, line } = position
-            && file.as_str() == "-"
+            && self.pipes.iter().any(|pipe| pipe == file.as_str())
             && size <= self.room
         {
             self.room -= size;
@@ -76,7 +80,7 @@ impl ReportTexts {
         }
         let mut shown = BTreeMap::new();
         for (file, mut lines) in files {
-            if file == "-" {
+            if self.pipes.iter().any(|pipe| pipe == file) {
                 for (&line, sides) in &lines {
                     if let Some(article) = self.articles.get(&(BoundedStr::new(file), line)) {
                         show(article.get().as_bytes(), line, sides, reading, options, &mut shown);

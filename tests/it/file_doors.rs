@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 
 use encoding_rs::{Encoding, GBK, SHIFT_JIS, UTF_16LE, WINDOWS_1252};
 use flate2::read::MultiGzDecoder;
@@ -592,4 +593,26 @@ fn a_report_changes_nothing_in_the_output() {
     let plain = folder.run(&["file", "a.ndjson"]).stdout;
     assert_eq!(folder.run(&["file", "a.ndjson", "--html", "page.html"]).stdout, plain);
     assert!(!plain.contains("\"evidence\""));
+}
+
+// A named pipe was opened once to be checked and once to be read, so its writer was killed half way; with a report, the run
+// opened it a third time and waited for ever.
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_opened_once() {
+    let folder = Folder::new("named-pipe");
+    for (name, arguments) in [
+        ("plain", &["file", "plain", "--quiet"][..]),
+        ("table", &["file", "table", "--to", "csv", "--quiet"]),
+        ("report", &["file", "report", "--html", "page.html", "--quiet"]),
+    ] {
+        assert!(Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap().success());
+        let (pipe, articles) = (folder.path().join(name), ndjson(&three()));
+        // Opens the pipe when the program does, and fails if the program closes it early.
+        let writer = std::thread::spawn(move || fs::write(pipe, articles.repeat(400)).is_ok());
+        let printed = folder.run(arguments);
+        assert!(writer.join().unwrap(), "{name}: the writer was cut off");
+        assert_eq!(printed.stdout.lines().count(), 1200 + usize::from(name == "table"), "{name}");
+    }
+    assert!(folder.read("page.html").contains(&story(1, "")[..40]), "the report shows the texts");
 }

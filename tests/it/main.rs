@@ -22,6 +22,9 @@ mod cli;
 mod clusters;
 // `samestory compat …`: what other systems compute.
 mod compat;
+// Parquet and Arrow IPC, in and out.
+#[cfg(feature = "parquet")]
+mod columnar;
 // Wrong clocks, sparse archives, dates in every notation.
 mod clocks;
 // `samestory file --dead-letters` keeps what cannot be judged.
@@ -52,6 +55,7 @@ mod golden;
 #[cfg(feature = "kafka")]
 mod hook_server;
 // How work grows with its input.
+#[cfg(feature = "rocksdb")]
 mod growth;
 // Random histories of state, and a model to check them against.
 mod history;

@@ -248,6 +248,15 @@ impl<S: Store> Deduplicator<S> {
         Ok(self.prepare_text(text.into())?.language)
     }
 
+    /// What of a text is compared, and the home in which it is.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`]: the text is over the limit.
+    pub fn fingerprint(&self, text: impl Into<String>) -> Result<(Lang, fingerprint::Fingerprint), Error> {
+        let prepared = self.prepare_text(text.into())?;
+        Ok((prepared.language, prepared.fingerprint))
+    }
+
     /// The settings that articles are judged by.
     pub fn settings(&self) -> &Settings {
         self.engine.settings()
